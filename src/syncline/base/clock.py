@@ -1,0 +1,72 @@
+"""Where time comes from.
+
+Called by drivers only: planners receive ``now`` as a value. The one module that reads the machine's clock;
+everything else gets a :class:`Clock` or an instant. Never called inside a plan.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+__all__ = ["EPOCH", "Clock", "SystemClock", "VirtualClock", "format_micro_time", "format_time", "parse_time"]
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+"""Where virtual worlds begin unless told otherwise."""
+
+
+class Clock(Protocol):
+    """An aware UTC instant on demand."""
+
+    def now(self) -> datetime: ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    @staticmethod
+    def monotonic() -> float:
+        """Seconds that only grow; for measuring, never for planning."""
+        return time.monotonic()
+
+
+class VirtualClock:
+    """A clock that stands still until it is set. It never runs backwards."""
+
+    def __init__(self, start: datetime = EPOCH) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        return self._now
+
+    def set(self, instant: datetime) -> None:
+        assert instant >= self._now, f"virtual time would run backwards: {self._now} -> {instant}"
+        self._now = instant
+
+    def advance(self, seconds: float) -> None:
+        self.set(self._now + timedelta(seconds=seconds))
+
+
+def format_time(instant: datetime) -> str:
+    """RFC 3339 in whole seconds, UTC: ``2026-01-01T00:00:00Z`` (metav1.Time)."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_micro_time(instant: datetime) -> str:
+    """RFC 3339 with microseconds, UTC (metav1.MicroTime)."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: str) -> datetime:
+    """Read an RFC 3339 instant with any offset; raises ValueError that names the text."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{text!r} is not an RFC 3339 time such as 2026-01-01T00:00:00Z") from error
+    if instant.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone; write 2026-01-01T00:00:00Z")
+    return instant.astimezone(UTC)

@@ -1,0 +1,35 @@
+"""A value that cannot be printed by accident."""
+
+from __future__ import annotations
+
+__all__ = ["Secret"]
+
+
+class Secret:
+    """Wraps a credential. ``str``, ``repr`` and formatting show a mask; :meth:`reveal` is the one way in."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The value itself. Call it only where it is handed to a protocol or a process."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return "***"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(("Secret", self._value))
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Secret is not pickled; pass the name of the Secret object instead")
