@@ -1,0 +1,314 @@
+"""Requests and answers as data.
+
+A :class:`Request` is HTTP-shaped and has no socket: the embedded API answers it in process (``cluster/direct.py``),
+``kube/http.py`` sends it to any Kubernetes API, a fault seam may lose it. Rooms build requests with the functions
+below and never write a path by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
+
+__all__ = [
+    "PatchType",
+    "Request",
+    "Response",
+    "Stream",
+    "Transport",
+    "create",
+    "delete",
+    "delete_collection",
+    "evict",
+    "get",
+    "list_",
+    "patch",
+    "server_side_apply",
+    "update",
+    "watch",
+]
+
+
+class PatchType(StrEnum):
+    """Content types of the four patches."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of the API. ``path`` has no query; ``headers`` have lower-case names.
+
+    ``body`` is a decoded object, or bytes to be sent as they are.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    def describe(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass(slots=True)
+class Response:
+    """An answer: either ``obj`` (decoded) or ``raw`` (encoded), each made from the other on demand.
+
+    ``stream`` is set instead for a watch. ``revision`` is the store revision the answer depends on; the server holds
+    the answer back until that is on disk (0: nothing to wait for).
+    """
+
+    status: int
+    _obj: Any = None
+    _raw: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream: Stream | None = None
+    revision: int = 0
+
+    @classmethod
+    def of(cls, status: int, obj: Any, headers: Mapping[str, str] | None = None, revision: int = 0) -> Response:
+        return cls(status, _obj=obj, headers=headers or {}, revision=revision)
+
+    @classmethod
+    def encoded(cls, status: int, raw: bytes, headers: Mapping[str, str] | None = None, revision: int = 0) -> Response:
+        return cls(status, _raw=raw, headers=headers or {}, revision=revision)
+
+    @classmethod
+    def refused(cls, error: ApiError) -> Response:
+        return cls(error.code, _obj=error.to_status())
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def raw(self) -> bytes:
+        if self._raw is None:
+            self._raw = b"" if self._obj is None else msgspec.json.encode(self._obj)
+        return self._raw
+
+    @property
+    def obj(self) -> Any:
+        """The decoded JSON body (text where it is not JSON). Read-only."""
+        if self._obj is None and self._raw:
+            try:
+                self._obj = msgspec.json.decode(self._raw)
+            except msgspec.DecodeError:
+                self._obj = self._raw.decode("utf-8", "replace")
+        return self._obj
+
+    def or_raise(self) -> Any:
+        """The decoded body of a success; raises the :class:`ApiError` of a refusal."""
+        if not self.ok:
+            raise error_from_status(self.obj, self.status)
+        return self.obj
+
+
+class Stream(Protocol):
+    """A watch without a socket: the reader takes what is there and is woken when there is more."""
+
+    on_ready: Callable[[], None] | None
+    """Called (at most once per emptiness) when :meth:`take` would return something, or the stream ended."""
+
+    def take(self, limit: int = 1000) -> list[bytes]:
+        """The next encoded watch events (one JSON object each, no newline), oldest first; empty: nothing now."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """True when nothing more will come and everything was taken."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    """Answers requests at once: the embedded API in process, live or virtual."""
+
+    def send(self, request: Request) -> Response:
+        """Never raises for a refusal; the answer carries it."""
+        ...
+
+
+def _query(**values: str | int | bool | None) -> dict[str, str]:
+    return {
+        key: ("true" if value is True else str(value))
+        for key, value in values.items()
+        if value not in (None, "", False)
+    }
+
+
+def get(info: ResourceInfo, namespace: str, name: str, subresource: str = "") -> Request:
+    return Request("GET", info.path(namespace, name, subresource))
+
+
+def list_(
+    info: ResourceInfo,
+    namespace: str = "",
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+    limit: int = 0,
+    continue_: str = "",
+) -> Request:
+    query = _query(labelSelector=label_selector, fieldSelector=field_selector, limit=limit or None)
+    if continue_:
+        query["continue"] = continue_
+    return Request("GET", info.path(namespace), query)
+
+
+def watch(
+    info: ResourceInfo,
+    namespace: str = "",
+    *,
+    resource_version: str = "",
+    label_selector: str = "",
+    field_selector: str = "",
+) -> Request:
+    query = _query(
+        watch=True,
+        allowWatchBookmarks=True,
+        resourceVersion=resource_version,
+        labelSelector=label_selector,
+        fieldSelector=field_selector,
+    )
+    return Request("GET", info.path(namespace), query)
+
+
+def create(
+    info: ResourceInfo,
+    obj: Obj,
+    *,
+    namespace: str = "",
+    name: str = "",
+    subresource: str = "",
+    dry_run: bool = False,
+    field_manager: str = "",
+    field_validation: str = "",
+) -> Request:
+    """POST to the collection, or to a subresource when ``name`` and ``subresource`` are given."""
+    path = info.path(namespace or namespace_of(obj), name, subresource)
+    query = _query(dryRun="All" if dry_run else "", fieldManager=field_manager, fieldValidation=field_validation)
+    return Request("POST", path, query, body=obj)
+
+
+def update(
+    info: ResourceInfo,
+    obj: Obj,
+    *,
+    subresource: str = "",
+    dry_run: bool = False,
+    field_manager: str = "",
+    field_validation: str = "",
+) -> Request:
+    """PUT of the whole object; its metadata.resourceVersion is the precondition."""
+    query = _query(dryRun="All" if dry_run else "", fieldManager=field_manager, fieldValidation=field_validation)
+    return Request("PUT", info.path(namespace_of(obj), name_of(obj), subresource), query, body=obj)
+
+
+def patch(
+    info: ResourceInfo,
+    namespace: str,
+    name: str,
+    kind: PatchType,
+    body: Any,
+    *,
+    subresource: str = "",
+    dry_run: bool = False,
+    field_manager: str = "",
+    field_validation: str = "",
+    force: bool = False,
+) -> Request:
+    query = _query(
+        dryRun="All" if dry_run else "",
+        fieldManager=field_manager,
+        fieldValidation=field_validation,
+        force=force,
+    )
+    headers = {"content-type": kind.value}
+    return Request("PATCH", info.path(namespace, name, subresource), query, headers, body)
+
+
+def server_side_apply(
+    info: ResourceInfo,
+    obj: Obj,
+    *,
+    field_manager: str,
+    force: bool = False,
+    dry_run: bool = False,
+    subresource: str = "",
+    field_validation: str = "",
+) -> Request:
+    return patch(
+        info,
+        namespace_of(obj),
+        name_of(obj),
+        PatchType.APPLY,
+        obj,
+        subresource=subresource,
+        dry_run=dry_run,
+        field_manager=field_manager,
+        field_validation=field_validation,
+        force=force,
+    )
+
+
+def _delete_options(
+    uid: str, resource_version: str, propagation: str, grace_period_s: int | None, dry_run: bool
+) -> Obj | None:
+    options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
+    if preconditions:
+        options["preconditions"] = preconditions
+    if propagation:
+        options["propagationPolicy"] = propagation
+    if grace_period_s is not None:
+        options["gracePeriodSeconds"] = grace_period_s
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return options if len(options) > 2 else None
+
+
+def delete(
+    info: ResourceInfo,
+    namespace: str,
+    name: str,
+    *,
+    uid: str = "",
+    resource_version: str = "",
+    propagation: str = "",
+    grace_period_s: int | None = None,
+    dry_run: bool = False,
+) -> Request:
+    """DELETE one object; ``propagation`` is Foreground, Background or Orphan."""
+    body = _delete_options(uid, resource_version, propagation, grace_period_s, dry_run)
+    return Request("DELETE", info.path(namespace, name), body=body)
+
+
+def delete_collection(info: ResourceInfo, namespace: str = "", *, label_selector: str = "") -> Request:
+    return Request("DELETE", info.path(namespace), _query(labelSelector=label_selector))
+
+
+def evict(info: ResourceInfo, namespace: str, name: str, *, uid: str = "", dry_run: bool = False) -> Request:
+    """POST pods/NAME/eviction: 429 when a disruption budget refuses."""
+    body: Obj = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    options = _delete_options(uid, "", "", None, dry_run)
+    if options:
+        body["deleteOptions"] = options
+    return Request("POST", info.path(namespace, name, "eviction"), body=body)

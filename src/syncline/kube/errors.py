@@ -1,0 +1,263 @@
+"""API refusals as exceptions, and exceptions as ``Status`` objects.
+
+::
+
+    ApiError                    any metav1.Status with status Failure
+    ├── BadRequest        400   BadRequest
+    ├── Unauthorized      401   Unauthorized
+    ├── Forbidden         403   Forbidden
+    ├── NotFound          404   NotFound
+    ├── MethodNotAllowed  405   MethodNotAllowed
+    ├── NotAcceptable     406   NotAcceptable
+    ├── Conflict          409   Conflict
+    ├── AlreadyExists     409   AlreadyExists
+    ├── Gone              410   Gone / Expired
+    ├── TooLarge          413   RequestEntityTooLarge
+    ├── UnsupportedMedia  415   UnsupportedMediaType
+    ├── Invalid           422   Invalid
+    ├── TooManyRequests   429   TooManyRequests
+    ├── InternalError     500   InternalError
+    └── Unavailable       503   ServiceUnavailable / Timeout
+
+The server raises them, the client raises them from an answer; the words are Kubernetes' own (apimachinery
+``pkg/api/errors``, checked by the recorded conversations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.kube.objects import Obj
+
+__all__ = [
+    "AlreadyExists",
+    "ApiError",
+    "BadRequest",
+    "Conflict",
+    "FieldCause",
+    "Forbidden",
+    "Gone",
+    "InternalError",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "TooLarge",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unavailable",
+    "UnsupportedMedia",
+    "already_exists",
+    "conflict",
+    "error_from_status",
+    "invalid",
+    "not_found",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCause:
+    """One entry of ``details.causes``: ``reason`` is a CauseType such as ``FieldValueInvalid``."""
+
+    reason: str
+    message: str
+    field: str = ""
+
+    def to_obj(self) -> Obj:
+        cause: Obj = {"reason": self.reason, "message": self.message}
+        if self.field:
+            cause["field"] = self.field
+        return cause
+
+
+class ApiError(Exception):
+    """A refusal of the API. ``details`` is the Status' details object, without empty fields."""
+
+    code = 500
+    reason = "InternalError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int | None = None,
+        reason: str | None = None,
+        details: Obj | None = None,
+        causes: Iterable[FieldCause] = (),
+        retry_after_s: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = self.code if code is None else code
+        self.reason = self.reason if reason is None else reason
+        self.details: Obj = dict(details or {})
+        listed = [cause.to_obj() for cause in causes]
+        if listed:
+            self.details["causes"] = listed
+        if retry_after_s:
+            self.details["retryAfterSeconds"] = retry_after_s
+
+    def to_status(self) -> Obj:
+        """The ``Status`` object as the API writes it."""
+        status: Obj = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if not self.reason:
+            del status["reason"]
+        if self.details:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+    @property
+    def causes(self) -> list[Obj]:
+        value = self.details.get("causes")
+        return value if isinstance(value, list) else []
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class BadRequest(ApiError):
+    code, reason = 400, "BadRequest"
+
+
+class Unauthorized(ApiError):
+    code, reason = 401, "Unauthorized"
+
+
+class Forbidden(ApiError):
+    code, reason = 403, "Forbidden"
+
+
+class NotFound(ApiError):
+    code, reason = 404, "NotFound"
+
+
+class MethodNotAllowed(ApiError):
+    code, reason = 405, "MethodNotAllowed"
+
+
+class NotAcceptable(ApiError):
+    code, reason = 406, "NotAcceptable"
+
+
+class Conflict(ApiError):
+    code, reason = 409, "Conflict"
+
+
+class AlreadyExists(ApiError):
+    code, reason = 409, "AlreadyExists"
+
+
+class Gone(ApiError):
+    code, reason = 410, "Expired"
+
+
+class TooLarge(ApiError):
+    code, reason = 413, "RequestEntityTooLarge"
+
+
+class UnsupportedMedia(ApiError):
+    code, reason = 415, "UnsupportedMediaType"
+
+
+class Invalid(ApiError):
+    code, reason = 422, "Invalid"
+
+
+class TooManyRequests(ApiError):
+    code, reason = 429, "TooManyRequests"
+
+
+class InternalError(ApiError):
+    code, reason = 500, "InternalError"
+
+
+class Unavailable(ApiError):
+    code, reason = 503, "ServiceUnavailable"
+
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    c.reason: c
+    for c in (
+        BadRequest,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        MethodNotAllowed,
+        NotAcceptable,
+        Conflict,
+        AlreadyExists,
+        Gone,
+        TooLarge,
+        UnsupportedMedia,
+        Invalid,
+        TooManyRequests,
+        InternalError,
+        Unavailable,
+    )
+}
+_BY_CODE: dict[int, type[ApiError]] = {c.code: c for c in reversed(list(_BY_REASON.values()))}
+
+
+def error_from_status(status: Any, code: int = 500) -> ApiError:
+    """The exception for a ``Status`` answer; an answer that is no Status keeps its text and HTTP code."""
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        kind = _BY_CODE.get(code, ApiError)
+        return kind(str(status)[:500] or f"the server answered {code}", code=code)
+    code = int(status.get("code") or code)
+    reason = str(status.get("reason") or "")
+    kind = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
+    return kind(str(status.get("message") or ""), code=code, reason=reason, details=status.get("details") or {})
+
+
+def _details(name: str, group: str, kind: str) -> Obj:
+    details: Obj = {}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    if kind:
+        details["kind"] = kind
+    return details
+
+
+def _qualified(resource: str, group: str) -> str:
+    return f"{resource}.{group}" if group else resource
+
+
+def not_found(resource: str, name: str, group: str = "") -> NotFound:
+    """``pods "web" not found``; ``resource`` is the plural."""
+    return NotFound(f'{_qualified(resource, group)} "{name}" not found', details=_details(name, group, resource))
+
+
+def already_exists(resource: str, name: str, group: str = "") -> AlreadyExists:
+    return AlreadyExists(
+        f'{_qualified(resource, group)} "{name}" already exists', details=_details(name, group, resource)
+    )
+
+
+def conflict(resource: str, name: str, why: str, group: str = "") -> Conflict:
+    """``Operation cannot be fulfilled on pods "web": <why>``."""
+    return Conflict(
+        f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}',
+        details=_details(name, group, resource),
+    )
+
+
+def invalid(kind: str, name: str, causes: list[FieldCause], group: str = "") -> Invalid:
+    """``Pod "web" is invalid: spec.x: Invalid value: …``; several causes are listed in brackets, as Go's Aggregate
+    prints them (repeated texts once)."""
+    texts = list(dict.fromkeys(f"{c.field}: {c.message}" if c.field else c.message for c in causes))
+    text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    details = _details(name, group, kind)
+    qualified = f"{kind}.{group}" if group else kind
+    return Invalid(f'{qualified} "{name}" is invalid: {text}', details=details, causes=causes)

@@ -1,0 +1,251 @@
+"""Identity and metadata of Kubernetes objects.
+
+Objects are plain JSON dicts (``Obj``) and are never mutated by who did not make them. This module holds the few types
+that every room shares, and readers for metadata that tolerate what a repository may contain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+__all__ = [
+    "GVK",
+    "GroupKind",
+    "Obj",
+    "ObjectRef",
+    "ResourceInfo",
+    "annotations",
+    "api_version",
+    "dig",
+    "finalizers",
+    "generation",
+    "gvk_of",
+    "is_terminating",
+    "labels",
+    "meta",
+    "name_of",
+    "namespace_of",
+    "owner_references",
+    "ref_of",
+    "resource_version",
+    "split_api_version",
+    "uid_of",
+]
+
+Obj: TypeAlias = dict[str, Any]
+"""A decoded API object: JSON values only. Read-only unless you made it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupKind:
+    """Kind without version: what identity and caches use. The core group is the empty string."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GVK:
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    def __str__(self) -> str:
+        return f"{self.api_version}, Kind={self.kind}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectRef:
+    """Identity of one object; the version is never part of it.
+
+    Text form ``group/Kind/namespace/name`` (group empty for core, namespace empty for cluster-scoped), as upstream
+    writes resource keys: ``apps/Deployment/demo/web``, ``/Namespace//demo``.
+    """
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.kind}/{self.namespace}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> ObjectRef:
+        """Inverse of ``str``; raises ValueError that names the text."""
+        parts = text.split("/")
+        if len(parts) != 4:
+            raise ValueError(f"{text!r} is not an object reference; write group/Kind/namespace/name")
+        return cls(*parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceInfo:
+    """One served resource as discovery tells it. ``subresources`` are bare names (``status``, ``scale``)."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    subresources: tuple[str, ...] = ()
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    @property
+    def gvk(self) -> GVK:
+        return GVK(self.group, self.version, self.kind)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """``deployments.apps``, ``pods``: as messages name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path of a collection, object or subresource. A namespace is left out for cluster-scoped kinds."""
+        parts = ["", "apis", self.group, self.version] if self.group else ["", "api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+def split_api_version(text: str) -> tuple[str, str]:
+    """``apps/v1`` → (``apps``, ``v1``); ``v1`` → (``""``, ``v1``)."""
+    group, slash, version = text.partition("/")
+    return (group, version) if slash else ("", group)
+
+
+def gvk_of(obj: Mapping[str, Any]) -> GVK:
+    """Group, version and kind; missing or non-string parts are empty."""
+    version = obj.get("apiVersion")
+    kind = obj.get("kind")
+    group, ver = split_api_version(version if isinstance(version, str) else "")
+    return GVK(group, ver, kind if isinstance(kind, str) else "")
+
+
+def api_version(group: str, version: str) -> str:
+    return f"{group}/{version}" if group else version
+
+
+def meta(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``metadata``, or an empty mapping where it is missing or not an object."""
+    value = obj.get("metadata")
+    return value if isinstance(value, dict) else {}
+
+
+def name_of(obj: Mapping[str, Any]) -> str:
+    value = meta(obj).get("name")
+    return value if isinstance(value, str) else ""
+
+
+def namespace_of(obj: Mapping[str, Any]) -> str:
+    value = meta(obj).get("namespace")
+    return value if isinstance(value, str) else ""
+
+
+def uid_of(obj: Mapping[str, Any]) -> str:
+    value = meta(obj).get("uid")
+    return value if isinstance(value, str) else ""
+
+
+def resource_version(obj: Mapping[str, Any]) -> str:
+    value = meta(obj).get("resourceVersion")
+    return value if isinstance(value, str) else ""
+
+
+def generation(obj: Mapping[str, Any]) -> int:
+    value = meta(obj).get("generation")
+    return value if isinstance(value, int) else 0
+
+
+def ref_of(obj: Mapping[str, Any]) -> ObjectRef:
+    gvk = gvk_of(obj)
+    return ObjectRef(gvk.group, gvk.kind, namespace_of(obj), name_of(obj))
+
+
+def _string_map(value: Any) -> dict[str, str]:
+    """A null or non-string value makes the whole map unreadable, as Go's accessor does."""
+    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+        return {}
+    return value
+
+
+def labels(obj: Mapping[str, Any]) -> dict[str, str]:
+    return _string_map(meta(obj).get("labels"))
+
+
+def annotations(obj: Mapping[str, Any]) -> dict[str, str]:
+    return _string_map(meta(obj).get("annotations"))
+
+
+def finalizers(obj: Mapping[str, Any]) -> list[str]:
+    value = meta(obj).get("finalizers")
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def owner_references(obj: Mapping[str, Any]) -> list[Obj]:
+    value = meta(obj).get("ownerReferences")
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def is_terminating(obj: Mapping[str, Any]) -> bool:
+    return bool(meta(obj).get("deletionTimestamp"))
+
+
+def dig(obj: Any, *path: str | int, default: Any = None) -> Any:
+    """Walk dict keys and list indices; ``default`` as soon as a step is missing or null."""
+    here = obj
+    for step in path:
+        if isinstance(here, dict) and isinstance(step, str):
+            here = here.get(step)
+        elif isinstance(here, list) and isinstance(step, int) and -len(here) <= step < len(here):
+            here = here[step]
+        else:
+            return default
+        if here is None:
+            return default
+    return here
+
+
+def walk_strings(value: Any) -> Iterator[str]:
+    """Every string leaf, for tests that look for what must not be there."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from walk_strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from walk_strings(item)
