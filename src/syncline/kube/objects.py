@@ -16,14 +16,14 @@ __all__ = [
     "Obj",
     "ObjectRef",
     "ResourceInfo",
-    "annotations",
+    "annotations_of",
     "api_version",
     "dig",
     "finalizers",
     "generation",
     "gvk_of",
     "is_terminating",
-    "labels",
+    "labels_of",
     "meta",
     "name_of",
     "namespace_of",
@@ -202,11 +202,11 @@ def _string_map(value: Any) -> dict[str, str]:
     return value
 
 
-def labels(obj: Mapping[str, Any]) -> dict[str, str]:
+def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
     return _string_map(meta(obj).get("labels"))
 
 
-def annotations(obj: Mapping[str, Any]) -> dict[str, str]:
+def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
     return _string_map(meta(obj).get("annotations"))
 
 
