@@ -1,0 +1,28 @@
+"""Who makes a request, as authentication found it and authorization judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["ADMIN", "ANONYMOUS", "UserInfo", "service_account_user"]
+
+
+@dataclass(frozen=True, slots=True)
+class UserInfo:
+    """authentication.k8s.io UserInfo: ``groups`` in the order given, ``extra`` values as lists."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+ANONYMOUS = UserInfo("system:anonymous", ("system:unauthenticated",))
+ADMIN = UserInfo("kubernetes-admin", ("system:masters", "system:authenticated"))
+
+
+def service_account_user(namespace: str, name: str, uid: str = "") -> UserInfo:
+    """The user of a service account and its three groups (serviceaccount.MakeUsername and MakeGroupNames)."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return UserInfo(f"system:serviceaccount:{namespace}:{name}", groups, uid)
