@@ -1,0 +1,101 @@
+"""Durations as Go writes them: ``1m30s``, ``2h0m0s``, ``500ms``.
+
+Called by whoever reads a ``metav1.Duration`` or a setting in that form. Whole nanoseconds inside, so that parsing and
+printing lose nothing. Source of the rules: Go's ``time.ParseDuration`` and ``Duration.String``.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+__all__ = ["DurationError", "duration_text", "format_duration", "format_seconds", "parse_duration", "parse_nanoseconds"]
+
+_SECOND = 1_000_000_000
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+}
+_MAX = 2**63 - 1
+_PIECE = re.compile(r"([0-9]*)(\.[0-9]*)?([^0-9.]*)")
+
+
+class DurationError(ValueError):
+    """The text is no duration; the message is Go's own."""
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read a Go duration, to the microsecond. Raises :class:`DurationError`."""
+    return timedelta(microseconds=parse_nanoseconds(text) / 1000)
+
+
+def parse_nanoseconds(text: str) -> int:
+    """Read a Go duration as whole nanoseconds. Raises :class:`DurationError`."""
+    rest = text[1:] if text[:1] in ("+", "-") else text
+    if rest == "0":
+        return 0
+    if not rest:
+        raise DurationError(f'time: invalid duration "{text}"')
+    total = 0
+    while rest:
+        match = _PIECE.match(rest)
+        assert match is not None  # every part of the pattern may be empty
+        total += _piece(text, match.group(1), match.group(2) or "", match.group(3))
+        rest = rest[match.end() :]
+    if total > _MAX:
+        raise DurationError(f'time: invalid duration "{text}"')
+    return -total if text[0] == "-" else total
+
+
+def _piece(text: str, whole: str, fraction: str, unit: str) -> int:
+    if not whole and len(fraction) < 2:
+        raise DurationError(f'time: invalid duration "{text}"')
+    if not unit:
+        raise DurationError(f'time: missing unit in duration "{text}"')
+    if unit not in _UNITS:
+        raise DurationError(f'time: unknown unit "{unit}" in duration "{text}"')
+    digits = fraction[1:19]
+    return int(whole or "0") * _UNITS[unit] + int(digits or "0") * _UNITS[unit] // int("1" + "0" * len(digits))
+
+
+def format_duration(duration: timedelta) -> str:
+    """Print as Go does: ``1m30s``, ``0s``, ``1.5s``, ``2h0m0s``."""
+    return duration_text((duration // timedelta(microseconds=1)) * 1000)
+
+
+def format_seconds(seconds: int) -> str:
+    """Whole seconds as Go prints them: 90 is ``1m30s``."""
+    return duration_text(seconds * _SECOND)
+
+
+def duration_text(nanoseconds: int) -> str:
+    """Whole nanoseconds as ``Duration.String`` prints them."""
+    if nanoseconds == 0:
+        return "0s"
+    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
+    if rest < _SECOND:
+        return sign + _below_a_second(rest)
+    minutes, nanos = divmod(rest, 60 * _SECOND)
+    text = _decimal(nanos, _SECOND) + "s"
+    if minutes:
+        hours, minutes = divmod(minutes, 60)
+        text = f"{hours}h{minutes}m{text}" if hours else f"{minutes}m{text}"
+    return sign + text
+
+
+def _below_a_second(nanos: int) -> str:
+    unit = "ns" if nanos < 1_000 else "µs" if nanos < 1_000_000 else "ms"
+    return _decimal(nanos, _UNITS[unit]) + unit
+
+
+def _decimal(number: int, scale: int) -> str:
+    whole, rest = divmod(number, scale)
+    if not rest:
+        return str(whole)
+    return f"{whole}." + str(rest).rjust(len(str(scale)) - 1, "0").rstrip("0")

@@ -1,0 +1,206 @@
+"""Resource quantities: ``100m``, ``1.5Gi``, ``2e3``.
+
+Called by defaulting, validation, the scheduler and quota arithmetic. Text goes in, an exact number leaves; the printed
+form is the canonical one that Go's ``resource.Quantity`` writes. No floating point anywhere.
+
+Source of the rules: Kubernetes apimachinery ``pkg/api/resource`` (suffixes, rounding up to nano, the cap at 2^63-1).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import assert_never
+
+__all__ = ["ZERO", "Format", "Quantity", "QuantityError", "from_int", "from_milli", "parse_quantity"]
+
+NANO = 1_000_000_000
+MAX_NANO = (2**63 - 1) * NANO
+MAX_DIGITS = 400
+"""Longer numerals than any capped value needs are refused, so that a hostile text cannot cost quadratic time."""
+
+FORMAT_WRONG = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"  # Kubernetes' words
+)
+SUFFIX_WRONG = "unable to parse quantity's suffix"
+NUMBER_WRONG = "unable to parse numeric part of quantity"
+
+_PARTS = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_NAMES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL_NAMES = {power: name for name, power in _DECIMAL.items()}
+_EXPONENT_BOUND = 40
+"""Beyond this power of ten every value is zero, one nano or the cap."""
+
+
+class QuantityError(ValueError):
+    """The text is no quantity; the message is Kubernetes' own."""
+
+
+class Format(StrEnum):
+    """How a quantity was written, which decides how it is printed."""
+
+    DECIMAL = "DecimalSI"
+    BINARY = "BinarySI"
+    EXPONENT = "DecimalExponent"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An exact amount in billionths. Comparison and equality are by amount, whatever the spelling."""
+
+    nano: int
+    format: Format = Format.DECIMAL
+
+    def __str__(self) -> str:
+        return _canonical(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.nano == other.nano
+
+    def __hash__(self) -> int:
+        return hash(self.nano)
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.nano < other.nano
+
+    def __le__(self, other: Quantity) -> bool:
+        return self.nano <= other.nano
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self.nano > other.nano
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self.nano >= other.nano
+
+    def __bool__(self) -> bool:
+        return self.nano != 0
+
+    def __add__(self, other: Quantity) -> Quantity:
+        """The sum, in the format of the first operand that is not zero."""
+        return Quantity(self.nano + other.nano, self.format if self.nano else other.format)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        return Quantity(self.nano - other.nano, self.format if self.nano else other.format)
+
+    def __neg__(self) -> Quantity:
+        return Quantity(-self.nano, self.format)
+
+    def value(self) -> int:
+        """Whole units, rounded away from zero (bytes, pods, whole cores)."""
+        return _divide_up(self.nano, NANO)
+
+    def milli(self) -> int:
+        """Thousandths, rounded away from zero (millicores)."""
+        return _divide_up(self.nano, NANO // 1000)
+
+    def is_whole(self) -> bool:
+        return self.nano % NANO == 0
+
+    def is_whole_milli(self) -> bool:
+        return self.nano % (NANO // 1000) == 0
+
+
+ZERO = Quantity(0)
+
+
+def from_int(value: int, form: Format = Format.DECIMAL) -> Quantity:
+    """Whole units as a quantity."""
+    return Quantity(value * NANO, form)
+
+
+def from_milli(value: int) -> Quantity:
+    """Thousandths as a quantity."""
+    return Quantity(value * (NANO // 1000))
+
+
+def parse_quantity(text: str | int | float) -> Quantity:
+    """Read a quantity; JSON numbers are read by their text, as the API does. Raises :class:`QuantityError`."""
+    if isinstance(text, bool):
+        raise QuantityError(FORMAT_WRONG)
+    return _parse(text if isinstance(text, str) else _number_text(text))
+
+
+def _number_text(number: int | float) -> str:
+    return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Quantity:
+    match = _PARTS.fullmatch(text)
+    if match is None or not text:
+        raise QuantityError(FORMAT_WRONG)
+    sign, whole, fraction, suffix = match.group(1), match.group(2), match.group(3) or "", match.group(4)
+    if not whole and match.group(3) is None and suffix:
+        # Go takes a missing numeral before a suffix for zero; the numeral itself is what fails to parse.
+        raise QuantityError(NUMBER_WRONG if _suffix(suffix) else SUFFIX_WRONG)
+    if len(whole) + len(fraction) > MAX_DIGITS:
+        raise QuantityError(NUMBER_WRONG)
+    base, power, form = _suffix(suffix)
+    nano = _scaled(int(whole + fraction or "0"), len(fraction), base, power)
+    if form is Format.BINARY and 0 < nano < NANO:
+        form = Format.DECIMAL
+    return Quantity(-nano if sign == "-" else nano, form)
+
+
+def _suffix(text: str) -> tuple[int, int, Format]:
+    """(base, power, format) of a suffix; raises :class:`QuantityError`."""
+    if text in _DECIMAL:
+        return 10, _DECIMAL[text], Format.DECIMAL
+    if text in _BINARY:
+        return 2, _BINARY[text], Format.BINARY
+    if len(text) > 1 and text[0] in "eE" and re.fullmatch(r"[+-]?[0-9]{1,18}", text[1:]):
+        return 10, max(-_EXPONENT_BOUND, min(_EXPONENT_BOUND, int(text[1:]))), Format.EXPONENT
+    raise QuantityError(SUFFIX_WRONG)
+
+
+def _scaled(digits: int, decimals: int, base: int, power: int) -> int:
+    """digits x base^power / 10^decimals in nano: rounded up to a nano, capped at 2^63-1 units."""
+    up, down = (base**power, 1) if power >= 0 else (1, base**-power)
+    return min(_divide_up(digits * NANO * up, 10**decimals * down), MAX_NANO)
+
+
+def _divide_up(number: int, by: int) -> int:
+    """Division rounded away from zero."""
+    return -(-number // by) if number >= 0 else number // by
+
+
+def _canonical(quantity: Quantity) -> str:
+    nano, form = quantity.nano, quantity.format
+    if nano == 0:
+        return "0"
+    if form is Format.BINARY and (abs(nano) < 1024 * NANO or nano % NANO):
+        # Small and fractional amounts are clearer in decimal (CanonicalizeBytes).
+        nano = nano if abs(nano) < 1024 * NANO else _divide_up(nano, NANO) * NANO
+        form = Format.DECIMAL
+    match form:
+        case Format.BINARY:
+            return _binary_text(nano // NANO)
+        case Format.DECIMAL:
+            number, power = _thousands(nano)
+            return f"{number}{_DECIMAL_NAMES[power]}" if power in _DECIMAL_NAMES else f"{number}e{power}"
+        case Format.EXPONENT:
+            number, power = _thousands(nano)
+            return f"{number}e{power}" if power else str(number)
+        case _:
+            assert_never(form)
+
+
+def _binary_text(value: int) -> str:
+    power = 0
+    while value % 1024 == 0 and power < len(_BINARY_NAMES) - 1:
+        value //= 1024
+        power += 1
+    return f"{value}{_BINARY_NAMES[power]}"
+
+
+def _thousands(nano: int) -> tuple[int, int]:
+    """The shortest whole number and its power of ten, a multiple of three."""
+    power = -9
+    while nano % 1000 == 0:
+        nano //= 1000
+        power += 3
+    return nano, power
