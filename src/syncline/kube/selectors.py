@@ -1,0 +1,496 @@
+"""Label and field selectors: which objects a list, watch, controller or policy means.
+
+Called by the embedded API (query parameters), by controllers (``spec.selector``) and by planners. Text or a
+LabelSelector object comes in, a frozen selector leaves. Grammar and refusals are those of Kubernetes apimachinery
+(``pkg/labels``, ``pkg/fields``). Never looks at objects itself beyond the maps it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, assert_never
+
+__all__ = [
+    "EVERYTHING",
+    "EVERY_FIELD",
+    "NOTHING",
+    "FieldSelector",
+    "FieldTerm",
+    "Operator",
+    "Requirement",
+    "Selector",
+    "SelectorError",
+    "label_key_problems",
+    "label_selector_from",
+    "label_value_problems",
+    "parse_field_selector",
+    "parse_label_selector",
+    "selector_from_labels",
+]
+
+MAX_SELECTOR_CHARS = 65_536
+"""Bound of a selector text; request lines are shorter in practice."""
+
+
+class SelectorError(ValueError):
+    """A selector that cannot be understood; the text is Kubernetes' own."""
+
+
+class Operator(StrEnum):
+    IN = "in"
+    NOT_IN = "notin"
+    EQUALS = "="
+    DOUBLE_EQUALS = "=="
+    NOT_EQUALS = "!="
+    EXISTS = "exists"
+    DOES_NOT_EXIST = "!"
+    GREATER = "gt"
+    LESS = "lt"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One term. ``values`` are sorted, as Kubernetes prints them."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case Operator.IN | Operator.EQUALS | Operator.DOUBLE_EQUALS:
+                return value is not None and value in self.values
+            case Operator.NOT_IN | Operator.NOT_EQUALS:
+                return value is None or value not in self.values
+            case Operator.EXISTS:
+                return value is not None
+            case Operator.DOES_NOT_EXIST:
+                return value is None
+            case Operator.GREATER | Operator.LESS:
+                return value is not None and self._compares(value)
+            case _:
+                assert_never(self.operator)
+
+    def _compares(self, value: str) -> bool:
+        if not _INTEGER.fullmatch(value):
+            return False
+        bound = int(self.values[0])
+        return int(value) > bound if self.operator is Operator.GREATER else int(value) < bound
+
+    def __str__(self) -> str:
+        match self.operator:
+            case Operator.IN | Operator.NOT_IN:
+                return f"{self.key} {self.operator.value} ({','.join(self.values)})"
+            case Operator.EQUALS | Operator.DOUBLE_EQUALS | Operator.NOT_EQUALS:
+                return f"{self.key}{self.operator.value}{self.values[0]}"
+            case Operator.EXISTS:
+                return self.key
+            case Operator.DOES_NOT_EXIST:
+                return f"!{self.key}"
+            case Operator.GREATER:
+                return f"{self.key}>{self.values[0]}"
+            case Operator.LESS:
+                return f"{self.key}<{self.values[0]}"
+            case _:
+                assert_never(self.operator)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """All ``requirements`` must hold; none means everything, unless ``nothing``."""
+
+    requirements: tuple[Requirement, ...] = ()
+    nothing: bool = False
+
+    def matches(self, labels: Mapping[str, str] | None) -> bool:
+        if self.nothing:
+            return False
+        found = labels or {}
+        return all(requirement.matches(found) for requirement in self.requirements)
+
+    @property
+    def empty(self) -> bool:
+        """True when every object matches."""
+        return not self.requirements and not self.nothing
+
+    def __str__(self) -> str:
+        return ",".join(str(requirement) for requirement in self.requirements)
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(nothing=True)
+
+
+# --- what keys and values may look like ---------------------------------------------------------------------------
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
+    "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation "
+    "is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_PREFIX_RULE = (
+    "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
+    "must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_QUALIFIED_RULE = (
+    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
+    "(e.g. 'example.com/MyName')"
+)
+
+
+def label_key_problems(key: str) -> list[str]:
+    """What is wrong with a qualified name; empty if nothing (apimachinery ``IsQualifiedName``)."""
+    parts = key.split("/")
+    if len(parts) > 2:
+        return [_QUALIFIED_RULE]
+    name = parts[-1]
+    problems = _prefix_problems(parts[0]) if len(parts) == 2 else []
+    if not name:
+        problems.append("name part must be non-empty")
+    elif len(name) > 63:
+        problems.append("name part must be no more than 63 bytes")
+    if not _NAME.fullmatch(name):
+        problems.append(_NAME_RULE)
+    return problems
+
+
+def _prefix_problems(prefix: str) -> list[str]:
+    if not prefix:
+        return ["prefix part must be non-empty"]
+    problems = ["prefix part must be no more than 253 bytes"] if len(prefix) > 253 else []
+    if not _SUBDOMAIN.fullmatch(prefix):
+        problems.append(_PREFIX_RULE)
+    return problems
+
+
+def label_value_problems(value: str) -> list[str]:
+    """What is wrong with a label value; empty if nothing (apimachinery ``IsValidLabelValue``)."""
+    problems = ["must be no more than 63 bytes"] if len(value) > 63 else []
+    if value and not _NAME.fullmatch(value):
+        problems.append(_VALUE_RULE)
+    return problems
+
+
+# --- the string form ----------------------------------------------------------------------------------------------
+
+
+class _Token(StrEnum):
+    IDENTIFIER = "identifier"
+    SYMBOL = "symbol"
+    END = "end"
+    ERROR = "error"
+
+
+_SYMBOLS = frozenset({")", ",", "!", "==", "=", ">", "<", "!=", "("})
+_SYMBOL_CHARS = frozenset("=!(),><")
+_SPACE = frozenset(" \t\r\n")
+_OPERATORS = {
+    "in": Operator.IN,
+    "notin": Operator.NOT_IN,
+    "=": Operator.EQUALS,
+    "==": Operator.DOUBLE_EQUALS,
+    "!=": Operator.NOT_EQUALS,
+    ">": Operator.GREATER,
+    "<": Operator.LESS,
+}
+_OPERATOR_LIST = "in, notin, =, ==, !=, gt, lt"
+
+
+def _tokens(text: str) -> list[tuple[_Token, str]]:
+    found: list[tuple[_Token, str]] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if char in _SPACE:
+            at += 1
+            continue
+        end = at
+        if char in _SYMBOL_CHARS:
+            end = _symbol_end(text, at)
+            found.append((_Token.SYMBOL, text[at:end]))
+        else:
+            while end < len(text) and text[end] not in _SYMBOL_CHARS and text[end] not in _SPACE:
+                end += 1
+            found.append((_Token.IDENTIFIER, text[at:end]))
+        at = end
+    found.append((_Token.END, ""))
+    return found
+
+
+def _symbol_end(text: str, start: int) -> int:
+    """The longest known symbol: ``!=`` before ``!``."""
+    return start + 2 if text[start : start + 2] in _SYMBOLS else start + 1
+
+
+class _Parser:
+    """Recursive descent over tokens; texts of refusals as in apimachinery ``labels.Parser``."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._at = 0
+
+    def selector(self) -> Selector:
+        requirements: list[Requirement] = []
+        while True:
+            token, text = self._peek()
+            if token is _Token.END:
+                return _selector_of(requirements)
+            if token is not _Token.IDENTIFIER and text != "!":
+                raise SelectorError(f"found '{text}', expected: !, identifier, or 'end of string'")
+            try:
+                requirements.append(self._requirement())
+            except SelectorError as error:
+                raise SelectorError(f"unable to parse requirement: {error}") from None
+            if self._comma_or_end():
+                return _selector_of(requirements)
+
+    def _comma_or_end(self) -> bool:
+        token, text = self._next()
+        if token is _Token.END:
+            return True
+        if text != ",":
+            raise SelectorError(f"found '{text}', expected: ',' or 'end of string'")
+        token, text = self._peek()
+        if token is not _Token.IDENTIFIER and text != "!":
+            raise SelectorError(f"found '{text}', expected: identifier after ','")
+        return False
+
+    def _requirement(self) -> Requirement:
+        token, text = self._next()
+        absent = token is _Token.SYMBOL and text == "!"
+        if absent:
+            token, text = self._next()
+        if token is not _Token.IDENTIFIER:
+            raise SelectorError(f"found '{text}', expected: identifier")
+        key = text
+        problems = label_key_problems(key)
+        if problems:
+            raise SelectorError(f'<nil>: Invalid value: "{key}": {"; ".join(problems)}')
+        token, text = self._peek()
+        if absent:
+            return Requirement(key, Operator.DOES_NOT_EXIST)
+        if token is _Token.END or text == ",":
+            return Requirement(key, Operator.EXISTS)
+        operator = self._operator()
+        values = self._value_list() if operator in (Operator.IN, Operator.NOT_IN) else self._exact_value()
+        return _checked(key, operator, sorted(set(values)))
+
+    def _operator(self) -> Operator:
+        _, text = self._next()
+        operator = _OPERATORS.get(text)
+        if operator is None:
+            raise SelectorError(f"found '{text}', expected: {_OPERATOR_LIST}")
+        return operator
+
+    def _exact_value(self) -> list[str]:
+        token, text = self._peek()
+        if token is _Token.END or text == ",":
+            return [""]
+        token, text = self._next()
+        if token is not _Token.IDENTIFIER:
+            raise SelectorError(f"found '{text}', expected: identifier")
+        return [text]
+
+    def _value_list(self) -> list[str]:
+        _, text = self._next()
+        if text != "(":
+            raise SelectorError(f"found '{text}' expected: '('")
+        token, text = self._peek()
+        if text == ")":
+            self._next()
+            return []
+        if token is not _Token.IDENTIFIER and text != ",":
+            raise SelectorError(f"found '{text}', expected: ',', ')' or identifier")
+        values: list[str] = []
+        while True:
+            self._value_into(values)
+            if self._peek()[1] == ")":
+                self._next()
+                return values
+
+    def _value_into(self, values: list[str]) -> None:
+        token, text = self._next()
+        if token is _Token.IDENTIFIER:
+            values.append(text)
+            token, text = self._peek()
+            if text not in (",", ")"):
+                raise SelectorError(f"found '{text}', expected: ',' or ')'")
+        elif text == ",":
+            if not values or self._peek()[1] in (")", ","):
+                values.append("")
+            if self._peek()[1] == ",":
+                self._next()
+        else:
+            raise SelectorError(f"found '{text}', expected: ',', or identifier")
+
+    def _peek(self) -> tuple[_Token, str]:
+        return self._tokens[self._at]
+
+    def _next(self) -> tuple[_Token, str]:
+        token = self._tokens[self._at]
+        if self._at < len(self._tokens) - 1:
+            self._at += 1
+        return token
+
+
+def _selector_of(requirements: list[Requirement]) -> Selector:
+    return Selector(tuple(sorted(requirements, key=lambda r: r.key)))
+
+
+def _checked(key: str, operator: Operator, values: list[str]) -> Requirement:
+    if operator in (Operator.IN, Operator.NOT_IN) and not values:
+        raise SelectorError("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
+    problems: list[str] = []
+    for index, value in enumerate(values):
+        if operator in (Operator.GREATER, Operator.LESS) and not _INTEGER.fullmatch(value):
+            what = "for 'Gt', 'Lt' operators, the value must be an integer"
+            problems.append(f'values[{index}]: Invalid value: "{value}": {what}')
+    for index, value in enumerate(values):
+        wrong = label_value_problems(value)
+        if wrong:
+            problems.append(f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(wrong)}')
+    if problems:
+        raise SelectorError(problems[0] if len(problems) == 1 else "[" + ", ".join(problems) + "]")
+    return Requirement(key, operator, tuple(values))
+
+
+def parse_label_selector(text: str) -> Selector:
+    """``app=web,tier in (a,b),!legacy`` → selector; empty text selects everything. Raises :class:`SelectorError`."""
+    if len(text) > MAX_SELECTOR_CHARS:
+        raise SelectorError(f"selector is {len(text)} characters long; at most {MAX_SELECTOR_CHARS} are allowed")
+    if not text.strip():
+        return EVERYTHING
+    return _Parser(text).selector()
+
+
+def selector_from_labels(labels: Mapping[str, str]) -> Selector:
+    """Equality with every entry (``spec.selector`` of a Service or ReplicationController)."""
+    return Selector(tuple(Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)))
+
+
+_OBJECT_OPERATORS = {
+    "In": Operator.IN,
+    "NotIn": Operator.NOT_IN,
+    "Exists": Operator.EXISTS,
+    "DoesNotExist": Operator.DOES_NOT_EXIST,
+}
+
+
+def label_selector_from(obj: Mapping[str, Any] | None) -> Selector:
+    """The selector of a LabelSelector object: none selects nothing, an empty one everything (metav1
+    ``LabelSelectorAsSelector``). Raises :class:`SelectorError`."""
+    if obj is None:
+        return NOTHING
+    requirements = list(selector_from_labels(obj.get("matchLabels") or {}).requirements)
+    for expression in obj.get("matchExpressions") or ():
+        operator = _OBJECT_OPERATORS.get(str(expression.get("operator", "")))
+        if operator is None:
+            raise SelectorError(f'"{expression.get("operator", "")}" is not a valid label selector operator')
+        values = [str(value) for value in expression.get("values") or ()]
+        key = str(expression.get("key", ""))
+        if operator in (Operator.IN, Operator.NOT_IN):
+            requirements.append(_checked(key, operator, sorted(set(values))))
+        else:
+            requirements.append(Requirement(key, operator))
+    return _selector_of(requirements)
+
+
+# --- field selectors ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTerm:
+    """``field`` must (``equal``) or must not have ``value``; a missing field is the empty string."""
+
+    field: str
+    value: str
+    equal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """All ``terms`` must hold."""
+
+    terms: tuple[FieldTerm, ...] = ()
+
+    def matches(self, value_of: Callable[[str], str]) -> bool:
+        return all((value_of(term.field) == term.value) is term.equal for term in self.terms)
+
+    @property
+    def empty(self) -> bool:
+        return not self.terms
+
+    def exact(self, field: str) -> str | None:
+        """The value that ``field`` must equal, if a term says so."""
+        return next((term.value for term in self.terms if term.equal and term.field == field), None)
+
+    def fields(self) -> Iterable[str]:
+        return (term.field for term in self.terms)
+
+    def __str__(self) -> str:
+        return ",".join(f"{t.field}{'=' if t.equal else '!='}{_escape(t.value)}" for t in self.terms)
+
+
+EVERY_FIELD = FieldSelector()
+_TERM = re.compile(r"(?:[^\\,]|\\.|\\$)+", re.DOTALL)
+"""A term: anything up to a comma that no backslash escapes."""
+
+
+def parse_field_selector(text: str) -> FieldSelector:
+    """``metadata.name=a,status.phase!=Running`` → selector (apimachinery ``fields.ParseSelector``).
+
+    ``\\\\``, ``\\,`` and ``\\=`` escape in values. Raises :class:`SelectorError`.
+    """
+    if len(text) > MAX_SELECTOR_CHARS:
+        raise SelectorError(f"selector is {len(text)} characters long; at most {MAX_SELECTOR_CHARS} are allowed")
+    terms = [_field_term(part, text) for part in _TERM.findall(text)]
+    return FieldSelector(tuple(sorted(terms, key=lambda t: t.field)))
+
+
+def _field_term(part: str, whole: str) -> FieldTerm:
+    for at, char in enumerate(part):
+        if char == "!" and part[at + 1 : at + 2] == "=":
+            return FieldTerm(part[:at], _unescape(part[at + 2 :]), equal=False)
+        if char == "=":
+            skip = 2 if part[at + 1 : at + 2] == "=" else 1
+            return FieldTerm(part[:at], _unescape(part[at + skip :]))
+    raise SelectorError(f"invalid selector: '{whole}'; can't understand '{part}'")
+
+
+def _escape(value: str) -> str:
+    return re.sub(r"([\\,=])", r"\\\1", value)
+
+
+def _unescape(value: str) -> str:
+    out: list[str] = []
+    escaped = False
+    for char in value:
+        if escaped:
+            if char not in "\\,=":
+                raise SelectorError(f"invalid field selector: invalid escape sequence: \\{char}")
+            out.append(char)
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char in ",=":
+            raise SelectorError(f"invalid field selector: unescaped character in value: {char}")
+        else:
+            out.append(char)
+    if escaped:
+        raise SelectorError("invalid field selector: invalid escape sequence: \\")
+    return "".join(out)
