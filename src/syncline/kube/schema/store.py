@@ -1,0 +1,54 @@
+"""The stored definitions of Kubernetes' own types (1.36), unpacked when first asked for.
+
+Called by ``model`` and ``openapi``. The data is made by ``tools/build_schema.py`` and never edited by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from syncline.kube.objects import GVK
+
+__all__ = ["OBJECT_META", "definitions", "descriptions", "kinds", "resource_table"]
+
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def _data(name: str) -> bytes:
+    return (resources.files("syncline.kube.schema") / "data" / name).read_bytes()
+
+
+@cache
+def definitions() -> Mapping[str, Any]:
+    """Definition name → OpenAPI schema without descriptions."""
+    loaded: dict[str, Any] = json.loads(lzma.decompress(_data("definitions.json.xz")))
+    return loaded
+
+
+@cache
+def descriptions() -> Mapping[str, Mapping[str, str]]:
+    """Definition name → field name → description; the type's own stands under the empty name."""
+    loaded: dict[str, dict[str, str]] = json.loads(lzma.decompress(_data("descriptions.json.xz")))
+    return loaded
+
+
+@cache
+def kinds() -> Mapping[GVK, str]:
+    """Kind → definition name. Types shared by all groups (``DeleteOptions``) are listed under each."""
+    return {
+        GVK(entry["group"], entry["version"], entry["kind"]): name
+        for name, raw in definitions().items()
+        for entry in raw.get("x-kubernetes-group-version-kind", ())
+    }
+
+
+@cache
+def resource_table() -> list[dict[str, Any]]:
+    """The rows of ``resources.json``, in discovery order."""
+    loaded: list[dict[str, Any]] = json.loads(_data("resources.json"))
+    return loaded
