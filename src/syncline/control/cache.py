@@ -1,0 +1,144 @@
+"""What the cluster looked like when last heard of, for observers.
+
+Informers write into it; controllers' ``observe`` reads it through the :class:`Snapshot` protocol. Objects handed out
+are shared and read-only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, namespace_of, owner_references
+
+__all__ = ["Cache", "IndexFn", "Snapshot"]
+
+IndexFn = Callable[[Obj], Iterable[str]]
+"""The values under which an object is to be found in an index."""
+
+
+class Snapshot(Protocol):
+    """Reading side: no requests, no surprises within one pass."""
+
+    @property
+    def mapper(self) -> Mapper: ...
+
+    def get(self, ref: ObjectRef) -> Obj | None: ...
+
+    def objects(self, kind: GroupKind, namespace: str = "") -> list[Obj]:
+        """All objects of a kind, or of a namespace, ordered by (namespace, name)."""
+        ...
+
+    def owned(self, uid: str, kind: GroupKind | None = None) -> list[Obj]:
+        """Objects with an owner reference to ``uid``, ordered by kind, namespace, name."""
+        ...
+
+    def indexed(self, index: str, value: str) -> list[Obj]:
+        """Objects under ``value`` of a named index."""
+        ...
+
+    def has_synced(self, kind: GroupKind) -> bool:
+        """False until the first list of that kind arrived."""
+        ...
+
+
+_Place = tuple[GroupKind, str, str]
+
+
+class Cache:
+    """The writing side; also a :class:`Snapshot`."""
+
+    def __init__(self, mapper: Mapper, indices: Mapping[str, IndexFn] | None = None) -> None:
+        self.mapper = mapper
+        self._objects: dict[GroupKind, dict[str, dict[str, Obj]]] = {}
+        self._synced: set[GroupKind] = set()
+        self._revision: dict[GroupKind, int] = {}
+        self._owned: dict[str, set[_Place]] = {}
+        self._indices: dict[str, IndexFn] = dict(indices or {})
+        self._indexed: dict[str, dict[str, set[_Place]]] = {name: {} for name in self._indices}
+
+    def add_index(self, name: str, values: IndexFn) -> None:
+        """Declare an index before anything is cached."""
+        assert not self._objects, "indices are declared before the first object arrives"
+        self._indices[name] = values
+        self._indexed[name] = {}
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def put(self, kind: GroupKind, obj: Obj) -> Obj | None:
+        """Store the newest state; returns what it replaces."""
+        namespace, name = namespace_of(obj), name_of(obj)
+        bucket = self._objects.setdefault(kind, {}).setdefault(namespace, {})
+        old = bucket.get(name)
+        place = (kind, namespace, name)
+        if old is not None:
+            self._unindex(place, old)
+        bucket[name] = obj
+        self._index(place, obj)
+        return old
+
+    def drop(self, kind: GroupKind, namespace: str, name: str) -> Obj | None:
+        bucket = self._objects.get(kind, {}).get(namespace, {})
+        old = bucket.pop(name, None)
+        if old is not None:
+            self._unindex((kind, namespace, name), old)
+        return old
+
+    def mark_synced(self, kind: GroupKind) -> None:
+        self._synced.add(kind)
+
+    def forget_kind(self, kind: GroupKind) -> list[Obj]:
+        """A kind is no longer served: everything of it goes."""
+        gone = self.objects(kind)
+        for obj in gone:
+            self.drop(kind, namespace_of(obj), name_of(obj))
+        self._synced.discard(kind)
+        return gone
+
+    def saw_revision(self, kind: GroupKind, revision: str) -> None:
+        if revision.isdigit():
+            self._revision[kind] = max(self._revision.get(kind, 0), int(revision))
+
+    def seen_revision(self, kind: GroupKind) -> int:
+        """Highest resourceVersion heard of for a kind, 0 before the first list."""
+        return self._revision.get(kind, 0)
+
+    def _index(self, place: _Place, obj: Obj) -> None:
+        for owner in owner_references(obj):
+            self._owned.setdefault(str(owner.get("uid")), set()).add(place)
+        for name, values in self._indices.items():
+            for value in values(obj):
+                self._indexed[name].setdefault(value, set()).add(place)
+
+    def _unindex(self, place: _Place, obj: Obj) -> None:
+        for owner in owner_references(obj):
+            self._owned.get(str(owner.get("uid")), set()).discard(place)
+        for name, values in self._indices.items():
+            for value in values(obj):
+                self._indexed[name].get(value, set()).discard(place)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, ref: ObjectRef) -> Obj | None:
+        return self._objects.get(ref.group_kind, {}).get(ref.namespace, {}).get(ref.name)
+
+    def objects(self, kind: GroupKind, namespace: str = "") -> list[Obj]:
+        spaces = self._objects.get(kind, {})
+        wanted = [namespace] if namespace else sorted(spaces)
+        return [obj for space in wanted for _, obj in sorted(spaces.get(space, {}).items())]
+
+    def owned(self, uid: str, kind: GroupKind | None = None) -> list[Obj]:
+        return self._at(p for p in self._owned.get(uid, ()) if kind is None or p[0] == kind)
+
+    def indexed(self, index: str, value: str) -> list[Obj]:
+        return self._at(self._indexed[index].get(value, ()))
+
+    def has_synced(self, kind: GroupKind) -> bool:
+        return kind in self._synced
+
+    def kinds(self) -> Iterator[GroupKind]:
+        yield from sorted(self._objects)
+
+    def _at(self, places: Iterable[_Place]) -> list[Obj]:
+        return [self._objects[kind][namespace][name] for kind, namespace, name in sorted(places)]

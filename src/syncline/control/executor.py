@@ -1,0 +1,188 @@
+"""Performs a plan as a generator of requests.
+
+Driven by a live driver (await) or a virtual one (in place); the executor itself has neither socket nor thread. Each
+action type has one performer, registered by ``assembly``; a plan with an unknown action type is a bug and raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from datetime import datetime
+from typing import Any, TypeVar, assert_never
+
+from syncline.base.action import Action, Performer, Work
+from syncline.base.clock import Clock
+from syncline.control.events import publish
+from syncline.control.plan import (
+    Apply,
+    Create,
+    Delete,
+    Emit,
+    Evict,
+    KubeAction,
+    Patch,
+    Plan,
+    Replace,
+    Result,
+    SetStatus,
+)
+from syncline.kube import client
+from syncline.kube.client import PatchType, Request, Response
+from syncline.kube.errors import ApiError, NotFound
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GVK, Obj, ResourceInfo, gvk_of
+from syncline.kube.patches import create_merge_patch
+
+__all__ = ["Execution", "KubePerformer", "execute", "kube_performers", "run_in_place"]
+
+Execution = Generator["Request | Work", Any, tuple[Result, ...]]
+"""Yields requests and work, is sent the answers, returns what became of each action."""
+
+T = TypeVar("T")
+
+
+def execute(plan: Plan, performers: Mapping[type, Performer]) -> Execution:
+    """Perform steps in order, then the status actions; see :class:`~syncline.control.plan.Plan` for the stop rule."""
+    results: list[Result] = []
+    for step in plan.steps:
+        step_results: list[Result] = []
+        for action in step:
+            step_results.append((yield from _attempt(action, performers)))
+        results += step_results
+        if not all(result.ok for result in step_results):
+            break
+    for action in plan.status:
+        results.append((yield from _attempt(action, performers)))
+    return tuple(results)
+
+
+def _attempt(action: Action, performers: Mapping[type, Performer]) -> Generator[Any, Any, Result]:
+    performer = performers.get(type(action))
+    if performer is None:
+        raise TypeError(f"nobody performs {type(action).__name__}; register a performer in assembly")
+    try:
+        value = yield from performer.perform(action)
+    except (ApiError, OSError) as error:  # operating faults are data; bugs go through
+        return Result(action, ok=False, error=error)
+    return Result(action, ok=True, value=value)
+
+
+class KubePerformer:
+    """Performs the Kubernetes actions against whatever the driver's transport reaches."""
+
+    def __init__(self, mapper: Mapper, clock: Clock, field_manager: str) -> None:
+        self._mapper = mapper
+        self._clock = clock
+        self._manager = field_manager
+
+    def perform(self, action: KubeAction) -> Generator[Request, Response, Any]:
+        if isinstance(action, Emit):
+            return (yield from publish(action, self._now()))
+        request = self._request(action)
+        answer = yield request
+        if isinstance(action, Delete) and answer.status == NotFound.code:
+            return None
+        return answer.or_raise()
+
+    def _now(self) -> datetime:
+        return self._clock.now()
+
+    def _info(self, gvk: GVK) -> ResourceInfo:
+        info = self._mapper.find(gvk) or self._mapper.preferred(gvk.group_kind)
+        if info is None:
+            raise NotFound(
+                f'no matches for kind "{gvk.kind}" in version "{gvk.api_version}"',
+                reason="NotFound",
+            )
+        return info
+
+    def _request(self, action: KubeAction) -> Request:
+        match action:
+            case Create(obj=obj, dry_run=dry_run):
+                return client.create(self._info(gvk_of(obj)), obj, dry_run=dry_run, field_manager=self._manager)
+            case Replace(obj=obj, subresource=sub, dry_run=dry_run):
+                info = self._info(gvk_of(obj))
+                return client.update(info, obj, subresource=sub, dry_run=dry_run, field_manager=self._manager)
+            case Patch():
+                return client.patch(
+                    self._info(action.gvk),
+                    action.namespace,
+                    action.name,
+                    action.kind,
+                    action.body,
+                    subresource=action.subresource,
+                    dry_run=action.dry_run,
+                    field_manager=self._manager,
+                )
+            case Apply(obj=obj):
+                return client.server_side_apply(
+                    self._info(gvk_of(obj)),
+                    obj,
+                    field_manager=action.manager,
+                    force=action.force,
+                    dry_run=action.dry_run,
+                    subresource=action.subresource,
+                )
+            case Delete():
+                return client.delete(
+                    self._info(action.gvk),
+                    action.namespace,
+                    action.name,
+                    uid=action.uid,
+                    resource_version=action.resource_version,
+                    propagation=action.propagation,
+                    grace_period_s=action.grace_period_s,
+                )
+            case Evict():
+                pods = self._info(GVK("", "v1", "Pod"))
+                return client.evict(pods, action.namespace, action.name, uid=action.uid)
+            case SetStatus():
+                return self._status_request(action)
+            case Emit():
+                raise AssertionError("an Event is published, not requested")
+            case _ as never:
+                assert_never(never)
+
+    def _status_request(self, action: SetStatus) -> Request:
+        metadata = {
+            key: value for key, value in (("resourceVersion", action.resource_version), ("uid", action.uid)) if value
+        }
+        body: Obj = {"status": create_merge_patch(action.old, action.new)}
+        if metadata:
+            body["metadata"] = metadata
+        return client.patch(
+            self._info(action.gvk),
+            action.namespace,
+            action.name,
+            PatchType.MERGE,
+            body,
+            subresource=action.subresource,
+            field_manager=self._manager,
+        )
+
+
+def kube_performers(mapper: Mapper, clock: Clock, field_manager: str) -> dict[type, Performer]:
+    """The performers every loop has."""
+    performer = KubePerformer(mapper, clock, field_manager)
+    kinds: tuple[type, ...] = (Create, Replace, Patch, Apply, Delete, Evict, SetStatus, Emit)
+    return dict.fromkeys(kinds, performer)
+
+
+def run_in_place(steps: Generator[Any, Any, T], transport: client.Transport) -> T:
+    """Drive a generator of requests and work to its end against a transport that answers at once."""
+    answer: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            wanted = steps.throw(failure) if failure is not None else steps.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        failure, answer = None, None
+        if isinstance(wanted, Work):
+            try:
+                answer = wanted.run()
+            except Exception as error:  # handed to the generator, which raises what it cannot deal with
+                failure = error
+        else:
+            answer = transport.send(wanted)

@@ -1,0 +1,99 @@
+"""Keeps one kind of the cache equal to the server's, without a socket.
+
+A state machine: ask for a list, then a watch; feed it answers and watch events; it says what changed. Drivers own the
+transport. A watch that ends is resumed from the last resourceVersion; one that is too old (410) is listed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from syncline.control.cache import Cache
+from syncline.kube import client
+from syncline.kube.client import Request
+from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of, resource_version
+
+__all__ = ["Change", "Informer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``old`` is None for an arrival, ``new`` is None for a departure."""
+
+    old: Obj | None
+    new: Obj | None
+
+
+class Informer:
+    """One kind, all namespaces."""
+
+    def __init__(self, info: ResourceInfo, cache: Cache) -> None:
+        self.info = info
+        self._cache = cache
+        self._version = ""
+
+    @property
+    def needs_list(self) -> bool:
+        """True before the first list and after a watch that was too old."""
+        return not self._version
+
+    def list_request(self) -> Request:
+        return client.list_(self.info)
+
+    def watch_request(self) -> Request:
+        return client.watch(self.info, resource_version=self._version)
+
+    def relist(self) -> None:
+        """The next step is a list."""
+        self._version = ""
+
+    def listed(self, body: Obj) -> list[Change]:
+        """Take a list; what the cache had and the list has not is gone."""
+        kind = self.info.group_kind
+        changes: list[Change] = []
+        seen: set[tuple[str, str]] = set()
+        for item in body.get("items") or ():
+            obj = {"apiVersion": self.info.api_version, "kind": self.info.kind} | item
+            seen.add((namespace_of(obj), name_of(obj)))
+            old = self._cache.put(kind, obj)
+            if old is None or resource_version(old) != resource_version(obj):
+                changes.append(Change(old, obj))
+        for known in self._cache.objects(kind):
+            if (namespace_of(known), name_of(known)) not in seen:
+                self._cache.drop(kind, namespace_of(known), name_of(known))
+                changes.append(Change(known, None))
+        self._version = str((body.get("metadata") or {}).get("resourceVersion") or "")
+        self._cache.saw_revision(kind, self._version)
+        self._cache.mark_synced(kind)
+        return changes
+
+    def events(self, raw: list[bytes]) -> Iterator[Change]:
+        """Take encoded watch events. Raises ApiError for an ERROR event (Gone: call :meth:`relist`)."""
+        for line in raw:
+            change = self._event(msgspec.json.decode(line))
+            if change is not None:
+                yield change
+
+    def _event(self, event: Obj) -> Change | None:
+        obj: Obj = event.get("object") or {}
+        if event.get("type") == "ERROR":
+            raise error_from_status(obj)
+        kind = self.info.group_kind
+        version = resource_version(obj)
+        if version:
+            self._version = version
+            self._cache.saw_revision(kind, version)
+        if event.get("type") == "BOOKMARK":
+            return None
+        if event.get("type") == "DELETED":
+            return Change(self._cache.drop(kind, namespace_of(obj), name_of(obj)) or obj, None)
+        return Change(self._cache.put(kind, obj), obj)
+
+    def failed(self, error: ApiError) -> None:
+        """An error of list or watch: too old means list again, others are tried again by the driver."""
+        if error.code == 410:
+            self.relist()

@@ -1,0 +1,212 @@
+"""The one logical loop that runs controllers, without sockets, threads or sleeping.
+
+Drivers (``manager.py`` live, ``virtual.py`` in virtual time) feed it changes and the time, take keys out of it and
+drive the generators it hands out. Everything it decides is therefore the same in both worlds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, assert_never, cast
+
+from syncline.base.action import Performer, Work
+from syncline.base.clock import Clock
+from syncline.base.journal import Entry, Journal
+from syncline.control.cache import Cache
+from syncline.control.controller import Controller, Settling, settles
+from syncline.control.executor import execute
+from syncline.control.informer import Change
+from syncline.control.plan import Delete, Done, Plan, Requeue, Result, Retry, SetStatus, Stalled
+from syncline.control.workqueue import Key, WorkQueue
+from syncline.kube.client import Request
+from syncline.kube.errors import AlreadyExists, ApiError, Conflict
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
+
+__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Pass"]
+
+log = logging.getLogger("syncline.control")
+
+OWN_WRITE_PATIENCE_S = 5.0
+"""How long a key waits for the cache to show its own last write; then it plans on what there is."""
+STALE_RETRY_S = 0.02
+"""A conflict or a stale cache is planned again this soon, without counting as a failure (style rule 13)."""
+
+Pass = Generator["Request | Work", Any, None]
+"""One reconcile of one key, to be driven to its end."""
+
+
+@dataclass(slots=True)
+class _OwnWrite:
+    """What the cache must have seen before the key is planned again."""
+
+    revisions: dict[GroupKind, int]
+    deadline: datetime
+
+
+class ControlLoop:
+    """Controllers over one cluster, one cache, one queue."""
+
+    def __init__(
+        self,
+        controllers: Iterable[Controller],
+        *,
+        mapper: Mapper,
+        performers: Mapping[type, Performer],
+        clock: Clock,
+        journal: Journal,
+        cache: Cache | None = None,
+        strict: bool = False,
+    ) -> None:
+        """``strict`` lets a planner's exception through (tests); otherwise it is logged and the key backs off."""
+        self.controllers = {controller.name: controller for controller in controllers}
+        self.mapper = mapper
+        self.cache = cache or Cache(mapper)
+        self.queue = WorkQueue()
+        self.journal = journal
+        self._performers = performers
+        self._clock = clock
+        self._strict = strict
+        self._own_writes: dict[Key, _OwnWrite] = {}
+        self._routes = self._build_routes()
+
+    def _build_routes(self) -> list[tuple[GroupKind | None, Controller, Any]]:
+        routes: list[tuple[GroupKind | None, Controller, Any]] = []
+        for controller in self.controllers.values():
+            routes.append((controller.kind, controller, lambda obj, _cache: (ref_of(obj),)))
+            routes += [(watch.kind, controller, watch.keys) for watch in controller.watches]
+        return routes
+
+    # -- what to watch -----------------------------------------------------------------------------------------
+
+    def wanted_kinds(self) -> set[GroupKind]:
+        """Every kind an informer is needed for, as far as discovery knows it."""
+        if any(kind is None for kind, _, _ in self._routes):
+            return {i.group_kind for i in self.mapper.all() if {"list", "watch"} <= set(i.verbs)}
+        wanted = {kind for kind, _, _ in self._routes if kind is not None}
+        for controller in self.controllers.values():
+            wanted |= set(controller.reads)
+        return wanted
+
+    # -- what happened -----------------------------------------------------------------------------------------
+
+    def changed(self, kind: GroupKind, changes: Iterable[Change]) -> None:
+        """Route changes to the keys that care. The old state counts too: who stopped matching must look again."""
+        now = self._clock.now()
+        for change in changes:
+            for routed, controller, keys in self._routes:
+                if routed is not None and routed != kind:
+                    continue
+                for obj in (change.old, change.new):
+                    if obj is not None:
+                        self._add_all(controller, keys(obj, self.cache), now)
+
+    def _add_all(self, controller: Controller, refs: Iterable[ObjectRef], now: datetime) -> None:
+        for ref in refs:
+            self.queue.add(Key(controller.name, ref), now)
+
+    def wake(self, controller: str, ref: ObjectRef) -> None:
+        """Something outside the API (a process that ended) concerns this key."""
+        self.queue.add(Key(controller, ref), self._clock.now())
+
+    # -- what to do --------------------------------------------------------------------------------------------
+
+    def begin(self, key: Key) -> Pass:
+        """The pass for a key taken from the queue. Drive it to its end; it finishes the key by itself."""
+        now = self._clock.now()
+        if self._must_wait_for_cache(key, now):
+            self.queue.finish(key)
+            self.queue.add(key, now + timedelta(seconds=STALE_RETRY_S))
+            return
+        try:
+            yield from self._reconcile(key, self.controllers[key.controller])
+        except Exception as error:
+            if self._strict:
+                raise
+            log.exception("%s: the pass failed", key)
+            self._note(key, "failed", f"{type(error).__name__}: {error}")
+            self.queue.fail(key, self._clock.now())
+        finally:
+            self.queue.finish(key)
+
+    def _must_wait_for_cache(self, key: Key, now: datetime) -> bool:
+        own = self._own_writes.get(key)
+        if own is None:
+            return False
+        behind = any(self.cache.seen_revision(kind) < revision for kind, revision in own.revisions.items())
+        if behind and now < own.deadline:
+            return True
+        del self._own_writes[key]
+        return False
+
+    def _reconcile(self, key: Key, controller: Controller) -> Pass:
+        seen = controller.observe(self.cache, key.ref)
+        if seen is None:
+            self.queue.forgive(key)
+            return
+        plan = controller.plan(seen, self._clock.now())
+        results = yield from execute(plan, self._performers)
+        self._record(key, results)
+        if settles(controller):
+            settled = cast(Settling, controller).settle(seen, plan, results, self._clock.now())
+            if settled is not None:
+                more = yield from execute(settled, self._performers)
+                self._record(key, more)
+                results, plan = results + more, settled
+        self._conclude(key, plan, results)
+
+    def _record(self, key: Key, results: tuple[Result, ...]) -> None:
+        now = self._clock.now()
+        revisions: dict[GroupKind, int] = {}
+        for result in results:
+            verdict = "" if result.ok else f" refused: {result.error}"
+            self._note(key, result.action.describe() + verdict, result.action.reason)
+            written = resource_version(result.value) if isinstance(result.value, dict) else ""
+            if result.ok and written.isdigit() and not _is_dry_run(result.action) and "kind" in result.value:
+                kind = ref_of(cast(Obj, result.value)).group_kind
+                if not isinstance(result.action, Delete) and self.cache.has_synced(kind):
+                    revisions[kind] = max(revisions.get(kind, 0), int(written))
+        if revisions:
+            self._own_writes[key] = _OwnWrite(revisions, now + timedelta(seconds=OWN_WRITE_PATIENCE_S))
+
+    def _conclude(self, key: Key, plan: Plan, results: tuple[Result, ...]) -> None:
+        now = self._clock.now()
+        failed = [result for result in results if not result.ok]
+        if any(isinstance(result.error, Conflict | AlreadyExists) for result in failed):
+            self.queue.add(key, now + timedelta(seconds=STALE_RETRY_S))
+            return
+        if failed and not isinstance(plan.outcome, Stalled | Requeue):
+            self.queue.fail(key, now)
+            return
+        match plan.outcome:
+            case Done():
+                self.queue.forgive(key)
+            case Requeue(after_s=after_s, background=background):
+                self.queue.forgive(key)
+                self.queue.add(key, now + timedelta(seconds=after_s), background=background)
+            case Retry(error=error):
+                self._note(key, "retry", error)
+                self.queue.fail(key, now)
+            case Stalled(reason=reason, fix=fix):
+                self.queue.forgive(key)
+                self._note(key, "stalled", f"{reason}; {fix}")
+            case _ as never:
+                assert_never(never)
+
+    def _note(self, key: Key, what: str, why: str) -> None:
+        self.journal.write(Entry(self._clock.now(), key.controller, str(key.ref), what, why))
+
+
+def _is_dry_run(action: Any) -> bool:
+    return bool(getattr(action, "dry_run", False))
+
+
+def is_status_write(result: Result) -> bool:
+    return isinstance(result.action, SetStatus)
+
+
+def refusal(result: Result) -> ApiError | None:
+    return result.error if isinstance(result.error, ApiError) else None

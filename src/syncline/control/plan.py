@@ -1,0 +1,290 @@
+"""What a controller decided, as data.
+
+Planners return a :class:`Plan`; the executor performs it; dry runs, timelines and journals print it. Nothing here acts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from syncline.base.action import Action
+from syncline.kube.client import PatchType
+from syncline.kube.objects import GVK, Obj, ObjectRef, gvk_of, meta, name_of, namespace_of, ref_of
+
+__all__ = [
+    "Apply",
+    "Create",
+    "Delete",
+    "Done",
+    "Emit",
+    "Evict",
+    "KubeAction",
+    "Outcome",
+    "Patch",
+    "Plan",
+    "Replace",
+    "Requeue",
+    "Result",
+    "Retry",
+    "SetStatus",
+    "Stalled",
+    "set_status",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """POST. An object that exists already is a refusal (AlreadyExists), planned again at once."""
+
+    obj: Obj
+    reason: str
+    dry_run: bool = False
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.obj)
+
+    def describe(self) -> str:
+        return f"create {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """PUT of the whole object; the resourceVersion in it is the precondition."""
+
+    obj: Obj
+    reason: str
+    subresource: str = ""
+    dry_run: bool = False
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.obj)
+
+    def describe(self) -> str:
+        return f"replace {self.target}" + (f"/{self.subresource}" if self.subresource else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One patch of one object. Put uid and resourceVersion into a merge patch's metadata to make it conditional."""
+
+    gvk: GVK
+    namespace: str
+    name: str
+    body: Any
+    reason: str
+    kind: PatchType = PatchType.MERGE
+    subresource: str = ""
+    dry_run: bool = False
+
+    @property
+    def target(self) -> ObjectRef:
+        return ObjectRef(self.gvk.group, self.gvk.kind, self.namespace, self.name)
+
+    def describe(self) -> str:
+        return f"patch {self.target}" + (f"/{self.subresource}" if self.subresource else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Server-side apply by ``manager``."""
+
+    obj: Obj
+    manager: str
+    reason: str
+    force: bool = False
+    dry_run: bool = False
+    subresource: str = ""
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.obj)
+
+    def describe(self) -> str:
+        return f"apply {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE with preconditions; an object that is gone already is a success."""
+
+    gvk: GVK
+    namespace: str
+    name: str
+    reason: str
+    uid: str = ""
+    resource_version: str = ""
+    propagation: str = ""
+    grace_period_s: int | None = None
+
+    @classmethod
+    def of(cls, obj: Obj, reason: str, *, propagation: str = "", grace_period_s: int | None = None) -> Delete:
+        """Delete exactly this object: its uid is the precondition."""
+        return cls(
+            gvk_of(obj),
+            namespace_of(obj),
+            name_of(obj),
+            reason,
+            uid=str(meta(obj).get("uid") or ""),
+            propagation=propagation,
+            grace_period_s=grace_period_s,
+        )
+
+    @property
+    def target(self) -> ObjectRef:
+        return ObjectRef(self.gvk.group, self.gvk.kind, self.namespace, self.name)
+
+    def describe(self) -> str:
+        return f"delete {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """POST pods/NAME/eviction."""
+
+    namespace: str
+    name: str
+    reason: str
+    uid: str = ""
+
+    @property
+    def target(self) -> ObjectRef:
+        return ObjectRef("", "Pod", self.namespace, self.name)
+
+    def describe(self) -> str:
+        return f"evict {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatus:
+    """Change of ``status`` alone, from ``old`` (as observed) to ``new``; conditional on the observed resourceVersion.
+
+    ``subresource`` is empty for kinds whose CRD has no status subresource (Application).
+    """
+
+    gvk: GVK
+    namespace: str
+    name: str
+    old: Obj
+    new: Obj
+    reason: str
+    resource_version: str = ""
+    uid: str = ""
+    subresource: str = "status"
+
+    @property
+    def target(self) -> ObjectRef:
+        return ObjectRef(self.gvk.group, self.gvk.kind, self.namespace, self.name)
+
+    def describe(self) -> str:
+        return f"set status {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """A Kubernetes Event about ``regarding`` (an object, or enough of one: apiVersion, kind, metadata)."""
+
+    regarding: Obj
+    event_reason: str
+    message: str
+    component: str
+    warning: bool = False
+    reason: str = "tell people"
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.regarding)
+
+    def describe(self) -> str:
+        kind = "Warning" if self.warning else "Normal"
+        return f"event {kind} {self.event_reason} on {self.target}"
+
+
+KubeAction: TypeAlias = Create | Replace | Patch | Apply | Delete | Evict | SetStatus | Emit
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing to do until something changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """Plan again after ``after_s`` seconds, or earlier if something changes. ``background``: a periodic look that does
+    not keep a virtual world from being idle (polls, resyncs)."""
+
+    after_s: float
+    why: str
+    background: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """It failed in a way that may pass; the queue's back-off decides when."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """It cannot succeed until a person changes something."""
+
+    reason: str
+    fix: str
+
+
+Outcome: TypeAlias = Done | Requeue | Retry | Stalled
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Frozen decision of one pass.
+
+    ``steps`` are performed in order; the actions inside a step are independent and all tried; a step with a failure
+    stops later steps. ``status`` is performed last, also after a failure. ``why`` is one sentence for the timeline.
+    """
+
+    steps: tuple[tuple[Action, ...], ...] = ()
+    outcome: Outcome = field(default_factory=Done)
+    why: str = ""
+    status: tuple[Action, ...] = ()
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        return tuple(action for step in self.steps for action in step) + self.status
+
+    @property
+    def empty(self) -> bool:
+        return not self.status and not any(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one action. ``value`` is the performer's answer (for Kubernetes actions the object)."""
+
+    action: Action
+    ok: bool
+    value: Any = None
+    error: Exception | None = None
+
+
+def set_status(obj: Obj, status: Obj, reason: str, *, subresource: str = "status") -> tuple[SetStatus, ...]:
+    """One SetStatus, or nothing when ``status`` equals what the object has (style rule 11)."""
+    old = obj.get("status") or {}
+    if old == status:
+        return ()
+    return (
+        SetStatus(
+            gvk_of(obj),
+            namespace_of(obj),
+            name_of(obj),
+            old,
+            status,
+            reason,
+            resource_version=str(meta(obj).get("resourceVersion") or ""),
+            uid=str(meta(obj).get("uid") or ""),
+            subresource=subresource,
+        ),
+    )

@@ -1,0 +1,233 @@
+"""The virtual driver: pops the next due item, sets the clock, runs it. Nothing waits, no socket, no thread.
+
+Stands beside the live driver (``manager.py``) and runs the same loops against a transport that answers at once. Equal
+seeds give byte-equal journals; ``shuffle`` draws among ready keys, so that nobody relies on their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from syncline.base.clock import VirtualClock
+from syncline.base.entropy import Entropy
+from syncline.control.executor import run_in_place
+from syncline.control.informer import Informer
+from syncline.control.loop import ControlLoop
+from syncline.kube.client import Request, Response, Stream, Transport
+from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.mapper import discover
+from syncline.kube.objects import GroupKind
+
+__all__ = ["Actor", "CrashingTransport", "Killed", "LoopActor", "NotIdleError", "VirtualDriver"]
+
+MAX_STEPS = 2_000_000
+"""Bound of one run: more steps than any honest scene needs; beyond it two controllers fight."""
+CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+class NotIdleError(AssertionError):
+    """The world did not come to rest within its bound; ``pending`` says who wanted more."""
+
+
+class Killed(BaseException):
+    """A crash injected at a named request. Not an Exception: nothing may swallow it."""
+
+
+class Actor(Protocol):
+    """Something that has work to do at certain times."""
+
+    def pump(self) -> bool:
+        """Take in what happened elsewhere; True if there was something."""
+        ...
+
+    def next_due(self, *, foreground_only: bool) -> datetime | None: ...
+
+    def step(self) -> bool:
+        """Do one due item; False if there was none."""
+        ...
+
+    def describe(self) -> str: ...
+
+
+@dataclass(slots=True)
+class _Watching:
+    informer: Informer
+    stream: Stream | None = None
+
+
+class LoopActor:
+    """A control loop on a transport that answers at once."""
+
+    def __init__(
+        self, loop: ControlLoop, transport: Transport, clock: VirtualClock, shuffle: Entropy | None = None
+    ) -> None:
+        self.loop = loop
+        self._transport = transport
+        self._clock = clock
+        self._shuffle = shuffle
+        self._watching: dict[GroupKind, _Watching] = {}
+        self._stale_discovery = True
+
+    def pump(self) -> bool:
+        moved = self._refresh_discovery()
+        for kind in list(self._watching):
+            moved |= self._pump_kind(kind, self._watching[kind])
+        return moved
+
+    def _refresh_discovery(self) -> bool:
+        if not self._stale_discovery:
+            return False
+        self._stale_discovery = False
+        self.loop.mapper.replace(run_in_place(discover(), self._transport))
+        wanted = self.loop.wanted_kinds() | {CRDS}
+        for kind in sorted(wanted - set(self._watching)):
+            info = self.loop.mapper.preferred(kind)
+            if info is not None:
+                self._watching[kind] = _Watching(Informer(info, self.loop.cache))
+        for kind in sorted(set(self._watching)):
+            if self.loop.mapper.preferred(kind) is None:
+                self._forget(kind)
+        return True
+
+    def _forget(self, kind: GroupKind) -> None:
+        watching = self._watching.pop(kind)
+        if watching.stream is not None:
+            watching.stream.close()
+        self.loop.cache.forget_kind(kind)
+
+    def _pump_kind(self, kind: GroupKind, watching: _Watching) -> bool:
+        informer = watching.informer
+        try:
+            if informer.needs_list:
+                self._tell(kind, informer.listed(self._transport.send(informer.list_request()).or_raise()))
+            if watching.stream is None or watching.stream.ended:
+                watching.stream = self._open(informer)
+            raw = watching.stream.take()
+            if raw:
+                self._tell(kind, list(informer.events(raw)))
+            return bool(raw)
+        except ApiError as error:
+            informer.failed(error)
+            watching.stream = None
+            if error.code == 404:
+                self._stale_discovery = True
+                self._forget(kind)
+            return True
+
+    def _open(self, informer: Informer) -> Stream:
+        answer = self._transport.send(informer.watch_request())
+        if answer.stream is None:
+            raise error_from_status(answer.obj, answer.status)
+        return answer.stream
+
+    def _tell(self, kind: GroupKind, changes: list) -> None:  # type: ignore[type-arg]
+        if kind == CRDS and changes:
+            self._stale_discovery = True
+        self.loop.changed(kind, changes)
+
+    def next_due(self, *, foreground_only: bool) -> datetime | None:
+        return self.loop.queue.next_due(foreground_only=foreground_only)
+
+    def step(self) -> bool:
+        now = self._clock.now()
+        if self._shuffle is not None:
+            ready = self.loop.queue.ready(now)
+            if not ready:
+                return False
+            key = self._shuffle.choice(ready)
+            self.loop.queue.take(key)
+        else:
+            popped = self.loop.queue.pop(now)
+            if popped is None:
+                return False
+            key = popped
+        run_in_place(self.loop.begin(key), self._transport)
+        return True
+
+    def describe(self) -> str:
+        keys = self.loop.queue.ready(self._clock.now())
+        return ", ".join(str(key) for key in keys[:5])
+
+
+@dataclass(slots=True)
+class VirtualDriver:
+    """Runs actors in virtual time."""
+
+    clock: VirtualClock
+    actors: list[Actor] = field(default_factory=list)
+    steps: int = 0
+
+    def add(self, actor: Actor) -> None:
+        self.actors.append(actor)
+
+    def settle(self) -> None:
+        """Do everything that is due now; time stands still. Raises NotIdleError if it never ends."""
+        for _ in range(MAX_STEPS):
+            moved = self._pump_all()
+            for actor in self.actors:
+                if actor.step():
+                    self.steps += 1
+                    moved = True
+                    self._pump_all()
+            if not moved:
+                return
+        raise NotIdleError(f"still busy after {MAX_STEPS} steps: {self._busy()}")
+
+    def _pump_all(self) -> bool:
+        moved = False
+        for actor in self.actors:
+            moved |= actor.pump()
+        return moved
+
+    def _busy(self) -> str:
+        return "; ".join(text for text in (actor.describe() for actor in self.actors) if text)
+
+    def _next(self, *, foreground_only: bool) -> datetime | None:
+        times = [actor.next_due(foreground_only=foreground_only) for actor in self.actors]
+        return min((time for time in times if time is not None), default=None)
+
+    def advance(self, seconds: float) -> None:
+        """Let ``seconds`` pass, doing all that becomes due on the way."""
+        end = self.clock.now() + timedelta(seconds=seconds)
+        self.settle()
+        while (due := self._next(foreground_only=False)) is not None and due <= end:
+            self.clock.set(max(due, self.clock.now()))
+            self.settle()
+        self.clock.set(end)
+
+    def until_idle(self, limit_s: float = 3600) -> float:
+        """Advance until only periodic looks are left; returns the virtual seconds it took. Raises NotIdleError."""
+        return self.until(lambda: self._next(foreground_only=True) is None, limit_s=limit_s)
+
+    def until(self, reached: Callable[[], bool], limit_s: float = 3600) -> float:
+        """Advance until ``reached()``; returns the virtual seconds it took. Raises NotIdleError at the limit."""
+        start = self.clock.now()
+        end = start + timedelta(seconds=limit_s)
+        self.settle()
+        while not reached():
+            due = self._next(foreground_only=False)
+            if due is None or due > end:
+                raise NotIdleError(f"not reached within {limit_s:g} virtual seconds; next due {due}: {self._busy()}")
+            self.clock.set(max(due, self.clock.now()))
+            self.settle()
+        return (self.clock.now() - start).total_seconds()
+
+
+class CrashingTransport:
+    """Fault seam: the process dies right after its n-th writing request was carried out."""
+
+    def __init__(self, inner: Transport, after: int) -> None:
+        self._inner = inner
+        self._left = after
+        self.requests = 0
+
+    def send(self, request: Request) -> Response:
+        answer = self._inner.send(request)
+        if request.method != "GET":
+            self.requests += 1
+            if self.requests == self._left:
+                raise Killed(f"after request {self.requests}: {request.describe()}")
+        return answer

@@ -1,0 +1,129 @@
+"""Keys that wait to be planned: each once, not before its time, failed ones later and later.
+
+Time is passed in. The queue is bounded by the number of keys, since a key waits at most once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from syncline.kube.objects import ObjectRef
+
+__all__ = ["BACKOFF_BASE_S", "BACKOFF_MAX_S", "Key", "WorkQueue", "backoff_s"]
+
+BACKOFF_BASE_S = 0.2
+"""First wait after a failure: 0.2, 0.4, 0.8, … as client-go's limiter doubles."""
+BACKOFF_MAX_S = 120.0
+"""Longest wait after repeated failures: long enough to spare the server, short enough for a person watching."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """One object of one controller."""
+
+    controller: str
+    ref: ObjectRef
+
+    def __str__(self) -> str:
+        return f"{self.controller} {self.ref}"
+
+
+def backoff_s(attempt: int) -> float:
+    """Seconds to wait before attempt ``attempt`` + 1; a pure function of the count."""
+    return float(min(BACKOFF_BASE_S * 2 ** min(attempt, 20), BACKOFF_MAX_S))
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    at: datetime
+    background: bool
+
+
+class WorkQueue:
+    """De-duplicating delay queue; the earlier of two times for one key wins."""
+
+    def __init__(self) -> None:
+        self._due: dict[Key, _Due] = {}
+        self._heap: list[tuple[datetime, int, Key]] = []
+        self._count = 0
+        self._busy: set[Key] = set()
+        self._again: dict[Key, _Due] = {}
+        self._failures: dict[Key, int] = {}
+
+    def add(self, key: Key, at: datetime, *, background: bool = False) -> None:
+        """Ask for ``key`` at ``at``. While it is being worked on, the request waits until it is finished."""
+        table = self._again if key in self._busy else self._due
+        known = table.get(key)
+        due = _Due(at, background)
+        if known is not None and known.at <= at:
+            if known.background and not background:
+                table[key] = _Due(known.at, False)
+            return
+        table[key] = due
+        if table is self._due:
+            self._push(key, at)
+
+    def _push(self, key: Key, at: datetime) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (at, self._count, key))
+
+    def ready(self, now: datetime) -> list[Key]:
+        """Every key that may be taken at ``now``, oldest first; for drivers that choose."""
+        return [key for key, due in sorted(self._due.items(), key=lambda i: i[1].at) if due.at <= now]
+
+    def pop(self, now: datetime) -> Key | None:
+        """The key that has waited longest, marked busy until :meth:`finish`."""
+        while self._heap:
+            at, _, key = self._heap[0]
+            due = self._due.get(key)
+            if due is None or due.at != at:
+                heapq.heappop(self._heap)
+                continue
+            if at > now:
+                return None
+            heapq.heappop(self._heap)
+            self.take(key)
+            return key
+        return None
+
+    def take(self, key: Key) -> None:
+        """Mark a ready key busy."""
+        del self._due[key]
+        self._busy.add(key)
+
+    def finish(self, key: Key) -> None:
+        """The work is over; what was asked for meanwhile becomes due."""
+        self._busy.discard(key)
+        waiting = self._again.pop(key, None)
+        if waiting is not None:
+            self.add(key, waiting.at, background=waiting.background)
+
+    def fail(self, key: Key, now: datetime) -> float:
+        """Count a failure and ask for the key again after its back-off; returns the wait in seconds."""
+        attempt = self._failures.get(key, 0)
+        self._failures[key] = attempt + 1
+        wait = backoff_s(attempt)
+        self.add(key, now + timedelta(seconds=wait))
+        return wait
+
+    def forgive(self, key: Key) -> None:
+        """A success clears the count."""
+        self._failures.pop(key, None)
+
+    def next_due(self, *, foreground_only: bool = False) -> datetime | None:
+        """When the next key becomes due; ``foreground_only`` leaves periodic looks out."""
+        if not foreground_only:
+            while self._heap:
+                at, _, key = self._heap[0]
+                due = self._due.get(key)
+                if due is not None and due.at == at:
+                    return at
+                heapq.heappop(self._heap)
+            return None
+        times = [due.at for due in self._due.values() if not due.background]
+        return min(times, default=None)
+
+    def __len__(self) -> int:
+        return len(self._due) + len(self._busy)

@@ -1,0 +1,142 @@
+"""From a kind to the resource that serves it.
+
+Filled from discovery (:func:`discover`), refreshed by drivers when CustomResourceDefinitions change. Rooms ask it for
+a :class:`ResourceInfo` and never guess a plural.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from syncline.kube.client import Request, Response
+from syncline.kube.objects import GVK, GroupKind, Obj, ResourceInfo
+
+__all__ = ["AGGREGATED_DISCOVERY", "Mapper", "discover"]
+
+AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class Mapper:
+    """What a cluster serves. The order given is the order of preference within a group."""
+
+    def __init__(self, resources: Iterable[ResourceInfo] = ()) -> None:
+        self._by_gvk: dict[GVK, ResourceInfo] = {}
+        self._preferred: dict[GroupKind, ResourceInfo] = {}
+        self.replace(resources)
+
+    def replace(self, resources: Iterable[ResourceInfo]) -> None:
+        """Take a new discovery result in place of the old one."""
+        self._by_gvk = {}
+        self._preferred = {}
+        for info in resources:
+            self._by_gvk.setdefault(info.gvk, info)
+            self._preferred.setdefault(info.group_kind, info)
+
+    def find(self, gvk: GVK) -> ResourceInfo | None:
+        """The resource of exactly this version."""
+        return self._by_gvk.get(gvk)
+
+    def preferred(self, kind: GroupKind) -> ResourceInfo | None:
+        """The resource of a kind in the group's preferred version."""
+        return self._preferred.get(kind)
+
+    def serves(self, api_version: str) -> bool:
+        return any(info.api_version == api_version for info in self._by_gvk.values())
+
+    def by_name(self, name: str) -> ResourceInfo | None:
+        """What a person typed: plural, singular, kind, short name or ``plural.group``, any case."""
+        wanted = name.lower()
+        for info in self._preferred.values():
+            names = {info.plural, info.singular or info.kind.lower(), info.kind.lower(), *info.short_names}
+            if wanted in names or (info.group and wanted in {f"{n}.{info.group}" for n in names}):
+                return info
+        return None
+
+    def all(self) -> list[ResourceInfo]:
+        """One entry per kind, preferred version, in discovery order."""
+        return list(self._preferred.values())
+
+    def versions(self) -> list[ResourceInfo]:
+        """Every served kind in every version."""
+        return list(self._by_gvk.values())
+
+
+def discover() -> Generator[Request, Response, list[ResourceInfo]]:
+    """Ask a server what it serves: two requests (aggregated discovery). Raises ApiError."""
+    found: list[ResourceInfo] = []
+    for path in ("/api", "/apis"):
+        answer = yield Request("GET", path, headers={"accept": AGGREGATED_DISCOVERY})
+        document = answer.or_raise()
+        if document.get("kind") != "APIGroupDiscoveryList":
+            found += yield from _old_discovery(path, document)
+            continue
+        for group in document.get("items") or ():
+            found += _aggregated_group(group)
+    return found
+
+
+def _aggregated_group(group: Obj) -> list[ResourceInfo]:
+    name = (group.get("metadata") or {}).get("name") or ""
+    found = []
+    for version in group.get("versions") or ():
+        for resource in version.get("resources") or ():
+            kind = (resource.get("responseKind") or {}).get("kind") or ""
+            found.append(
+                ResourceInfo(
+                    group=name,
+                    version=version.get("version") or "",
+                    kind=kind,
+                    plural=resource.get("resource") or "",
+                    namespaced=resource.get("scope") == "Namespaced",
+                    verbs=tuple(resource.get("verbs") or ()),
+                    subresources=tuple(s.get("subresource") or "" for s in resource.get("subresources") or ()),
+                    singular=resource.get("singularResource") or "",
+                    short_names=tuple(resource.get("shortNames") or ()),
+                    categories=tuple(resource.get("categories") or ()),
+                )
+            )
+    return found
+
+
+def _old_discovery(path: str, document: Obj) -> Generator[Request, Response, list[ResourceInfo]]:
+    """Discovery of servers without the aggregated form: one request per group version."""
+    if path == "/api":
+        versions = [("", version) for version in document.get("versions") or ()]
+    else:
+        versions = [
+            (group["name"], version["version"])
+            for group in document.get("groups") or ()
+            for version in group.get("versions") or ()
+        ]
+    found: list[ResourceInfo] = []
+    for group, version in versions:
+        where = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        answer = yield Request("GET", where)
+        if answer.ok:
+            found += _old_group(group, version, answer.obj.get("resources") or [])
+    return found
+
+
+def _old_group(group: str, version: str, resources: list[Any]) -> list[ResourceInfo]:
+    subresources: dict[str, list[str]] = {}
+    for resource in resources:
+        parent, slash, child = resource["name"].partition("/")
+        if slash:
+            subresources.setdefault(parent, []).append(child)
+    return [
+        ResourceInfo(
+            group=group,
+            version=version,
+            kind=resource["kind"],
+            plural=resource["name"],
+            namespaced=bool(resource.get("namespaced")),
+            verbs=tuple(resource.get("verbs") or ()),
+            subresources=tuple(subresources.get(resource["name"], ())),
+            singular=resource.get("singularName") or "",
+            short_names=tuple(resource.get("shortNames") or ()),
+            categories=tuple(resource.get("categories") or ()),
+        )
+        for resource in resources
+        if "/" not in resource["name"]
+    ]
