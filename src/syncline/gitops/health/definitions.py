@@ -1,0 +1,59 @@
+"""Health by conditions: CustomResourceDefinition (upstream: a shipped script) and MachineConfigPool (our own check;
+upstream has none and calls a pool healthy as soon as it is applied)."""
+
+from __future__ import annotations
+
+from syncline.gitops.health.typed import conditions, integer, text
+from syncline.gitops.health.verdict import Health, HealthStatus
+from syncline.kube.objects import Obj, dig, is_terminating
+
+__all__ = ["custom_resource_definition", "machine_config_pool"]
+
+
+def custom_resource_definition(obj: Obj) -> Health:
+    """The last condition of a type counts; trouble with names or schema comes before establishment."""
+    if is_terminating(obj):
+        return Health(HealthStatus.PROGRESSING, "CRD is terminating")
+    found = {text(c, "type"): c for c in conditions(obj)}
+    if not found:
+        return Health(HealthStatus.PROGRESSING, "Status conditions not found")
+    if _is(found, "Terminating", "True"):
+        return Health(HealthStatus.PROGRESSING, f"CRD is terminating: {text(found['Terminating'], 'message')}")
+    if _is(found, "NamesAccepted", "False"):
+        why = text(found["NamesAccepted"], "message")
+        return Health(HealthStatus.DEGRADED, f"CRD names have not been accepted: {why}")
+    if _is(found, "NonStructuralSchema", "True"):
+        return Health(
+            HealthStatus.DEGRADED, f"Schema violations found: {text(found['NonStructuralSchema'], 'message')}"
+        )
+    return _established(found)
+
+
+def _established(found: dict[str, Obj]) -> Health:
+    if _is(found, "Established", "True"):
+        return Health(HealthStatus.HEALTHY, "CRD is healthy")
+    if "Established" in found and text(found["Established"], "reason") == "Installing":
+        return Health(HealthStatus.PROGRESSING, "CRD is being installed")
+    return Health(HealthStatus.DEGRADED, "CRD is not established")
+
+
+def machine_config_pool(obj: Obj) -> Health:
+    """A paused pool is Healthy and says so: a gate must never wait for a pool that waits for the gate's own pause."""
+    found = {text(c, "type"): c for c in conditions(obj)}
+    for kind in ("RenderDegraded", "NodeDegraded", "Degraded"):
+        if _is(found, kind, "True"):
+            return Health(HealthStatus.DEGRADED, text(found[kind], "message") or f"{kind} is True")
+    if dig(obj, "spec", "paused", default=False) is True:
+        return Health(HealthStatus.HEALTHY, "paused by spec.paused")
+    observed = integer(obj, "status", "observedGeneration") or 0
+    if (integer(obj, "metadata", "generation") or 0) > observed:
+        return Health(HealthStatus.PROGRESSING, "waiting for the pool controller to see the change")
+    if _is(found, "Updated", "True"):
+        return Health(HealthStatus.HEALTHY)
+    done = integer(obj, "status", "updatedMachineCount") or 0
+    total = integer(obj, "status", "machineCount") or 0
+    return Health(HealthStatus.PROGRESSING, f"{done} of {total} machines are updated")
+
+
+def _is(found: dict[str, Obj], kind: str, status: str) -> bool:
+    return kind in found and found[kind].get("status") == status
