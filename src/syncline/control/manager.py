@@ -1,0 +1,218 @@
+"""The live driver: event loop, watches, workers, shutdown.
+
+Runs the same :class:`ControlLoop` as the virtual driver, on the wall clock, against a port: the embedded API in process
+(:class:`DirectPort`) or any Kubernetes API over HTTP. One of the few modules that may wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Generator
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar
+
+from syncline.base.action import Work
+from syncline.base.clock import Clock
+from syncline.control.informer import Informer
+from syncline.control.loop import ControlLoop
+from syncline.control.virtual import CRDS
+from syncline.control.workqueue import backoff_s
+from syncline.kube.client import Request, Response, Transport
+from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.mapper import discover
+from syncline.kube.objects import GroupKind, ObjectRef
+
+__all__ = ["DirectPort", "LiveManager", "Port", "drive"]
+
+log = logging.getLogger("syncline.control")
+
+T = TypeVar("T")
+
+MAX_WORKERS = 16
+"""Keys worked on at once per loop; planning is one logical thread, only requests and work overlap."""
+MAX_IDLE_S = 30.0
+"""Longest nap of the dispatcher: a bound in case a wake-up is lost."""
+WATCH_BATCH = 500
+"""Events taken in one go before others get their turn."""
+
+
+class Port(Protocol):
+    """A way to an API, live."""
+
+    async def send(self, request: Request) -> Response: ...
+
+    def watch(self, request: Request) -> AsyncIterator[list[bytes]]:
+        """Batches of encoded events until the watch ends; raises ApiError if it cannot begin."""
+        ...
+
+
+class DirectPort:
+    """The embedded API in the same process: answers at once, watches wake the loop."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def send(self, request: Request) -> Response:
+        return self._transport.send(request)
+
+    async def watch(self, request: Request) -> AsyncIterator[list[bytes]]:
+        answer = self._transport.send(request)
+        stream = answer.stream
+        if stream is None:
+            raise error_from_status(answer.obj, answer.status)
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        stream.on_ready = lambda: loop.call_soon_threadsafe(ready.set)
+        try:
+            while True:
+                ready.clear()
+                batch = stream.take(WATCH_BATCH)
+                if batch:
+                    yield batch
+                    continue
+                if stream.ended:
+                    return
+                await ready.wait()
+        finally:
+            stream.close()
+
+
+async def drive(steps: Generator[Any, Any, T], port: Port) -> T:
+    """Drive a generator of requests and work to its end; work runs in a thread."""
+    answer: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            wanted = steps.throw(failure) if failure is not None else steps.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        failure, answer = None, None
+        try:
+            if isinstance(wanted, Work):
+                answer = await asyncio.get_running_loop().run_in_executor(None, wanted.run)
+            else:
+                answer = await port.send(wanted)
+        except Exception as error:  # the generator deals with it or raises it
+            failure = error
+
+
+class LiveManager:
+    """Runs one control loop until it is cancelled."""
+
+    def __init__(self, loop: ControlLoop, port: Port, clock: Clock, *, workers: int = MAX_WORKERS) -> None:
+        self.loop = loop
+        self._port = port
+        self._clock = clock
+        self._workers = workers
+        self._busy = 0
+        self._wake = asyncio.Event()
+        self._rediscover = asyncio.Event()
+        self._informers: dict[GroupKind, asyncio.Task[None]] = {}
+        self._event_loop: asyncio.AbstractEventLoop | None = None
+
+    def wake(self, controller: str, ref: ObjectRef) -> None:
+        """From any thread: something outside the API concerns this key."""
+        if self._event_loop is None:
+            return
+
+        def add() -> None:
+            self.loop.wake(controller, ref)
+            self._wake.set()
+
+        with contextlib.suppress(RuntimeError):  # the event loop closed: nobody is left to be woken
+            self._event_loop.call_soon_threadsafe(add)
+
+    async def run(self, ready: Callable[[], None] | None = None) -> None:
+        """Discover, watch and work. ``ready`` is called once discovery succeeded. Ends only by cancellation or a bug."""
+        self._event_loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as group:
+            await self._discover(group)
+            if ready is not None:
+                ready()
+            group.create_task(self._keep_discovering(group), name="discovery")
+            group.create_task(self._dispatch(group), name="dispatcher")
+
+    # -- discovery and informers -------------------------------------------------------------------------------
+
+    async def _discover(self, group: asyncio.TaskGroup) -> None:
+        for attempt in range(1_000_000):
+            try:
+                self.loop.mapper.replace(await drive(discover(), self._port))
+                break
+            except ApiError as error:
+                log.warning("discovery failed, trying again: %s", error)
+                await asyncio.sleep(backoff_s(attempt))
+        wanted = self.loop.wanted_kinds() | {CRDS}
+        for kind in sorted(wanted - set(self._informers)):
+            info = self.loop.mapper.preferred(kind)
+            if info is not None:
+                informer = Informer(info, self.loop.cache)
+                self._informers[kind] = group.create_task(self._inform(informer), name=f"watch {kind}")
+        for kind in sorted(set(self._informers)):
+            if self.loop.mapper.preferred(kind) is None:
+                self._informers.pop(kind).cancel()
+                self.loop.cache.forget_kind(kind)
+
+    async def _keep_discovering(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            await self._rediscover.wait()
+            self._rediscover.clear()
+            await self._discover(group)
+
+    async def _inform(self, informer: Informer) -> None:
+        kind = informer.info.group_kind
+        failures = 0
+        while True:
+            try:
+                if informer.needs_list:
+                    answer = await self._port.send(informer.list_request())
+                    self._changed(kind, informer.listed(answer.or_raise()))
+                async for raw in self._port.watch(informer.watch_request()):
+                    failures = 0
+                    self._changed(kind, list(informer.events(raw)))
+            except ApiError as error:
+                informer.failed(error)
+                if error.code == 404:
+                    self._rediscover.set()
+                if error.code != 410:
+                    log.info("watch of %s interrupted, resuming: %s", kind, error)
+            await asyncio.sleep(backoff_s(failures) if failures else 0)
+            failures += 1
+
+    def _changed(self, kind: GroupKind, changes: list[Any]) -> None:
+        if kind == CRDS and changes:
+            self._rediscover.set()
+        self.loop.changed(kind, changes)
+        self._wake.set()
+
+    # -- work --------------------------------------------------------------------------------------------------
+
+    async def _dispatch(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            self._wake.clear()
+            while self._busy < self._workers:
+                key = self.loop.queue.pop(self._clock.now())
+                if key is None:
+                    break
+                self._busy += 1
+                group.create_task(self._work(self.loop.begin(key)), name=str(key))
+            await self._nap()
+
+    async def _nap(self) -> None:
+        due = self.loop.queue.next_due()
+        wait = timedelta(seconds=MAX_IDLE_S) if due is None else due - self._clock.now()
+        if self._busy >= self._workers:
+            wait = timedelta(seconds=MAX_IDLE_S)
+        seconds = min(max(wait.total_seconds(), 0.0), MAX_IDLE_S)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), timeout=seconds)
+
+    async def _work(self, steps: Generator[Any, Any, None]) -> None:
+        try:
+            await drive(steps, self._port)
+        finally:
+            self._busy -= 1
+            self._wake.set()
