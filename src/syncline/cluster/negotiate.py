@@ -1,0 +1,114 @@
+"""Which form of an answer the caller accepts.
+
+Called by ``api`` with the Accept header; leaves an :class:`Accepted` (JSON or YAML; the object, a table, or its
+metadata only). Rules of Kubernetes' ``negotiation`` package: the first clause that can be served wins, after quality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from syncline.kube.errors import NotAcceptable
+
+__all__ = ["JSON", "Accepted", "Form", "Shape", "accepted_of", "discovery_of"]
+
+_FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+
+
+class Form(StrEnum):
+    JSON = "application/json"
+    YAML = "application/yaml"
+
+
+class Shape(StrEnum):
+    OBJECT = ""
+    TABLE = "Table"
+    METADATA = "PartialObjectMetadata"
+    METADATA_LIST = "PartialObjectMetadataList"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    form: Form = Form.JSON
+    shape: Shape = Shape.OBJECT
+    version: str = "v1"
+    """Of ``meta.k8s.io``, for tables and metadata."""
+
+    @property
+    def plain(self) -> bool:
+        """True when stored bytes can be sent as they are."""
+        return self.form is Form.JSON and self.shape is Shape.OBJECT
+
+
+JSON = Accepted()
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    media: str
+    parameters: dict[str, str]
+    quality: float
+
+
+def _clauses(header: str) -> list[_Clause]:
+    clauses = []
+    for text in header.split(","):
+        media, *rest = (part.strip() for part in text.split(";"))
+        parameters = dict(part.split("=", 1) for part in rest if "=" in part)
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 1.0
+        clauses.append(_Clause(media.lower(), parameters, quality))
+    return sorted(clauses, key=lambda clause: -clause.quality)
+
+
+def _form(media: str) -> Form | None:
+    if media in ("application/json", "*/*", "application/*", ""):
+        return Form.JSON
+    return Form.YAML if media == "application/yaml" else None
+
+
+@lru_cache(maxsize=256)
+def accepted_of(header: str) -> Accepted:
+    """Read an Accept header; raises NotAcceptable (406) in Kubernetes' words."""
+    if not header or header == "application/json":
+        return JSON
+    for clause in _clauses(header):
+        form = _form(clause.media)
+        if form is None:
+            continue
+        shape = _shape(clause.parameters)
+        if shape is not None:
+            return Accepted(form, shape, clause.parameters.get("v", "v1"))
+    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {_FORMS}")
+
+
+def _shape(parameters: dict[str, str]) -> Shape | None:
+    asked = parameters.get("as")
+    if asked is None:
+        return Shape.OBJECT
+    if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in ("v1", "v1beta1"):
+        return None
+    try:
+        return Shape(asked)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def discovery_of(header: str) -> str:
+    """The version of aggregated discovery that is asked for (``v2``, ``v2beta1``), or empty for the old form."""
+    for clause in _clauses(header):
+        if _form(clause.media) is None:
+            continue
+        parameters = clause.parameters
+        if "as" not in parameters:
+            return ""
+        if parameters.get("g") == "apidiscovery.k8s.io" and parameters["as"] == "APIGroupDiscoveryList":
+            version = parameters.get("v", "")
+            if version in ("v2", "v2beta1"):
+                return version
+    return ""

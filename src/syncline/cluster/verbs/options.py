@@ -1,0 +1,280 @@
+"""Query parameters and option bodies, checked.
+
+Called by the verbs; raises the refusals of Kubernetes' ``metainternalversion`` and ``metav1`` validation. Leaves
+frozen options. Knows nothing of objects.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from syncline.cluster.routes import flag
+from syncline.kube.errors import ApiError, BadRequest, FieldCause, invalid
+from syncline.kube.objects import Obj, dig
+from syncline.kube.selectors import (
+    EVERY_FIELD,
+    EVERYTHING,
+    FieldSelector,
+    Selector,
+    SelectorError,
+    parse_field_selector,
+    parse_label_selector,
+)
+
+__all__ = [
+    "ContinueToken",
+    "DeleteOptions",
+    "ListOptions",
+    "Validation",
+    "WriteOptions",
+    "delete_options",
+    "list_options",
+    "write_options",
+]
+
+META = "meta.k8s.io"
+MAX_TIMEOUT_S = 3600
+"""Longest watch; Kubernetes ends a watch after 30 to 60 minutes as well (``--min-request-timeout``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueToken:
+    """Where a chunked list goes on: the revision it shows, the last key given, and how many objects are left."""
+
+    revision: int
+    after: tuple[str, str]
+    left: int
+
+    def encode(self) -> str:
+        raw = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.after, "left": self.left})
+        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, text: str) -> ContinueToken:
+        try:
+            found = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=dict[str, Any])
+            namespace, name = found["start"]
+            return cls(int(found["rv"]), (str(namespace), str(name)), int(found["left"]))
+        except (binascii.Error, msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
+            raise BadRequest(f"continue key is not valid: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    labels: Selector = EVERYTHING
+    fields: FieldSelector = EVERY_FIELD
+    limit: int = 0
+    token: ContinueToken | None = None
+    revision: str = ""
+    match: str = ""
+    bookmarks: bool = False
+    initial_events: bool | None = None
+    timeout_s: int | None = None
+
+
+_NO_LIST_OPTIONS = ListOptions()
+
+
+def _integer(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name)
+    if text is None or text == "":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOptions:
+    """Parameters of list, watch and deletecollection."""
+    if not query:
+        return _NO_LIST_OPTIONS
+    try:
+        labels = parse_label_selector(query.get("labelSelector", ""))
+        fields = parse_field_selector(query.get("fieldSelector", ""))
+    except SelectorError as error:
+        raise BadRequest(str(error)) from None
+    revision = query.get("resourceVersion", "")
+    initial = flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None
+    match = query.get("resourceVersionMatch", "")
+    more = query.get("continue", "")
+    causes = _watch_causes(initial, match, more) if watch else _list_causes(initial, match, more, revision)
+    if causes:
+        raise invalid("ListOptions", "", causes, META)
+    if revision and not revision.isdigit():
+        message = f'Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
+        if watch:
+            raise ApiError(message, reason="")
+        raise BadRequest(f"invalid resource version: {message}")
+    limit = _integer(query, "limit") or 0
+    timeout = _integer(query, "timeoutSeconds")
+    return ListOptions(
+        labels,
+        fields,
+        max(limit, 0),
+        ContinueToken.decode(more) if more and not watch else None,
+        revision,
+        match,
+        flag(query, "allowWatchBookmarks"),
+        initial,
+        None if timeout is None else min(max(timeout, 0), MAX_TIMEOUT_S),
+    )
+
+
+_MATCH = "resourceVersionMatch"
+_EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
+
+
+def _forbidden(field: str, what: str) -> FieldCause:
+    return FieldCause("FieldValueForbidden", f"Forbidden: {what}", field)
+
+
+def _unsupported(field: str, value: str, allowed: list[str]) -> FieldCause:
+    listed = ", ".join(f'"{item}"' for item in allowed)
+    return FieldCause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {listed}', field)
+
+
+def _list_causes(initial: bool | None, match: str, more: str, revision: str) -> list[FieldCause]:
+    causes = []
+    if match:
+        if not revision:
+            causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided"))
+        if more:
+            causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
+        if match not in (_EXACT, _NOT_OLDER):
+            causes.append(_unsupported(_MATCH, match, [_EXACT, _NOT_OLDER, ""]))
+        if match == _EXACT and revision == "0":
+            causes.append(_forbidden(_MATCH, f'{_MATCH} "exact" is forbidden for resourceVersion "0"'))
+    if initial is not None:
+        causes.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return causes
+
+
+def _watch_causes(initial: bool | None, match: str, more: str) -> list[FieldCause]:
+    causes = []
+    if initial is not None and match != _NOT_OLDER:
+        causes.append(_forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to {_NOT_OLDER}"))
+    if match:
+        if initial is None:
+            causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"))
+        if match != _NOT_OLDER:
+            causes.append(_unsupported(_MATCH, match, [_NOT_OLDER]))
+        if more:
+            causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
+    return causes
+
+
+class Validation:
+    """Values of ``fieldValidation``."""
+
+    STRICT = "Strict"
+    WARN = "Warn"
+    IGNORE = "Ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Of create, update and patch. ``manager`` is never empty: it falls back to the user agent."""
+
+    dry_run: bool
+    manager: str
+    validation: str
+    force: bool = False
+
+
+MAX_MANAGER_CHARS = 128
+
+
+def _dry_run(values: list[str], kind: str) -> bool:
+    wrong = [value for value in values if value != "All"]
+    if wrong:
+        shown = "[" + " ".join(f'"{value}"' for value in values) + "]"
+        cause = FieldCause("FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "All"', "dryRun")
+        raise invalid(kind, "", [cause], META)
+    return bool(values)
+
+
+def write_options(
+    query: Mapping[str, str], headers: Mapping[str, str], kind: str, *, apply: bool = False
+) -> WriteOptions:
+    """``kind`` is CreateOptions, UpdateOptions or PatchOptions: refusals name it."""
+    dry_run = _dry_run([query["dryRun"]] if query.get("dryRun") else [], kind) if query else False
+    manager = query.get("fieldManager", "")
+    validation = query.get("fieldValidation", "")
+    causes = []
+    if len(manager) > MAX_MANAGER_CHARS:
+        what = f"Too long: may not be more than {MAX_MANAGER_CHARS} bytes"
+        causes.append(FieldCause("FieldValueTooLong", what, "fieldManager"))
+    if apply and not manager:
+        causes.append(FieldCause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
+    if not apply and kind == "PatchOptions" and "force" in query:
+        causes.append(_forbidden("force", "may not be specified for non-apply patch"))
+    if validation not in ("", Validation.STRICT, Validation.WARN, Validation.IGNORE):
+        causes.append(_unsupported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
+    if causes:
+        raise invalid(kind, "", causes, META)
+    agent = manager or headers.get("user-agent", "").partition("/")[0][:MAX_MANAGER_CHARS] or "unknown"
+    return WriteOptions(dry_run, agent, validation or Validation.WARN, flag(query, "force") if query else False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """``propagation`` is Foreground, Background, Orphan or empty (the kind's own default)."""
+
+    dry_run: bool = False
+    grace_s: int | None = None
+    uid: str | None = None
+    revision: str | None = None
+    propagation: str = ""
+    orphan: bool | None = None
+
+
+_POLICIES = ("Foreground", "Background", "Orphan")
+
+
+def delete_options(query: Mapping[str, str], body: Obj | None) -> DeleteOptions:
+    """From the body where there is one, else from the query (as the endpoint installer does)."""
+    if body:
+        grace = body.get("gracePeriodSeconds")
+        if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
+            raise BadRequest("DeleteOptions: gracePeriodSeconds must be an integer")
+        orphan = body.get("orphanDependents")
+        options = DeleteOptions(
+            _dry_run([str(item) for item in body.get("dryRun") or ()], "DeleteOptions"),
+            grace,
+            dig(body, "preconditions", "uid"),
+            dig(body, "preconditions", "resourceVersion"),
+            str(body.get("propagationPolicy") or ""),
+            orphan if isinstance(orphan, bool) else None,
+        )
+    elif query:
+        options = DeleteOptions(
+            _dry_run([query["dryRun"]] if query.get("dryRun") else [], "DeleteOptions"),
+            _integer(query, "gracePeriodSeconds"),
+            None,
+            None,
+            query.get("propagationPolicy", ""),
+            flag(query, "orphanDependents") if "orphanDependents" in query else None,
+        )
+    else:
+        return DeleteOptions()
+    _check_propagation(options)
+    return options
+
+
+def _check_propagation(options: DeleteOptions) -> None:
+    policy = options.propagation
+    causes = []
+    if policy and policy not in _POLICIES:
+        causes.append(_unsupported("propagationPolicy", policy, [*_POLICIES, "nil"]))
+    if policy and options.orphan is not None:
+        what = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        causes.append(FieldCause("FieldValueInvalid", what, "propagationPolicy"))
+    if causes:
+        raise invalid("DeleteOptions", "", causes, META)
