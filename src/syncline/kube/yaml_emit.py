@@ -1,0 +1,127 @@
+"""JSON values to YAML as ``sigs.k8s.io/yaml`` writes it (``kubectl -o yaml``).
+
+Called through ``kube/yaml.py``. Keys are sorted by go-yaml's natural order, text that Go would read as something else
+is quoted, and text of several lines becomes a literal block. What is written here reads back as the same value.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from syncline.kube.yaml_resolve import INT64_MAX, INT64_MIN, go_number, go_shortest, resolve_plain
+
+__all__ = ["emit_all", "natural_order"]
+
+_Emitter: Any = getattr(yaml, "CEmitter", None) or yaml.Dumper
+
+LINE_WIDTH = 80
+"""Where go-yaml v2 folds long plain and quoted text."""
+
+_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+"""Read as a number by YAML 1.1 libraries of others; Go quotes it for their sake."""
+
+
+def emit_all(values: Iterable[Any]) -> str:
+    """One text with a ``---`` line between documents; raises TypeError for what JSON does not know."""
+    texts = [_emit(value) for value in values]
+    return "---\n".join(texts)
+
+
+def _emit(value: Any) -> str:
+    stream = io.StringIO()
+    emitter = _Emitter(stream, width=LINE_WIDTH, allow_unicode=True)
+    try:
+        emitter.emit(yaml.StreamStartEvent())
+        emitter.emit(yaml.DocumentStartEvent(explicit=False))
+        _node(emitter, value)
+        emitter.emit(yaml.DocumentEndEvent(explicit=False))
+        emitter.emit(yaml.StreamEndEvent())
+    finally:
+        emitter.dispose()
+    # libyaml closes a root scalar with the document end mark, which Kubernetes does not write.
+    return stream.getvalue().removesuffix("...\n")
+
+
+def _node(emitter: Any, value: Any) -> None:
+    if isinstance(value, str):
+        emitter.emit(yaml.ScalarEvent(None, None, (True, True), value, style=_style(value)))
+    elif isinstance(value, dict):
+        emitter.emit(yaml.MappingStartEvent(None, None, True, flow_style=False))
+        for key in sorted(value, key=_natural):
+            _node(emitter, key)
+            _node(emitter, value[key])
+        emitter.emit(yaml.MappingEndEvent())
+    elif isinstance(value, list | tuple):
+        emitter.emit(yaml.SequenceStartEvent(None, None, True, flow_style=False))
+        for item in value:
+            _node(emitter, item)
+        emitter.emit(yaml.SequenceEndEvent())
+    else:
+        emitter.emit(yaml.ScalarEvent(None, None, (True, True), _atom(value)))
+
+
+def _style(text: str) -> str | None:
+    if "\n" in text:
+        return "|"
+    if not isinstance(resolve_plain(text), str) or _BASE_60.fullmatch(text) or text == "<<":
+        return '"'
+    return None
+
+
+def _atom(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:
+        return str(value)
+    if isinstance(value, int | float):
+        number = go_number(value)
+        return str(number) if isinstance(number, int) else go_shortest(number)
+    raise TypeError(f"{type(value).__name__} is not a JSON value; give a dict, list, str, number, bool or None")
+
+
+def natural_order(left: str, right: str) -> int:
+    """Negative if ``left`` comes first: digits by value, letters after other characters (go-yaml v2 ``keyList``)."""
+    digits = False
+    for index, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a == b:
+            digits = a.isdigit()
+            continue
+        if a.isalpha() and b.isalpha():
+            return -1 if a < b else 1
+        if a.isalpha() or b.isalpha():
+            return -1 if a.isalpha() == digits else 1
+        return _by_number(left, right, index)
+    return len(left) - len(right)
+
+
+def _by_number(left: str, right: str, index: int) -> int:
+    head = 0
+    if "0" in (left[index], right[index]):
+        before = len(left[:index]) - len(left[:index].rstrip("0123456789"))
+        head = 1 if left[index - before : index].strip("0") else 0
+    a, a_end = _run(left, index, head)
+    b, b_end = _run(right, index, head)
+    if a != b:
+        return -1 if a < b else 1
+    if a_end != b_end:
+        return -1 if a_end < b_end else 1
+    return -1 if left[index] < right[index] else 1
+
+
+def _run(text: str, start: int, value: int) -> tuple[int, int]:
+    end = start
+    while end < len(text) and text[end].isdecimal():
+        value = value * 10 + int(text[end])
+        end += 1
+    return value, end
+
+
+_natural = functools.cmp_to_key(natural_order)
