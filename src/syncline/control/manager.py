@@ -64,7 +64,11 @@ class DirectPort:
             raise error_from_status(answer.obj, answer.status)
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
-        stream.on_ready = lambda: loop.call_soon_threadsafe(ready.set)
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(ready.set)
+
+        stream.on_ready = wake
         try:
             while True:
                 ready.clear()
@@ -126,7 +130,7 @@ class LiveManager:
             self._event_loop.call_soon_threadsafe(add)
 
     async def run(self, ready: Callable[[], None] | None = None) -> None:
-        """Discover, watch and work. ``ready`` is called once discovery succeeded. Ends only by cancellation or a bug."""
+        """Discover, watch and work; ``ready`` is called once discovery succeeded. Ends by cancellation, or by a bug."""
         self._event_loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             await self._discover(group)
