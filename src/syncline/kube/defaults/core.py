@@ -1,0 +1,185 @@
+"""Defaults of the plain core kinds: namespaces, secrets, services, nodes, events, quotas, volumes.
+
+Called by :mod:`syncline.kube.defaults.fill`; changes the object in place. Cluster IPs and node ports are given by an
+allocator, not here. Source of the rules: Kubernetes ``pkg/apis/core/v1`` defaults.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from syncline.kube.defaults.pods import fill_claim_spec
+from syncline.kube.defaults.shape import (
+    always,
+    canonical_base64,
+    canonical_quantities,
+    default,
+    items,
+    null_times,
+    structure,
+)
+from syncline.kube.objects import GVK, Obj
+
+__all__ = [
+    "fill_config_map",
+    "fill_endpoints",
+    "fill_event",
+    "fill_limit_range",
+    "fill_namespace",
+    "fill_new_event",
+    "fill_node",
+    "fill_persistent_volume",
+    "fill_persistent_volume_claim",
+    "fill_resource_quota",
+    "fill_secret",
+    "fill_service",
+    "fill_service_account",
+]
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+AFFINITY_TIMEOUT_S = 10_800
+NODE_INFO = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+
+
+def fill_namespace(gvk: GVK, obj: Obj) -> None:
+    """The label with its own name, which selectors of policies rely on."""
+    metadata = structure(obj, "metadata")
+    if metadata.get("name"):
+        structure(metadata, "labels").setdefault(NAME_LABEL, metadata["name"])
+    structure(obj, "spec")
+    null_times(items(structure(obj, "status"), "conditions"), "lastTransitionTime")
+
+
+def fill_config_map(gvk: GVK, obj: Obj) -> None:
+    canonical_base64(gvk, obj, "binaryData")
+
+
+def fill_secret(gvk: GVK, obj: Obj) -> None:
+    """``stringData`` is write-only: it lands in ``data`` and wins there."""
+    default(obj, "type", "Opaque")
+    plain = obj.pop("stringData", None)
+    if isinstance(plain, dict) and plain:
+        data = structure(obj, "data")
+        for key, text in plain.items():
+            data[key] = base64.b64encode(str(text or "").encode()).decode()
+    canonical_base64(gvk, obj, "data")
+
+
+def fill_service_account(gvk: GVK, obj: Obj) -> None:
+    """Nothing to fill: its shape only."""
+
+
+def fill_service(gvk: GVK, obj: Obj) -> None:
+    spec = structure(obj, "spec")
+    default(spec, "sessionAffinity", "None")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec["sessionAffinity"] == "ClientIP":
+        client = structure(structure(spec, "sessionAffinityConfig"), "clientIP")
+        default(client, "timeoutSeconds", AFFINITY_TIMEOUT_S)
+    default(spec, "type", "ClusterIP")
+    for port in items(spec, "ports"):
+        default(port, "protocol", "TCP")
+        if port.get("targetPort") in (None, 0, "") and port.get("port") is not None:
+            port["targetPort"] = port["port"]
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        default(spec, "externalTrafficPolicy", "Cluster")
+    if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
+        default(spec, "internalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        default(spec, "allocateLoadBalancerNodePorts", True)
+    balancer = structure(structure(obj, "status"), "loadBalancer")
+    for ingress in items(balancer, "ingress"):
+        if ingress.get("ip"):
+            default(ingress, "ipMode", "VIP")
+
+
+def fill_node(gvk: GVK, obj: Obj) -> None:
+    structure(obj, "spec")
+    status = structure(obj, "status")
+    canonical_quantities(gvk, status, "capacity", "allocatable")
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+    endpoint = structure(structure(status, "daemonEndpoints"), "kubeletEndpoint")
+    always(endpoint, Port=0)
+    always(structure(status, "nodeInfo"), **dict.fromkeys(NODE_INFO, ""))
+    null_times(items(status, "conditions"), "lastHeartbeatTime", "lastTransitionTime")
+    for image in items(status, "images"):
+        image.setdefault("names", None)
+
+
+def fill_event(gvk: GVK, obj: Obj) -> None:
+    """The core Event; times that are not known are null."""
+    for name in ("involvedObject", "source"):
+        structure(obj, name)
+    for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        obj.setdefault(name, None)
+    always(obj, reportingComponent="", reportingInstance="")
+
+
+def fill_new_event(gvk: GVK, obj: Obj) -> None:
+    """The Event of ``events.k8s.io``; the old fields stay beside the new ones."""
+    for name in ("regarding", "deprecatedSource"):
+        structure(obj, name)
+    for name in ("eventTime", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"):
+        obj.setdefault(name, None)
+    for name in ("reportingInstance", "reportingController"):
+        if obj.get(name) == "":
+            del obj[name]
+
+
+def fill_limit_range(gvk: GVK, obj: Obj) -> None:
+    """For containers: limit from maximum, request from limit, else from minimum."""
+    for limit in items(structure(obj, "spec"), "limits"):
+        canonical_quantities(gvk, limit, "max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+        if limit.get("type") != "Container":
+            continue
+        limits = dict(limit.get("max") or {}) | (limit.get("default") or {})
+        requests = dict(limit.get("min") or {}) | limits | (limit.get("defaultRequest") or {})
+        for name, amounts in (("default", limits), ("defaultRequest", requests)):
+            if amounts:
+                limit[name] = amounts
+            else:
+                limit.pop(name, None)
+
+
+def fill_resource_quota(gvk: GVK, obj: Obj) -> None:
+    canonical_quantities(gvk, structure(obj, "spec"), "hard")
+    canonical_quantities(gvk, structure(obj, "status"), "hard", "used")
+
+
+def fill_endpoints(gvk: GVK, obj: Obj) -> None:
+    for subset in items(obj, "subsets"):
+        for port in items(subset, "ports"):
+            default(port, "protocol", "TCP")
+
+
+def fill_persistent_volume(gvk: GVK, obj: Obj) -> None:
+    spec = structure(obj, "spec")
+    canonical_quantities(gvk, spec, "capacity")
+    default(spec, "persistentVolumeReclaimPolicy", "Retain")
+    default(spec, "volumeMode", "Filesystem")
+    if spec.get("storageClassName") == "":
+        del spec["storageClassName"]
+    if isinstance(spec.get("hostPath"), dict):
+        always(spec["hostPath"], type="")
+    default(structure(obj, "status"), "phase", "Pending")
+
+
+def fill_persistent_volume_claim(gvk: GVK, obj: Obj) -> None:
+    fill_claim_spec(gvk, structure(obj, "spec"))
+    status = structure(obj, "status")
+    default(status, "phase", "Pending")
+    canonical_quantities(gvk, status, "capacity", "allocatedResources")
+    null_times(items(status, "conditions"), "lastProbeTime", "lastTransitionTime")

@@ -1,0 +1,234 @@
+"""How Kubernetes' typed encoding shapes an object: what is left out when empty, and what is always there.
+
+Called by :mod:`syncline.kube.defaults.fill` before and by each kind's defaults. Kubernetes stores Go structures, so a
+null or an empty list disappears, a map without entries disappears, and a field that is a plain structure is always
+written, as ``{}``. This module never looks at what a field means.
+
+Source of the rules: the ``omitempty`` tags and pointer types of ``k8s.io/api``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from syncline.kube.errors import BadRequest
+from syncline.kube.objects import GVK, Obj
+from syncline.kube.quantity import QuantityError, parse_quantity
+
+__all__ = [
+    "MAX_DEPTH",
+    "always",
+    "canonical_base64",
+    "canonical_quantities",
+    "canonical_quantity",
+    "default",
+    "default_number",
+    "items",
+    "null_times",
+    "structure",
+    "tidy",
+    "undecodable",
+]
+
+MAX_DEPTH = 100
+"""No built-in kind nests deeper; deeper input is left as it is and refused elsewhere."""
+
+STRING_MAPS = frozenset(
+    {
+        "labels",
+        "annotations",
+        "data",
+        "binaryData",
+        "stringData",
+        "nodeSelector",
+        "matchLabels",
+        "limits",
+        "requests",
+        "parameters",
+        "capacity",
+        "allocatable",
+        "hard",
+        "used",
+        "overhead",
+        "volumeAttributes",
+        "options",
+        "allocatedResources",
+        "allocatedResourceStatuses",
+        "extra",
+        "defaultRequest",
+        "maxLimitRequestRatio",
+        "max",
+        "min",
+        "deviceClassName",
+    }
+)
+"""Names of fields that are maps: dropped when empty, their values kept as they are."""
+
+ZERO_DROPPED = frozenset(
+    {
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "readOnly",
+        "paused",
+        "unschedulable",
+        "publishNotReadyAddresses",
+        "minReadySeconds",
+        "hostPort",
+        "nodePort",
+        "initialDelaySeconds",
+        "observedGeneration",
+        "deprecatedCount",
+        "generation",
+    }
+)
+"""Plain booleans and numbers with ``omitempty``: false and zero disappear (pointers keep theirs)."""
+
+EMPTY_TEXT_KEPT = frozenset(
+    {
+        "storageClassName",
+        "ingressClassName",
+        "value",
+        "name",
+        "apiGroup",
+        "holderIdentity",
+        "service",
+        "key",
+        "image",
+        "imageID",
+        "reportingComponent",
+        "reportingInstance",
+        "type",
+        "path",
+        "volumeAttributesClassName",
+    }
+)
+"""Texts whose emptiness is kept (pointers and required fields) or judged by the kind itself."""
+
+
+def tidy(value: Obj) -> None:
+    """Drop what the typed encoding would not write, in place. ``value`` belongs to the request."""
+    _tidy(value, 0)
+
+
+def _tidy(value: Obj, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        return
+    for key in [key for key, entry in value.items() if _vanishes(key, entry)]:
+        del value[key]
+    for key, entry in value.items():
+        if isinstance(entry, dict) and key not in STRING_MAPS:
+            _tidy(entry, depth + 1)
+        elif isinstance(entry, list):
+            for one in entry:
+                if isinstance(one, dict):
+                    _tidy(one, depth + 1)
+
+
+def _vanishes(key: str, entry: Any) -> bool:
+    if entry is None or entry == []:
+        return True
+    if entry == {} and isinstance(entry, dict):
+        return key in STRING_MAPS
+    if entry == "":
+        return key not in EMPTY_TEXT_KEPT
+    return key in ZERO_DROPPED and (entry is False or entry == 0)
+
+
+def default(obj: Obj, key: str, value: Any) -> None:
+    """Fill ``key`` where it is missing, null, or an empty text."""
+    if obj.get(key) in (None, ""):
+        obj[key] = value
+
+
+def default_number(obj: Obj, key: str, value: int) -> None:
+    """Fill a number that is missing or zero: Go cannot tell these apart."""
+    if not obj.get(key):
+        obj[key] = value
+
+
+def structure(obj: Obj, key: str) -> Obj:
+    """The structure under ``key``, made where it is missing; anything that is no object is left for validation."""
+    entry = obj.get(key)
+    if entry is None:
+        entry = obj[key] = {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def items(obj: Any, *path: str) -> Iterator[Obj]:
+    """The objects of a list at a path; nothing where it is missing or malformed."""
+    here = obj
+    for key in path:
+        here = here.get(key) if isinstance(here, dict) else None
+    for entry in here if isinstance(here, list) else ():
+        if isinstance(entry, dict):
+            yield entry
+
+
+def always(obj: Obj, **fields: Any) -> None:
+    """Write fields that the encoding never leaves out."""
+    for key, value in fields.items():
+        if obj.get(key) is None:
+            obj[key] = value
+
+
+def null_times(conditions: Iterable[Obj], *keys: str) -> None:
+    """Conditions of older kinds print a missing time as null."""
+    for condition in conditions:
+        for key in keys:
+            condition.setdefault(key, None)
+
+
+def undecodable(gvk: GVK, why: str) -> BadRequest:
+    """The refusal of a body that does not fit its Go type."""
+    return BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
+
+
+def canonical_quantity(gvk: GVK, obj: Obj, key: str) -> None:
+    """Rewrite one quantity in its canonical form; raises BadRequest for what is none."""
+    if obj.get(key) is None:
+        return
+    try:
+        obj[key] = str(parse_quantity(obj[key]))
+    except (QuantityError, TypeError) as error:
+        raise undecodable(gvk, str(error)) from error
+
+
+def canonical_quantities(gvk: GVK, obj: Any, *keys: str) -> None:
+    """Rewrite resource lists (maps of quantities) in their canonical form; raises BadRequest."""
+    for key in keys:
+        amounts = obj.get(key) if isinstance(obj, dict) else None
+        if isinstance(amounts, dict):
+            for name in amounts:
+                if amounts[name] is None:
+                    amounts[name] = "0"
+                canonical_quantity(gvk, amounts, name)
+
+
+def canonical_base64(gvk: GVK, obj: Obj, key: str) -> None:
+    """Check a map of base64 texts; raises BadRequest for what is none."""
+    encoded = obj.get(key)
+    if not isinstance(encoded, dict):
+        return
+    for name in encoded:
+        text = encoded[name]
+        if text is None:
+            encoded[name] = ""
+            continue
+        try:
+            raw = base64.b64decode(str(text).replace("\n", "").replace("\r", ""), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise undecodable(gvk, "illegal base64 data at input byte " + str(_first_bad(str(text)))) from error
+        encoded[name] = base64.b64encode(raw).decode()
+
+
+def _first_bad(text: str) -> int:
+    """Where Go's decoder stops: the first character outside the alphabet, else the end."""
+    alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n")
+    return next((index for index, char in enumerate(text) if char not in alphabet), len(text))
