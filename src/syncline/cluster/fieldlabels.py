@@ -1,0 +1,124 @@
+"""Which fields a field selector may name, and what it finds there.
+
+Called by list, watch and deletecollection. The sets and the texts of refusals are those of Kubernetes' field label
+conversions per kind; every other kind knows its name and namespace only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from syncline.kube.errors import BadRequest
+from syncline.kube.objects import GVK, Obj, dig
+from syncline.kube.selectors import FieldSelector
+
+__all__ = ["FieldLabels", "field_labels_for"]
+
+_NAME, _NAMESPACE = "metadata.name", "metadata.namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLabels:
+    """``paths`` maps a label to the field it reads; ``refusal`` is a format of label."""
+
+    paths: Mapping[str, tuple[str, ...]]
+    refusal: str
+    computed: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
+
+    def check(self, selector: FieldSelector) -> None:
+        """Raises BadRequest for a field that this kind does not offer."""
+        for label in selector.fields():
+            if label not in self.paths and label not in self.computed:
+                raise BadRequest(self.refusal.format(label))
+
+    def matches(self, selector: FieldSelector, obj: Obj) -> bool:
+        return all((self.value(obj, term.field) == term.value) is term.equal for term in selector.terms)
+
+    def value(self, obj: Obj, label: str) -> str:
+        compute = self.computed.get(label)
+        if compute is not None:
+            return compute(obj)
+        found = dig(obj, *self.paths[label], default="")
+        if isinstance(found, bool):
+            return "true" if found else "false"
+        return str(found)
+
+
+def _paths(*labels: str) -> dict[str, tuple[str, ...]]:
+    return {label: tuple(label.split(".")) for label in labels}
+
+
+_PLAIN = '"{}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+_UNSUPPORTED = "field label not supported: {}"
+_NOT_FOR_JOB = 'field label "{}" not supported for Job'
+
+
+def _flag(*path: str) -> Callable[[Obj], str]:
+    return lambda obj: "true" if dig(obj, *path) else "false"
+
+
+def _count(*path: str) -> Callable[[Obj], str]:
+    return lambda obj: str(dig(obj, *path, default=0))
+
+
+_OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_INVOLVED = _paths(*(f"involvedObject.{part}" for part in _OBJECT_FIELDS))
+_REGARDING = {f"regarding.{part}": ("involvedObject", part) for part in _OBJECT_FIELDS}
+
+
+def _event_source(obj: Obj) -> str:
+    return str(dig(obj, "source", "component") or obj.get("reportingComponent") or "")
+
+
+_EVENT = FieldLabels(
+    {
+        **_paths(_NAME, _NAMESPACE, "reason", "type"),
+        **_INVOLVED,
+        **_REGARDING,
+        "reportingComponent": ("reportingComponent",),
+        "reportingController": ("reportingComponent",),
+    },
+    _UNSUPPORTED,
+    {"source": _event_source},
+)
+
+_BY_KIND: dict[tuple[str, str], FieldLabels] = {
+    ("", "Pod"): FieldLabels(
+        _paths(
+            _NAME,
+            _NAMESPACE,
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        )
+        | {"status.podIPs": ("status", "podIP")},
+        _UNSUPPORTED,
+        {"spec.hostNetwork": _flag("spec", "hostNetwork")},
+    ),
+    ("", "Node"): FieldLabels(_paths(_NAME), _UNSUPPORTED, {"spec.unschedulable": _flag("spec", "unschedulable")}),
+    ("", "ReplicationController"): FieldLabels(
+        _paths(_NAME, _NAMESPACE), _UNSUPPORTED, {"status.replicas": _count("status", "replicas")}
+    ),
+    ("", "Event"): _EVENT,
+    ("events.k8s.io", "Event"): _EVENT,
+    ("", "Namespace"): FieldLabels(_paths(_NAME, "status.phase"), _UNSUPPORTED),
+    ("", "Secret"): FieldLabels(_paths(_NAME, _NAMESPACE, "type"), _UNSUPPORTED),
+    ("", "Service"): FieldLabels(_paths(_NAME, _NAMESPACE, "spec.clusterIP", "spec.type"), _UNSUPPORTED),
+    ("batch", "Job"): FieldLabels(
+        _paths(_NAME, _NAMESPACE), _NOT_FOR_JOB, {"status.successful": _count("status", "succeeded")}
+    ),
+    ("certificates.k8s.io", "CertificateSigningRequest"): FieldLabels(_paths(_NAME, "spec.signerName"), _UNSUPPORTED),
+}
+_ANY = FieldLabels(_paths(_NAME, _NAMESPACE), _PLAIN)
+
+
+def field_labels_for(gvk: GVK, *, custom: bool = False, selectable: tuple[str, ...] = ()) -> FieldLabels:
+    """``selectable`` are the ``selectableFields`` of a custom resource version (``.spec.color``)."""
+    if custom:
+        return FieldLabels(_paths(_NAME, _NAMESPACE, *(path.lstrip(".") for path in selectable)), _UNSUPPORTED)
+    return _BY_KIND.get((gvk.group, gvk.kind), _ANY)
