@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Set up and run Syncline on a fresh clone. Needs Python 3.11 or newer and git; no root.
+
+    python3 run.py demo [--exit]     a Git repository becomes a running cluster, shown step by step
+    python3 run.py test [PYTEST…]    set up everything and pass the tests
+    python3 run.py syncline …        any syncline command
+    python3 run.py bench             the figures of docs/performance.md
+
+The virtual environment is .venv beside this file; it is made again when a lock file changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+LAUNCHER = f"""#!{BIN / "python"}
+import sys
+from syncline.cli.main import main
+sys.exit(main())
+"""
+
+
+def say(text: str) -> None:
+    print(f"[run] {text}", flush=True)
+
+
+def set_up(lock: str) -> None:
+    """Make .venv hold exactly what the lock file names; a second call costs nothing."""
+    wanted = hashlib.sha256((ROOT / lock).read_bytes() + sys.version.encode()).hexdigest()
+    mark = VENV / f".{lock}.done"
+    if mark.exists() and mark.read_text() == wanted:
+        return
+    begun = time.monotonic()
+    if not (BIN / "python").exists():
+        say(f"making {VENV.name} with Python {sys.version.split()[0]}")
+        venv.create(VENV, with_pip=True)
+    say(f"installing the locked dependencies of {lock}")
+    command = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*command, "--require-hashes", "--only-binary", ":all:", "-r", str(ROOT / lock)], check=True)
+    site = next(VENV.glob("lib/python*/site-packages"), VENV / "Lib" / "site-packages")
+    (site / "syncline-source.pth").write_text(f"{ROOT / 'src'}\n")
+    launcher = BIN / "syncline"
+    launcher.write_text(LAUNCHER)
+    launcher.chmod(0o755)
+    mark.write_text(wanted)
+    say(f"set up in {time.monotonic() - begun:.1f} s")
+
+
+def execute(*command: str) -> int:
+    environment = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
+    try:
+        return subprocess.call(command, cwd=ROOT, env=environment)
+    except KeyboardInterrupt:
+        return 130
+
+
+def main(arguments: list[str]) -> int:
+    if sys.version_info < (3, 11):
+        say(f"Python is {sys.version.split()[0]}; 3.11 or newer is needed")
+        return 2
+    match arguments:
+        case ["demo", *rest]:
+            set_up("requirements.lock")
+            return execute(str(BIN / "syncline"), "demo", *rest)
+        case ["test", *rest]:
+            set_up("requirements-dev.lock")
+            checks = [
+                ("ruff", [str(BIN / "ruff"), "check", "."]),
+                ("mypy", [str(BIN / "mypy"), "--strict", "-p", "syncline"]),
+                ("pytest", [str(BIN / "python"), "-m", "pytest", "-n", "2", *rest]),
+            ]
+            failed = [name for name, command in checks if execute(*command) != 0]
+            say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
+            return 1 if failed else 0
+        case ["bench", *rest]:
+            set_up("requirements-dev.lock")
+            return execute(str(BIN / "python"), "-m", "bench", *rest)
+        case ["syncline", *rest]:
+            set_up("requirements.lock")
+            return execute(str(BIN / "syncline"), *rest)
+        case _:
+            print(__doc__)
+            return 0 if arguments in ([], ["--help"], ["-h"]) else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
