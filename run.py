@@ -63,33 +63,37 @@ def execute(*command: str) -> int:
         return 130
 
 
+def test(rest: list[str]) -> int:
+    """Lint, types and tests, in that order; all are run, any failure fails."""
+    set_up("requirements-dev.lock")
+    checks = [
+        ("ruff", [str(BIN / "ruff"), "check", "."]),
+        ("mypy", [str(BIN / "mypy"), "--strict", "-p", "syncline"]),
+        ("pytest", [str(BIN / "python"), "-m", "pytest", "-n", "2", *rest]),
+    ]
+    failed = [name for name, command in checks if execute(*command) != 0]
+    say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
+    return 1 if failed else 0
+
+
 def main(arguments: list[str]) -> int:
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - this file is read by older ones
         say(f"Python is {sys.version.split()[0]}; 3.11 or newer is needed")
         return 2
-    match arguments:
-        case ["demo", *rest]:
-            set_up("requirements.lock")
-            return execute(str(BIN / "syncline"), "demo", *rest)
-        case ["test", *rest]:
-            set_up("requirements-dev.lock")
-            checks = [
-                ("ruff", [str(BIN / "ruff"), "check", "."]),
-                ("mypy", [str(BIN / "mypy"), "--strict", "-p", "syncline"]),
-                ("pytest", [str(BIN / "python"), "-m", "pytest", "-n", "2", *rest]),
-            ]
-            failed = [name for name, command in checks if execute(*command) != 0]
-            say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
-            return 1 if failed else 0
-        case ["bench", *rest]:
-            set_up("requirements-dev.lock")
-            return execute(str(BIN / "python"), "-m", "bench", *rest)
-        case ["syncline", *rest]:
-            set_up("requirements.lock")
-            return execute(str(BIN / "syncline"), *rest)
-        case _:
-            print(__doc__)
-            return 0 if arguments in ([], ["--help"], ["-h"]) else 2
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if command == "demo":
+        set_up("requirements.lock")
+        return execute(str(BIN / "syncline"), "demo", *rest)
+    if command == "test":
+        return test(rest)
+    if command == "bench":
+        set_up("requirements-dev.lock")
+        return execute(str(BIN / "python"), "-m", "bench", *rest)
+    if command == "syncline":
+        set_up("requirements.lock")
+        return execute(str(BIN / "syncline"), *rest)
+    print(__doc__)
+    return 0 if command in ("--help", "-h") else 2
 
 
 if __name__ == "__main__":
