@@ -110,6 +110,16 @@ def build_descriptions(published: dict[str, Any]) -> bytes:
     return _json(texts)
 
 
+def _belongs(row: dict[str, Any], published: dict[str, Any]) -> bool:
+    """The models may be newer than the definitions: kinds they do not know are dropped, and so are status
+    subresources of kinds that have no status."""
+    identity = {key: row[key] for key in ("group", "version", "kind")}
+    found = [raw for raw in published.values() if identity in raw.get("x-kubernetes-group-version-kind", ())]
+    if found and "status" not in found[0]["properties"]:
+        row["subresources"] = [entry for entry in row["subresources"] if entry["name"] != "status"]
+    return bool(found)
+
+
 def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -127,7 +137,7 @@ def main() -> None:
     if options.models:
         from resource_table import build_resources
 
-        rows = build_resources(options.models)
+        rows = [row for row in build_resources(options.models) if _belongs(row, published)]
         lines = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
         (DATA / "resources.json").write_text(f"[\n{lines}\n]\n")
         sys.stdout.write(f"resources: {len(rows)}\n")
