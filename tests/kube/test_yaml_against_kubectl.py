@@ -14,128 +14,17 @@ from syncline.kube import yaml
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 
 SEED = 20260101
-EDGES = [
-    "on",
-    "off",
-    "yes",
-    "no",
-    "y",
-    "n",
-    "Y",
-    "N",
-    "On",
-    "OFF",
-    "Yes",
-    "NO",
-    "true",
-    "True",
-    "TRUE",
-    "tRUE",
-    "~",
-    "null",
-    "Null",
-    "nULL",
-    "0755",
-    "0o755",
-    "0O17",
-    "08",
-    "09",
-    "-08",
-    "0x1F",
-    "0X1f",
-    "-0x1",
-    "0b101",
-    "0B11",
-    "-0b11",
-    "+0b11",
-    "0b-11",
-    "0b+11",
-    "-0b-1",
-    "0b12",
-    "0b",
-    "0x",
-    "0o8",
-    "1e3",
-    "1E3",
-    "1e+3",
-    "1e-3",
-    "1_000",
-    "1__0",
-    "_1",
-    "0_8",
-    "0_7",
-    "-_1",
-    "+_1",
-    "+",
-    "-",
-    "1.",
-    "1.0",
-    ".5",
-    ".5_0",
-    "._5",
-    ".5_",
-    ".5__0",
-    ".5e1_0",
-    "5._0",
-    "-.5",
-    "+.5",
-    ".",
-    "..",
-    ".e1",
-    ".5e3",
-    "1.5e300",
-    "1e400",
-    "-1e400",
-    ".5e400",
-    "12:30:45",
-    "12:30",
-    "1:0",
-    "190:20:30",
-    "2001-12-14",
-    "2001-12-14T21:59:43Z",
-    "2001-1-1",
-    "=",
-    "<<",
-    "1234e567",
-    "12e03",
-    "9223372036854775807",
-    "9223372036854775808",
-    "-9223372036854775808",
-    "-9223372036854775809",
-    "18446744073709551615",
-    "18446744073709551616",
-    "+9223372036854775808",
-    "99999999999999999999999",
-    "0xFFFFFFFFFFFFFFFF",
-    "0xFFFFFFFFFFFFFFFFF",
-    "01777777777777777777777",
-    "1e18",
-    "1e19",
-    "1e20",
-    "1e21",
-    "1e22",
-    "123456789.5",
-    "0.1",
-    "0.0001",
-    "0.00001",
-    "1e-7",
-    "-0",
-    "-0.0",
-    "0.0",
-    "00",
-    "0e0",
-    "1e",
-    "1e+",
-    "e1",
-    "0x1p3",
-    "1.2.3",
-    "v1",
-    "1d",
-    "Infinity",
-    "inf",
-    "NaN",
-    "nan",
-]
+EDGE_WORDS = (
+    "on off yes no y n Y N On OFF Yes NO true True TRUE tRUE ~ null Null nULL 0755 0o755 0O17 08 09 -08 0x1F 0X1f -0x1 "
+    "0b101 0B11 -0b11 +0b11 0b-11 0b+11 -0b-1 0b12 0b 0x 0o8 1e3 1E3 1e+3 1e-3 1_000 1__0 _1 0_8 0_7 -_1 +_1 + 1. 1.0 "
+    ".5 .5_0 ._5 .5_ .5__0 .5e1_0 5._0 -.5 +.5 . .. .e1 .5e3 1.5e300 1e400 -1e400 .5e400 12:30:45 12:30 1:0 190:20:30 "
+    "2001-12-14 2001-12-14T21:59:43Z 2001-1-1 = << 1234e567 12e03 9223372036854775807 9223372036854775808 "
+    "-9223372036854775808 -9223372036854775809 18446744073709551615 18446744073709551616 +9223372036854775808 "
+    "99999999999999999999999 0xFFFFFFFFFFFFFFFF 0xFFFFFFFFFFFFFFFFF 01777777777777777777777 1e18 1e19 1e20 1e21 1e22 "
+    "9223372036854774784.0 123456789012345678.5 123456789.5 0.1 0.0001 0.00001 1e-7 -0 -0.0 0.0 00 0e0 1e 1e+ e1 "
+    "0x1p3 1.2.3 v1 1d Infinity inf NaN nan"
+)
+EDGES = EDGE_WORDS.split()
 
 
 def fuzzed(count: int) -> list[str]:
@@ -169,7 +58,7 @@ def read_by_kubectl(document: str) -> dict[str, object]:
 
 
 def test_plain_scalars_are_read_as_kubectl_reads_them() -> None:
-    scalars = [text for text in EDGES if text != "-"] + fuzzed(1500)
+    scalars = EDGES + fuzzed(1500)
     document = "".join(f"v{index}: {text}\n" for index, text in enumerate(scalars))
     theirs = read_by_kubectl(document)
     ours = yaml.load(document)
@@ -261,11 +150,39 @@ def test_merges_tags_aliases_and_blocks_are_read_as_kubectl_reads_them() -> None
         assert (key, value) == (key, theirs[key])
 
 
-REFUSED = [
-    "a: .inf", "a: .nan", "~: 1", "{}: 1", "[a]: 1", "a: *x", "a: &x [*x]", "a: !!int foo", "a: !!float foo", "a: !!bool 1",
-    "a: !!null x", "a: !!timestamp x", "a: !!binary '*'", "a: {<<: 1}", "a: {<<: [1]}", "18446744073709551615: 1",
-    "%YAML 1.2\n--- {a: 1}", 'a: "\\ud83d\\ude00"', "a: [", "a: b: c", "\ta: 1", "a: @x", "a: `x", "a: %x", "a: 'x", "*x : 1",
-]  # fmt: skip
+REFUSED = (
+    r"""
+a: .inf
+a: .nan
+~: 1
+{}: 1
+[a]: 1
+a: *x
+a: &x [*x]
+a: !!int foo
+a: !!float foo
+a: !!bool 1
+a: !!null x
+a: !!timestamp x
+a: !!timestamp 2001-02-30
+a: !!binary '*'
+a: {<<: 1}
+a: {<<: [1]}
+18446744073709551615: 1
+%YAML 1.2
+a: "\ud83d\ude00"
+a: [
+a: b: c
+	a: 1
+a: @x
+a: `x
+a: %x
+a: 'x
+*x : 1
+""".strip("\n")
+    .replace("\\t", "\t")
+    .split("\n")
+)
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -282,26 +199,36 @@ def test_what_kubectl_refuses_is_an_error_with_its_place(text: str) -> None:
     assert position is not None and position.file == "f.yaml" and position.line >= 1
 
 
+TEXT_WORDS = (
+    "plain on y 1e3 0o755 08 12:30:45 1_000 = << ~ null - ? !x &x *x @x `x %x | > {a} [a] a,b é 日本 😀 --- ... "
+    "2001-12-14 2001-02-30 2001-1-1T1:2:3Z 0x1F .5 +1 1. a: :a http://x:80/y a'b true True 'q' \"d\" a#b"
+)
 TEXTS = [
-    "plain", "on", "y", "1e3", "0o755", "08", "12:30:45", "1_000", "=", "<<", "~", "null", "", " lead", "trail ", "a: b", "a #b", "#x",
-    "- x", "-", "?", "? x", "!x", "&x", "*x", "@x", "`x", "%x", "|", ">", "'q'", '"d"', "{a}", "[a]", "a,b", "é", "日本", "😀",
-    "\ttab", "a\tb", "l1\nl2", "l1\nl2\n", "\nx", "  in\nx", "x\n\n", "x \ny", "\x01", "\x7f", "\u2028", "\ufeff", "a\r\nb", "---", "...",
-    "--- x", "word " * 40, "2001-12-14", "0x1F", ".5", "+1", "1.", "a:", ":a", "http://x:80/y", "a'b", "true", "True", "\n", " ", "x\n ",
-]  # fmt: skip
+    *TEXT_WORDS.split(),
+    *("2001-12-14 10:20:30", "2001-12-14 10:60:30", "", " lead", "trail ", "a: b", "a #b", "#x", "- x", "? x", "--- x"),
+    *("\ttab", "a\tb", "l1\nl2", "l1\nl2\n", "\nx", "  in\nx", "x\n\n", "x \ny", "\x01", "\ufeff", "a\r\nb", "\n", " "),
+    *("x\n ", "word " * 40, "word " * 40 + "\nx", "w" * 200, "é: " * 60),
+]
 
 
 def test_text_is_written_as_kubectl_writes_it() -> None:
     value = {"apiVersion": "example.com/v1", "kind": "Oracle", "metadata": {"labels": {"oracle": "1"}, "name": "x"}}
-    value |= {
-        "spec": {f"t{index}": text for index, text in enumerate(TEXTS)},
-        "items2": [TEXTS, [[], {}, [[1]]], {"a": [{"b": 1}]}],
-    }
-    value |= {
-        "keys": dict.fromkeys([*TEXTS[:60], "a2", "a10", "A", "a-b", "a.b", "a0", "a01", "ab", "a/b", "k" * 200], 1)
-    }
+    value |= {"spec": {f"t{index}": text for index, text in enumerate(TEXTS)}}
+    value |= {"lists": [TEXTS, [[], {}, [[1]]], {"a": [{"b": 1}]}]}
+    value |= {"keys": dict.fromkeys((*(t for t in TEXTS if t != "<<" and not t[:1].isdigit()), "k" * 200), 1)}
     value |= {"numbers": [1, -5, 1.5, 1e21, 1e-7, 1234567.5, 0.1, 2.0, 1e20, 2**63 - 1, True, None]}
     theirs = kubectl(json.dumps(value), "yaml").splitlines()
     ours = yaml.dump(value).splitlines()
     for mine, other in zip(ours, theirs, strict=False):
         assert mine == other
     assert len(ours) == len(theirs)
+
+
+def test_keys_are_sorted_as_kubectl_sorts_them() -> None:
+    dice = random.Random(SEED)
+    pairs = [
+        ["".join(dice.choice("aB01290-./") for _ in range(dice.randint(1, 5))) for _ in range(2)] for _ in range(400)
+    ]
+    value = {"apiVersion": "v1", "kind": "Oracle", "metadata": {"labels": {"oracle": "1"}, "name": "x"}}
+    value |= {"pairs": [dict.fromkeys(pair, 1) for pair in pairs]}
+    assert yaml.dump(value) == kubectl(json.dumps(value), "yaml")

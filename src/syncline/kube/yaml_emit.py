@@ -14,17 +14,20 @@ from typing import Any
 
 import yaml
 
-from syncline.kube.yaml_resolve import INT64_MAX, INT64_MIN, go_number, go_shortest, resolve_plain
+from syncline.kube.yaml_resolve import INT64_MAX, INT64_MIN, go_number, go_shortest, is_timestamp, resolve_plain
 
 __all__ = ["emit_all", "natural_order"]
 
-_Emitter: Any = getattr(yaml, "CEmitter", None) or yaml.Dumper
+_Emitter: Any = getattr(getattr(yaml, "cyaml", None), "CEmitter", yaml.Dumper)
 
 LINE_WIDTH = 80
 """Where go-yaml v2 folds long plain and quoted text."""
 
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 """Read as a number by YAML 1.1 libraries of others; Go quotes it for their sake."""
+
+_OTHER_BREAKS = re.compile("[\r\u0085\u2028\u2029]")
+"""Line breaks that the readers fold or normalise; only escapes keep them."""
 
 
 def emit_all(values: Iterable[Any]) -> str:
@@ -53,8 +56,9 @@ def _node(emitter: Any, value: Any) -> None:
         emitter.emit(yaml.ScalarEvent(None, None, (True, True), value, style=_style(value)))
     elif isinstance(value, dict):
         emitter.emit(yaml.MappingStartEvent(None, None, True, flow_style=False))
-        for key in sorted(value, key=_natural):
-            _node(emitter, key)
+        # Natural order has cycles (08, 12:30, 1e3); sorting twice keeps it independent of the order given.
+        for key in sorted(sorted(value), key=_natural):
+            _key(emitter, key)
             _node(emitter, value[key])
         emitter.emit(yaml.MappingEndEvent())
     elif isinstance(value, list | tuple):
@@ -66,10 +70,18 @@ def _node(emitter: Any, value: Any) -> None:
         emitter.emit(yaml.ScalarEvent(None, None, (True, True), _atom(value)))
 
 
+def _key(emitter: Any, key: str) -> None:
+    # Go writes the key << bare and reads it back as a merge; we quote it.
+    style = '"' if key == "<<" else _style(key)
+    emitter.emit(yaml.ScalarEvent(None, None, (True, True), key, style=style))
+
+
 def _style(text: str) -> str | None:
+    if _OTHER_BREAKS.search(text):
+        return '"'
     if "\n" in text:
         return "|"
-    if not isinstance(resolve_plain(text), str) or _BASE_60.fullmatch(text) or text == "<<":
+    if not isinstance(resolve_plain(text), str) or is_timestamp(text) or _BASE_60.fullmatch(text):
         return '"'
     return None
 
@@ -89,15 +101,13 @@ def _atom(value: Any) -> str:
 
 def natural_order(left: str, right: str) -> int:
     """Negative if ``left`` comes first: digits by value, letters after other characters (go-yaml v2 ``keyList``)."""
-    digits = False
     for index, (a, b) in enumerate(zip(left, right, strict=False)):
         if a == b:
-            digits = a.isdigit()
             continue
         if a.isalpha() and b.isalpha():
             return -1 if a < b else 1
         if a.isalpha() or b.isalpha():
-            return -1 if a.isalpha() == digits else 1
+            return -1 if b.isalpha() else 1
         return _by_number(left, right, index)
     return len(left) - len(right)
 

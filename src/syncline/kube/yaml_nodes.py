@@ -30,7 +30,7 @@ __all__ = [
     "split_documents",
 ]
 
-_Parser: Any = getattr(yaml, "CParser", None) or yaml.Loader
+_Parser: Any = getattr(getattr(yaml, "cyaml", None), "CParser", yaml.Loader)
 """libyaml where it is compiled in; the pure parser gives the same events, only slower."""
 
 
@@ -42,7 +42,7 @@ class Budget:
     """Size of the text in characters; a bundle of all CRDs of a large operator is about 10 MiB."""
 
     documents: int = 20_000
-    depth: int = 256
+    depth: int = 128
     """Nesting of mappings and sequences; the deepest CRD schemas in use stay below 80."""
 
     alias_nodes: int = 200_000
@@ -65,7 +65,7 @@ class YamlError(ValueError):
 class ScalarNode:
     """``value`` is the raw text. ``tag`` is the long form (``tag:yaml.org,2002:int``), empty if none was written.
 
-    ``plain`` says that the value may be resolved: unquoted, or tagged ``!``. ``style`` is ``'`` ``"`` ``|`` ``>`` or
+    ``plain`` says that the value is unquoted and may be resolved. ``style`` is ``'`` ``"`` ``|`` ``>`` or
     empty.
     """
 
@@ -171,10 +171,7 @@ class _Reader:
         mark = event.start_mark
         line, column = mark.line + 1 + self._chunk.lines_above, mark.column + 1
         if kind is yaml.ScalarEvent:
-            tag = event.tag or ""
-            node = ScalarNode(
-                event.value, "" if tag == "!" else tag, event.implicit[0], event.style or "", line, column
-            )
+            node = ScalarNode(event.value, event.tag or "", event.implicit[0], event.style or "", line, column)
             self._anchor(event, node)
             self._add(node)
         elif kind is yaml.MappingStartEvent:

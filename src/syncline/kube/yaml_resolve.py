@@ -12,6 +12,7 @@ import math
 import re
 import struct
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from syncline.base.report import Position
@@ -32,6 +33,7 @@ __all__ = [
     "Resolver",
     "go_number",
     "go_shortest",
+    "is_timestamp",
     "key_text",
     "resolve_plain",
 ]
@@ -40,10 +42,10 @@ Plain: TypeAlias = str | int | float | bool | None
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _UINT64_MAX = 2**64 - 1
+_WHOLE_FLOATS_BELOW = 1e19
 
 _CORE = "tag:yaml.org,2002:"
-_STR, _BINARY, _FLOAT, _MERGE = _CORE + "str", _CORE + "binary", _CORE + "float", _CORE + "merge"
-_TIMESTAMP = _CORE + "timestamp"
+_STR, _BINARY, _MERGE = _CORE + "str", _CORE + "binary", _CORE + "merge"
 
 _WORDS: dict[str, Plain] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
@@ -60,7 +62,9 @@ _BINARY_QUIRK = re.compile(r"(-?)0b([-+]?)([01]+)")
 _DECIMAL = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _POINT_FIRST = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
 _DATE = re.compile(
-    r"[0-9]{4}-(\d\d?)-(\d\d?)(?:[Tt]\d\d?:\d\d?:\d\d?(?:\.\d+)?(?:Z|[-+]\d\d:\d\d)| \d\d?:\d\d?:\d\d?(?:\.\d+)?)?"
+    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+    r"(?:[Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2})"
+    r"| ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?)?"
 )
 
 
@@ -85,6 +89,20 @@ def resolve_plain(text: str) -> Plain:
         if first in _SIGN_OR_DIGIT:
             return _number(text)
     return text
+
+
+def is_timestamp(text: str) -> bool:
+    """Whether go-yaml takes the text for a date or time; it stays text, but is written in quotes."""
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return False
+    year, month, day, *times = (int(group) if group else 0 for group in match.groups())
+    clock = [max(pair) for pair in zip(times[:3], times[3:], strict=True)]
+    if not 1 <= month <= 12 or clock[0] > 23 or clock[1] > 59 or clock[2] > 59:
+        return False
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    longest = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    return 1 <= day <= longest[month - 1]
 
 
 def _point_first(text: str) -> str | float:
@@ -140,9 +158,11 @@ def _binary_quirk(digits: str) -> int | None:
 def go_number(value: int | float) -> int | float:
     """A number after Go's trip through JSON: whole floats become ints, ints beyond int64 become floats."""
     if isinstance(value, float):
-        if value.is_integer() and INT64_MIN <= value <= INT64_MAX and int(value) <= INT64_MAX:
-            return int(value)
-        return value
+        if not value.is_integer() or abs(value) >= _WHOLE_FLOATS_BELOW:
+            return value
+        # Go prints the shortest digits and fills up with zeros, so 2^63 prints as 9223372036854776000.
+        whole = int(value) if abs(value) < 2**53 else int(Decimal(repr(value)))
+        return whole if INT64_MIN <= whole <= INT64_MAX else value
     return value if INT64_MIN <= value <= INT64_MAX else float(value)
 
 
@@ -206,29 +226,44 @@ class Resolver:
         self._aliased = 0
         self._inside: list[Node] = []
         self._depth = 0
+        self._path: list[str | int] = []
         self.duplicates: list[Duplicate] = []
 
-    def value(self, node: Node, path: str = "") -> Any:
-        """The JSON value of ``node``; ``path`` names it in diagnostics."""
+    def value(self, node: Node) -> Any:
+        """The JSON value of ``node``."""
         if isinstance(node, ScalarNode):
             return self._json(node, self.scalar(node))
         if isinstance(node, AliasNode):
-            return self._follow(node, path)
+            return self._follow(node)
+        self._enter(node)
+        value: dict[str, Any] | list[Any]
+        if isinstance(node, SequenceNode):
+            value = self._list(node)
+        else:
+            value = {}
+            self._fill(node, value)
+        self._depth -= 1
+        return value
+
+    def _enter(self, node: SequenceNode | MappingNode) -> None:
         self._depth += 1
         if self._depth > self._budget.depth:
             raise self._error(f"nested deeper than {self._budget.depth} levels", node)
         if self._inside:
-            self._aliased += 1 + len(node.items if isinstance(node, SequenceNode) else node.pairs)
-            if self._aliased > self._budget.alias_nodes:
-                raise self._error("document contains excessive aliasing", node)
-        try:
-            if isinstance(node, SequenceNode):
-                return [self.value(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
-            mapping: dict[str, Any] = {}
-            self._fill(node, path, mapping)
-            return mapping
-        finally:
-            self._depth -= 1
+            self._count(1 + len(node.items if isinstance(node, SequenceNode) else node.pairs), node)
+
+    def _count(self, nodes: int, node: Node) -> None:
+        self._aliased += nodes
+        if self._aliased > self._budget.alias_nodes:
+            raise self._error("document contains excessive aliasing", node)
+
+    def _list(self, node: SequenceNode) -> list[Any]:
+        items = []
+        for index, item in enumerate(node.items):
+            self._path.append(index)
+            items.append(self.value(item))
+            self._path.pop()
+        return items
 
     def scalar(self, node: ScalarNode) -> Plain:
         """Go's value of a scalar with its tag, before JSON."""
@@ -244,7 +279,7 @@ class Resolver:
         if wanted not in ("bool", "int", "float", "null", "timestamp"):
             return node.value
         value = resolve_plain(node.value)
-        if wanted == "timestamp" and _DATE.fullmatch(node.value):
+        if wanted == "timestamp" and is_timestamp(node.value):
             return node.value
         found = _tag_of(value)
         if found == wanted or (wanted == "float" and found == "int"):
@@ -267,34 +302,33 @@ class Resolver:
             raise self._error("infinity and NaN have no JSON form; quote the value to mean text", node)
         return go_number(value)
 
-    def _follow(self, node: AliasNode, path: str) -> Any:
+    def _follow(self, node: AliasNode) -> Any:
         if any(node.target is outer for outer in self._inside):
             raise self._error(f"anchor {node.name!r} value contains itself", node)
-        self._aliased += 1
-        if self._aliased > self._budget.alias_nodes:
-            raise self._error("document contains excessive aliasing", node)
+        self._count(1, node)
         self._inside.append(node.target)
         try:
-            return self.value(node.target, path)
+            return self.value(node.target)
         finally:
             self._inside.pop()
 
-    def _fill(self, node: MappingNode, path: str, out: dict[str, Any]) -> None:
+    def _fill(self, node: MappingNode, out: dict[str, Any]) -> None:
         """Pairs in order, the later one wins, and a merge key counts where it stands (go-yaml v2)."""
         first: dict[str, Node] = {}
         for key_node, value_node in node.pairs:
             if _is_merge(key_node):
-                self._merge(value_node, path, out)
+                self._merge(value_node, out)
                 continue
             key = self._key(key_node)
-            below = f"{path}.{key}" if path else key
-            if key in first:
-                self._repeated(below, key, first[key], key_node)
-            first[key] = key_node
-            out[key] = self.value(value_node, below)
+            self._path.append(key)
+            if first.setdefault(key, key_node) is not key_node:
+                self._repeated(key, first[key], key_node)
+            out[key] = self.value(value_node)
+            self._path.pop()
 
-    def _repeated(self, path: str, key: str, first: Node, later: Node) -> None:
-        self.duplicates.append(Duplicate(path, key, self._at(later), self._at(first)))
+    def _repeated(self, key: str, first: Node, later: Node) -> None:
+        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self._path)
+        self.duplicates.append(Duplicate(path.removeprefix("."), key, self._at(later), self._at(first)))
 
     def _key(self, node: Node) -> str:
         target = node.target if isinstance(node, AliasNode) else node
@@ -305,13 +339,13 @@ class Resolver:
             raise self._error(f"{target.value or 'null'} is used as a key; quote it to mean text", node)
         return key
 
-    def _merge(self, node: Node, path: str, out: dict[str, Any]) -> None:
+    def _merge(self, node: Node, out: dict[str, Any]) -> None:
         items = reversed(node.items) if isinstance(node, SequenceNode) else [node]
         for item in items:
             target = item.target if isinstance(item, AliasNode) else item
             if not isinstance(target, MappingNode):
                 raise self._error("map merge requires map or sequence of maps as the value", item)
-            merged: dict[str, Any] = self.value(item, path)
+            merged: dict[str, Any] = self.value(item)
             out.update(merged)
 
     def _at(self, node: Node) -> Position:
