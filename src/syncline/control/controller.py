@@ -59,8 +59,9 @@ class Controller(Protocol):
 class Settling(Controller, Protocol):
     """A controller that wants to record what its actions answered before the next pass."""
 
-    def settle(self, seen: Any, plan: Plan, results: tuple[Result, ...], now: datetime) -> Plan | None:
-        """Pure: a second plan made from the answers (usually a SetStatus), performed at once."""
+    def settle(self, seen: Any, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Any, Plan] | None:
+        """Pure: what is known now and a further plan made from the answers, performed at once and settled again;
+        None when there is nothing to add."""
         ...
 
 

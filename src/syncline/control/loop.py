@@ -35,6 +35,9 @@ OWN_WRITE_PATIENCE_S = 5.0
 STALE_RETRY_S = 0.02
 """A conflict or a stale cache is planned again this soon, without counting as a failure (style rule 13)."""
 
+MAX_ROUNDS = 1000
+"""Rounds of one pass: a sync pass has a few; beyond this a controller talks to itself."""
+
 Pass = Generator["Request | Work", Any, None]
 """One reconcile of one key, to be driven to its end."""
 
@@ -151,12 +154,21 @@ class ControlLoop:
         results = yield from execute(plan, self._performers)
         self._record(key, results)
         if settles(controller):
-            settled = cast(Settling, controller).settle(seen, plan, results, self._clock.now())
-            if settled is not None:
-                more = yield from execute(settled, self._performers)
-                self._record(key, more)
-                results, plan = results + more, settled
+            plan, results = yield from self._settle(key, cast(Settling, controller), seen, plan, results)
         self._conclude(key, plan, results)
+
+    def _settle(
+        self, key: Key, controller: Settling, seen: Any, plan: Plan, results: tuple[Result, ...]
+    ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...]]]:
+        """Let the controller go on from the answers, round by round, until it has nothing to add."""
+        for _ in range(MAX_ROUNDS):
+            more = controller.settle(seen, plan, results, self._clock.now())
+            if more is None:
+                return plan, results
+            seen, plan = more
+            results = yield from execute(plan, self._performers)
+            self._record(key, results)
+        raise AssertionError(f"{key}: not settled after {MAX_ROUNDS} rounds of its own answers")
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:
         now = self._clock.now()

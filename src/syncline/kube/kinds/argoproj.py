@@ -58,7 +58,8 @@ def _helm() -> Obj:
 
 
 def _kustomize() -> Obj:
-    selector = dict.fromkeys(("annotationSelector", "group", "kind", "labelSelector", "name", "namespace", "version"), STR)
+    parts = ("annotationSelector", "group", "kind", "labelSelector", "name", "namespace", "version")
+    selector = dict.fromkeys(parts, STR)
     return obj(
         {
             "apiVersions": strings(),
@@ -395,7 +396,7 @@ def application_crd() -> Obj:
         "spec",
         about="An Application ties manifests in Git to a destination cluster.",
     )
-    columns = [
+    columns: list[Obj] = [
         {"jsonPath": ".status.sync.status", "name": "Sync Status", "type": "string"},
         {"jsonPath": ".status.health.status", "name": "Health Status", "type": "string"},
         {"jsonPath": ".status.sync.revision", "name": "Revision", "priority": 10, "type": "string"},
