@@ -1,0 +1,251 @@
+"""JSON patches (RFC 6902) and JSON merge patches (RFC 7396), as the Kubernetes API applies them.
+
+Called by the server's PATCH, by mutating webhooks, by the differ and by kustomize. Documents and patches come in as
+JSON values; a new document leaves, sharing with the old one whatever was not touched. Nothing that came in is
+changed. Strategic merge patches stand in ``strategic``, patches that are computed from three states in ``threeway``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from syncline.kube.errors import BadRequest, Invalid, TooLarge
+from syncline.kube.objects import Obj
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_OPERATIONS",
+    "check_depth",
+    "create_merge_patch",
+    "json_merge_patch",
+    "json_patch",
+    "same_json",
+]
+
+MAX_OPERATIONS = 10_000
+"""Operations in one JSON patch (apiserver, ``maxJSONPatchOperations``)."""
+
+MAX_DEPTH = 200
+"""Nesting of a patch. Kubernetes' own types are less than 30 deep; recursion below stays far from its limit."""
+
+_INDEX = re.compile(r"[+-]?[0-9]{1,9}")
+
+_OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
+
+
+class _Refused(Exception):
+    """An operation does not apply to the document; the text says which and why."""
+
+
+def json_patch(doc: Any, operations: Any) -> Any:
+    """Apply all operations or none.
+
+    Negative indices count from the end, ``add`` makes no parents, and testing a missing field for null succeeds
+    (evanphx/json-patch v4, which the API server uses). Raises BadRequest where the patch is no list of operations,
+    TooLarge for too many, and Invalid in the API server's words where an operation does not apply.
+    """
+    steps = _operations(operations)
+    try:
+        for step in steps:
+            doc = _operate(doc, step)
+    except _Refused as error:
+        raise _unprocessable() from error
+    return doc
+
+
+def _unprocessable() -> Invalid:
+    """422 with the API server's generic text: it keeps the reason of a failed operation to itself."""
+    return Invalid("the server rejected our request due to an error in our request")
+
+
+def _operations(operations: Any) -> list[Obj]:
+    if not isinstance(operations, list) or not all(isinstance(step, dict) for step in operations):
+        raise BadRequest(
+            'a JSON patch is a list of operations such as [{"op": "replace", "path": "/spec/replicas", "value": 1}]'
+        )
+    if len(operations) > MAX_OPERATIONS:
+        raise TooLarge(
+            "Request entity is too large: The allowed maximum operations in a JSON patch is "
+            f"{MAX_OPERATIONS}, got {len(operations)}"
+        )
+    return operations
+
+
+def _operate(doc: Any, step: Obj) -> Any:
+    operation, path = step.get("op"), _tokens(step, "path")
+    value = step.get("value")
+    match operation:
+        case "add":
+            return _change(doc, path, lambda here, key: _added(here, key, value))
+        case "remove":
+            return _change(doc, path, _removed)
+        case "replace":
+            return _replaced_document(value) if not path else _change(doc, path, lambda h, k: _replaced(h, k, value))
+        case "test":
+            _test(doc, path, value)
+            return doc
+        case "copy" | "move":
+            source = _tokens(step, "from")
+            moved = _get(doc, source)
+            if operation == "move":
+                doc = _change(doc, source, _removed)
+            return _change(doc, path, lambda here, key: _added(here, key, moved))
+    raise _Refused(f"{operation!r} is no operation; use {', '.join(sorted(_OPERATIONS))}")
+
+
+def _tokens(step: Obj, member: str) -> list[str]:
+    """The pointer's unescaped tokens; the whole document is the empty list (RFC 6901)."""
+    pointer = step.get(member)
+    if not isinstance(pointer, str):
+        raise _Refused(f"{step.get('op')} has no {member}")
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+
+
+def _change(node: Any, path: list[str], edit: Callable[[Any, str], Any], at: int = 0) -> Any:
+    """A copy of ``node`` in which the container that ends ``path`` is replaced by ``edit(container, last token)``."""
+    if not path:
+        raise _Refused("the whole document can only be replaced")
+    token = path[at]
+    if at == len(path) - 1:
+        return edit(node, token)
+    key = _existing(node, token)
+    made = node.copy()
+    made[key] = _change(node[key], path, edit, at + 1)
+    return made
+
+
+def _existing(node: Any, token: str) -> Any:
+    """The key or index under which ``node`` holds ``token``."""
+    if isinstance(node, dict):
+        if token in node:
+            return token
+    elif isinstance(node, list):
+        index = _index(token, len(node))
+        if index < len(node):
+            return index
+    raise _Refused(f"{token!r} does not exist")
+
+
+def _index(token: str, size: int) -> int:
+    """An index into a list of ``size``; negative ones count from the end."""
+    if not _INDEX.fullmatch(token):
+        raise _Refused(f"{token!r} is no index")
+    index = int(token)
+    if index < 0:
+        index += size
+    if not 0 <= index <= size:
+        raise _Refused(f"index {token} is outside of a list of {size}")
+    return index
+
+
+def _get(doc: Any, path: list[str]) -> Any:
+    for token in path:
+        doc = doc[_existing(doc, token)]
+    return doc
+
+
+def _added(node: Any, key: str, value: Any) -> Any:
+    if isinstance(node, dict):
+        return {**node, key: value}
+    if not isinstance(node, list):
+        raise _Refused(f"{key!r} has no container")
+    place = len(node) if key == "-" else _index(key, len(node) + 1 if key.startswith("-") else len(node))
+    return [*node[:place], value, *node[place:]]
+
+
+def _removed(node: Any, key: str) -> Any:
+    found = _existing(node, key)
+    made = node.copy()
+    del made[found]
+    return made
+
+
+def _replaced(node: Any, key: str, value: Any) -> Any:
+    found = _existing(node, key)
+    made = node.copy()
+    made[found] = value
+    return made
+
+
+def _replaced_document(value: Any) -> Any:
+    if not isinstance(value, (dict, list)):
+        raise _Refused("a document can only be replaced by an object or a list")
+    return value
+
+
+def _test(doc: Any, path: list[str], value: Any) -> None:
+    holder = _get(doc, path[:-1])
+    if not path:
+        found = doc
+    elif isinstance(holder, dict):
+        found = holder.get(path[-1])
+    else:
+        found = _get(holder, path[-1:])
+    if not same_json(found, value):
+        raise _Refused(f"/{'/'.join(path)} has another value")
+
+
+def same_json(left: Any, right: Any) -> bool:
+    """Equality of JSON values: unlike Python's, ``true`` is not 1 and 1 is not 1.0."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict):
+        return len(left) == len(right) and all(k in right and same_json(v, right[k]) for k, v in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same_json, left, right))
+    return bool(left == right)
+
+
+def check_depth(value: Any) -> None:
+    """Refuse a patch that is nested deeper than MAX_DEPTH, before anything recurses into it. Raises BadRequest."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in _children(node) if isinstance(child, (dict, list))]
+        if not level:
+            return
+    raise BadRequest(f"the patch is nested deeper than {MAX_DEPTH} levels")
+
+
+def _children(node: Any) -> list[Any]:
+    if isinstance(node, dict):
+        return list(node.values())
+    return node if isinstance(node, list) else []
+
+
+def json_merge_patch(doc: Any, patch: Any) -> Any:
+    """RFC 7396: objects merge, null removes, anything else replaces. Raises BadRequest for too deep a patch."""
+    check_depth(patch)
+    return _merge(doc, patch)
+
+
+def _merge(doc: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    made: Obj = dict(doc) if isinstance(doc, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            made.pop(key, None)
+        else:
+            made[key] = _merge(made.get(key), value)
+    return made
+
+
+def create_merge_patch(old: Obj, new: Obj) -> Obj:
+    """The smallest merge patch that makes ``new`` of ``old``; ``{}`` if they are equal.
+
+    A null inside ``new`` cannot be expressed and reads as a removal (RFC 7396).
+    """
+    patch: Obj = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if key in old and same_json(before, value):
+            continue
+        if isinstance(before, dict) and isinstance(value, dict):
+            patch[key] = create_merge_patch(before, value)
+        else:
+            patch[key] = value
+    return patch

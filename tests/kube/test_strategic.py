@@ -1,0 +1,217 @@
+"""Strategic merge patches: lists with keys, order, unions, and the directives."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncline.kube.errors import ApiError, BadRequest
+from syncline.kube.objects import GVK
+from syncline.kube.schema.model import Schema, schema_for
+from syncline.kube.strategic import strategic_merge_patch
+from syncline.kube.threeway import three_way_json_merge, three_way_strategic, two_way_strategic
+
+POD = schema_for(GVK("", "v1", "Pod"))
+DEPLOYMENT = schema_for(GVK("apps", "v1", "Deployment"))
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"spec": spec}
+
+
+def containers(*names: str) -> list[dict[str, Any]]:
+    return [{"name": name, "image": f"{name}:1"} for name in names]
+
+
+def names(doc: dict[str, Any], field: str = "containers") -> list[str]:
+    return [item["name"] for item in doc["spec"][field]]
+
+
+def test_an_element_is_found_by_its_key_and_merged_in_place() -> None:
+    made = strategic_merge_patch(
+        pod(containers=containers("web", "side")), pod(containers=[{"name": "side", "image": "side:2"}]), POD
+    )
+    assert made["spec"]["containers"] == [{"name": "web", "image": "web:1"}, {"name": "side", "image": "side:2"}]
+
+
+def test_new_elements_stand_before_those_the_patch_does_not_name() -> None:
+    made = strategic_merge_patch(pod(containers=containers("web", "side")), pod(containers=containers("new")), POD)
+    assert names(made) == ["new", "web", "side"]
+
+
+def test_the_stated_order_wins_and_others_keep_their_place() -> None:
+    patch = pod(**{"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]})
+    made = strategic_merge_patch(pod(containers=containers("a", "b", "c")), patch, POD)
+    assert names(made) == ["b", "c", "a"]
+
+
+def test_a_patch_element_that_the_order_does_not_name_is_refused() -> None:
+    patch = pod(**{"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]})
+    with pytest.raises(ApiError, match="doesn't match"):
+        strategic_merge_patch(pod(containers=containers("a", "b")), patch, POD)
+
+
+def test_elements_are_deleted_and_lists_are_replaced_on_demand() -> None:
+    doc = pod(containers=containers("a", "b"))
+    gone = strategic_merge_patch(doc, pod(containers=[{"$patch": "delete", "name": "a"}]), POD)
+    assert names(gone) == ["b"]
+    other = strategic_merge_patch(doc, pod(containers=[{"$patch": "replace"}, {"name": "x"}]), POD)
+    assert other["spec"]["containers"] == [{"name": "x"}]
+
+
+def test_maps_are_replaced_and_emptied_on_demand() -> None:
+    doc = pod(nodeSelector={"a": "1"}, securityContext={"runAsUser": 1})
+    patch = pod(nodeSelector={"$patch": "replace", "b": "2"}, securityContext={"$patch": "delete"})
+    assert strategic_merge_patch(doc, patch, POD) == pod(nodeSelector={"b": "2"}, securityContext={})
+
+
+def test_a_list_without_merge_strategy_is_replaced() -> None:
+    doc = pod(tolerations=[{"key": "a"}, {"key": "b"}])
+    assert strategic_merge_patch(doc, pod(tolerations=[{"key": "c"}]), POD) == pod(tolerations=[{"key": "c"}])
+
+
+def test_scalars_are_united_and_deleted_by_value() -> None:
+    doc = {"metadata": {"finalizers": ["a", "b"]}}
+    united = strategic_merge_patch(doc, {"metadata": {"finalizers": ["c", "a"]}}, POD)
+    assert united["metadata"]["finalizers"] == ["c", "a", "b"]
+    patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a", "x"]}}
+    assert strategic_merge_patch(doc, patch, POD) == {"metadata": {"finalizers": ["b"]}}
+
+
+def test_retained_keys_clear_the_other_members_of_a_union() -> None:
+    doc = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
+    patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
+    assert strategic_merge_patch(doc, patch, DEPLOYMENT) == {"spec": {"strategy": {"type": "Recreate"}}}
+
+
+def test_where_nothing_stood_a_patch_leaves_no_directives_behind() -> None:
+    patch = pod(
+        volumes=[{"name": "a", "$retainKeys": ["name"]}, {"name": "gone", "$patch": "delete"}],
+        nodeSelector={"a": None, "b": "1"},
+    )
+    assert strategic_merge_patch({}, patch, POD) == pod(volumes=[{"name": "a"}], nodeSelector={"b": "1"})
+
+
+@pytest.mark.parametrize(
+    ("patch", "status"),
+    [
+        (pod(containers=[{"image": "x"}]), 500),
+        (pod(containers=[{"name": "a", "$patch": "shred"}]), 500),
+        (pod(containers=[{"name": "a", "$patch": "merge"}]), 500),
+        (pod(nodeSelector={"$patch": "shred"}), 500),
+        (pod(containers=[["a"]]), 422),
+        (pod(**{"$setElementOrder/containers": "a"}), 400),
+        ({"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, 400),
+        (pod(volumes=[{"name": "v", "$retainKeys": "name"}]), 400),
+        (pod(volumes=[{"name": "v", "$retainKeys": ["name"], "emptyDir": {}}]), 400),
+    ],
+)
+def test_a_malformed_patch_is_refused_with_the_servers_code(patch: dict[str, Any], status: int) -> None:
+    doc = pod(containers=containers("a"), nodeSelector={"a": "1"}, volumes=[{"name": "v"}])
+    doc["metadata"] = {"finalizers": ["a"]}
+    with pytest.raises(ApiError) as refusal:
+        strategic_merge_patch(doc, patch, POD)
+    assert refusal.value.code == status
+
+
+def test_without_a_schema_lists_are_replaced() -> None:
+    assert strategic_merge_patch({"l": [{"name": "a"}]}, {"l": [{"name": "b"}]}, None) == {"l": [{"name": "b"}]}
+
+
+def test_inputs_are_not_changed_and_untouched_parts_are_shared() -> None:
+    doc = pod(containers=containers("a", "b"), nodeSelector={"x": "y"})
+    patch = pod(containers=[{"name": "b", "image": "b:2"}])
+    before = copy.deepcopy((doc, patch))
+    made = strategic_merge_patch(doc, patch, POD)
+    assert (doc, patch) == before
+    assert made["spec"]["nodeSelector"] is doc["spec"]["nodeSelector"]
+    assert made["spec"]["containers"][0] is doc["spec"]["containers"][0]
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), unique=True, min_size=1, max_size=5)
+IMAGES = st.sampled_from(["x:1", "x:2"])
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> dict[str, Any]:
+    env = [{"name": name, "value": draw(IMAGES)} for name in draw(NAMES)]
+    listed = [{"name": name, "image": draw(IMAGES), "env": env} for name in draw(NAMES)]
+    volumes = [{"name": name, **draw(st.sampled_from(UNION))} for name in draw(NAMES)]
+    return {
+        "metadata": {"name": "p", "finalizers": draw(NAMES), "labels": draw(st.dictionaries(IMAGES, IMAGES))},
+        "spec": {"containers": listed, "volumes": volumes, "tolerations": [{"key": k} for k in draw(NAMES)]},
+    }
+
+
+UNION: list[dict[str, Any]] = [{"emptyDir": {}}, {"configMap": {"name": "c"}}, {"secret": {"secretName": "s"}}]
+
+
+@given(pods(), pods())
+def test_a_two_way_patch_makes_the_new_object_of_the_old_one(old: dict[str, Any], new: dict[str, Any]) -> None:
+    patch = two_way_strategic(old, new, POD)
+    assert strategic_merge_patch(old, patch, POD) == new
+
+
+@given(pods(), pods(), pods())
+def test_a_three_way_patch_brings_what_is_wanted_and_removes_what_was_ours(
+    original: dict[str, Any], modified: dict[str, Any], current: dict[str, Any]
+) -> None:
+    made = strategic_merge_patch(current, three_way_strategic(original, modified, current, POD), POD)
+    wanted = {item["name"]: item["image"] for item in modified["spec"]["containers"]}
+    assert {n: i for n, i in ((c["name"], c["image"]) for c in made["spec"]["containers"]) if n in wanted} == wanted
+    gone = {item["name"] for item in original["spec"]["containers"]} - set(wanted)
+    theirs = {item["name"] for item in current["spec"]["containers"]} - gone - set(wanted)
+    assert set(names(made)) == set(wanted) | theirs
+    assert [n for n in names(made) if n in wanted] == names(modified)
+    assert made["spec"]["tolerations"] == modified["spec"]["tolerations"]
+
+
+@given(pods(), pods())
+def test_applying_the_same_again_makes_an_empty_patch(original: dict[str, Any], current: dict[str, Any]) -> None:
+    patched = strategic_merge_patch(current, three_way_strategic(original, original, current, POD), POD)
+    again = three_way_strategic(original, original, patched, POD)
+    assert strategic_merge_patch(patched, again, POD) == patched
+
+
+def test_fields_of_others_stay_and_ours_that_were_dropped_go() -> None:
+    original = {"metadata": {"labels": {"mine": "1", "old": "1"}}}
+    modified = {"metadata": {"labels": {"mine": "2"}}}
+    current = {"metadata": {"labels": {"mine": "1", "old": "1", "theirs": "1"}, "uid": "u"}}
+    wanted = {"metadata": {"labels": {"mine": "2", "old": None}}}
+    assert three_way_strategic(original, modified, current, POD) == wanted
+    assert three_way_json_merge(original, modified, current) == wanted
+
+
+def test_a_removed_container_is_deleted_by_its_key_and_the_order_is_stated() -> None:
+    original, modified = pod(containers=containers("a", "b")), pod(containers=containers("a"))
+    assert three_way_strategic(original, modified, original, POD) == pod(
+        **{"$setElementOrder/containers": [{"name": "a"}], "containers": [{"$patch": "delete", "name": "b"}]}
+    )
+
+
+def test_a_union_names_the_keys_that_stay() -> None:
+    old = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
+    new = {"spec": {"strategy": {"type": "Recreate"}}}
+    assert three_way_strategic(old, new, old, DEPLOYMENT) == {
+        "spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": None, "type": "Recreate"}}
+    }
+
+
+def test_a_custom_resource_replaces_its_lists_and_keeps_foreign_fields() -> None:
+    original = {"spec": {"hosts": ["a"], "old": {"x": 1}}}
+    modified = {"spec": {"hosts": ["b"], "empty": {}}}
+    current = {"spec": {"hosts": ["a", "c"], "old": {"x": 1}, "theirs": True}}
+    assert three_way_json_merge(original, modified, current) == {"spec": {"hosts": ["b"], "empty": {}, "old": None}}
+    assert three_way_json_merge(modified, modified, {"spec": {**modified["spec"], "theirs": 1}}) == {}
+
+
+def test_a_schema_without_merge_key_cannot_merge_lists_of_maps() -> None:
+    schema = Schema({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-patch-strategy": "merge"}}})
+    with pytest.raises(ApiError, match="without merge key"):
+        strategic_merge_patch({"l": [{"a": 1}]}, {"l": [{"a": 2}]}, schema)
+    with pytest.raises(BadRequest):
+        strategic_merge_patch({"l": [1]}, {"$setElementOrder/l": 1}, schema)
