@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.gitops.recordings import cases
 
 from syncline.gitops.health import health_of
-from tests.gitops.recordings import cases
 
 BUILT_IN = {
     "pod", "deployment", "hpa", "statefulset", "deleting", "job", "daemonset", "replicaset", "service", "ingress",

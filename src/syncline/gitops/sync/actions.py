@@ -1,0 +1,145 @@
+"""What a sync does, as data: the closed union of its actions.
+
+Made by the planner, printed by ``syncline plan``, turned into requests by ``perform.py``. Each names its target and
+why it is done; none carries the value of a Secret in its text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from syncline.kube.objects import GVK, Obj, ObjectRef
+
+__all__ = [
+    "AfterWave",
+    "ApplyMode",
+    "ApplyObject",
+    "DeleteHook",
+    "DryRun",
+    "PruneObject",
+    "ReadObject",
+    "RemoveHookFinalizer",
+    "SyncAction",
+]
+
+
+class ApplyMode(StrEnum):
+    """How a manifest reaches the cluster."""
+
+    CLIENT_SIDE = "apply"
+    """Three-way patch against the last-applied annotation, as ``kubectl apply`` does."""
+    SERVER_SIDE = "server-side apply"
+    REPLACE = "replace"
+    UPDATE = "update"
+    """PUT of a definition or a Namespace, which must never be deleted on the way."""
+    CREATE = "create"
+    RECREATE = "recreate"
+    """Delete, wait until it is gone, create."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyObject:
+    """Bring one manifest to the cluster. ``live`` is the object as it was observed, None where there is none."""
+
+    ref: ObjectRef
+    target: Obj
+    live: Obj | None
+    mode: ApplyMode
+    reason: str
+    force: bool = False
+    validate: bool = True
+    migrate_from: str = ""
+    """Field manager whose fields go over to server-side apply first."""
+    kind_may_appear: bool = False
+    """The definition of its kind comes with this operation: an unknown kind is waited for."""
+    propagation: str = "Foreground"
+
+    def describe(self) -> str:
+        moved = f" (field manager {self.migrate_from} moved first)" if self.migrate_from else ""
+        return f"{self.mode} {self.ref}{moved}"
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """Ask whether an apply would be accepted; changes nothing."""
+
+    of: ApplyObject
+    reason: str
+
+    @property
+    def ref(self) -> ObjectRef:
+        return self.of.ref
+
+    def describe(self) -> str:
+        return f"dry run: {self.of.describe()}"
+
+
+@dataclass(frozen=True, slots=True)
+class PruneObject:
+    """Delete an object that is no longer in the source."""
+
+    ref: ObjectRef
+    gvk: GVK
+    uid: str
+    propagation: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"prune {self.ref}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteHook:
+    """Delete the object of a hook, as its delete policy says."""
+
+    ref: ObjectRef
+    gvk: GVK
+    uid: str
+    propagation: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"delete hook {self.ref}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveHookFinalizer:
+    """Take the hook finalizer off ``live``, so that the object may go."""
+
+    ref: ObjectRef
+    gvk: GVK
+    live: Obj
+    reason: str
+
+    def describe(self) -> str:
+        return f"release hook {self.ref}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadObject:
+    """Read an object that the comparison does not show."""
+
+    ref: ObjectRef
+    gvk: GVK
+    reason: str
+
+    def describe(self) -> str:
+        return f"read {self.ref}"
+
+
+@dataclass(frozen=True, slots=True)
+class AfterWave:
+    """Tell the driver that a wave is through."""
+
+    phase: str
+    wave: int
+    final: bool
+    reason: str
+
+    def describe(self) -> str:
+        return f"after wave {self.wave} of {self.phase}"
+
+
+SyncAction: TypeAlias = ApplyObject | DryRun | PruneObject | DeleteHook | RemoveHookFinalizer | ReadObject | AfterWave

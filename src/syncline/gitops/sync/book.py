@@ -1,0 +1,102 @@
+"""The books of one pass: result rows, the operation's phase and message, what it waits for.
+
+Made at the beginning of a pass from what the last one kept; read at its end. Used by the pass only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from syncline.base.clock import parse_time
+from syncline.gitops.sync import messages
+from syncline.gitops.sync.model import (
+    GATE_DEADLINE,
+    OperationPhase,
+    ResultCode,
+    ResultRow,
+    SyncObserved,
+    SyncPhase,
+    Wait,
+    WaitKind,
+    WaveDone,
+)
+from syncline.gitops.sync.results import images_of
+from syncline.gitops.sync.task import Task
+from syncline.kube.objects import ObjectRef, meta
+
+__all__ = ["Book"]
+
+
+@dataclass(slots=True)
+class Book:
+    seen: SyncObserved
+    phase: OperationPhase
+    message: str
+    rows: dict[tuple[ObjectRef, SyncPhase], ResultRow]
+    wait: Wait | None = None
+    wave: WaveDone | None = None
+    again: bool = False
+    why: str = ""
+    released: set[ObjectRef] = field(default_factory=set)
+    """Hooks whose finalizer was taken off in this pass."""
+
+    @classmethod
+    def open(cls, seen: SyncObserved) -> Book:
+        return cls(seen, seen.phase, seen.message, {row.key: row for row in seen.results})
+
+    @property
+    def started(self) -> bool:
+        """Whether the dry run is over: something has been written down."""
+        return bool(self.rows)
+
+    def note(self, task: Task, status: ResultCode, state: OperationPhase, message: str) -> None:
+        """Write down how a task stands; an empty message leaves the former one."""
+        task.status, task.state = status, state
+        task.message = message or task.message
+        known = self.rows.get(task.key)
+        if known is not None:
+            self.rows[task.key] = replace(known, status=status, hook_phase=state, message=task.message)
+            return
+        self.rows[task.key] = ResultRow(
+            ref=task.ref,
+            version=task.gvk.version,
+            sync_phase=task.phase,
+            hook_type=str(task.phase) if task.is_hook else "",
+            status=status,
+            hook_phase=state,
+            message=task.message,
+            images=images_of(task.obj),
+        )
+
+    def attach(self, tasks: Sequence[Task]) -> None:
+        """Give each task what its row says."""
+        for task in tasks:
+            row = self.rows.get(task.key)
+            if row is not None:
+                task.status, task.state, task.message = row.status, row.hook_phase, row.message
+
+    def set_phase(self, phase: OperationPhase, message: str, why: str = "") -> None:
+        self.phase, self.message, self.wait = phase, message, None
+        self.why = why or message
+
+    def set_waiting(self, tasks: Sequence[Task], kind: WaitKind) -> None:
+        """Running, and waiting for these tasks."""
+        self.set_phase(OperationPhase.RUNNING, messages.waiting_message(tasks, kind))
+        if not tasks:
+            return
+        if kind is WaitKind.HEALTH and any(task.is_hook for task in tasks):
+            kind = WaitKind.HOOK
+        since = min((_since(task, self.seen.started_at) for task in tasks), default=self.seen.started_at)
+        self.wait = Wait(kind, tuple(task.ref for task in tasks), since, since + GATE_DEADLINE)
+
+
+def _since(task: Task, otherwise: datetime) -> datetime:
+    """Deletion or creation of what is waited for, if that is later than the start of the operation."""
+    times = meta(task.live or {})
+    written = times.get("deletionTimestamp") or times.get("creationTimestamp")
+    try:
+        return max(parse_time(written), otherwise) if isinstance(written, str) else otherwise
+    except ValueError:
+        return otherwise

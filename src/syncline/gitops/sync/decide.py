@@ -1,0 +1,156 @@
+"""Which action a task needs: the small decisions, each a function of one task.
+
+Called by the pass and by the preview, so that both name the same actions. Rules: gitops-engine
+``pkg/sync/sync_context.go`` (applyObject, pruneObject); deviations in ``docs/compatibility.md``.
+"""
+
+from __future__ import annotations
+
+from syncline.gitops.sync.actions import (
+    ApplyMode,
+    ApplyObject,
+    DeleteHook,
+    DryRun,
+    PruneObject,
+    ReadObject,
+    RemoveHookFinalizer,
+)
+from syncline.gitops.sync.annotations import OPERATION, has_option, option_value
+from syncline.gitops.sync.change import Change, classify_change
+from syncline.gitops.sync.model import SyncObserved
+from syncline.gitops.sync.order import is_definition
+from syncline.gitops.sync.task import Task
+from syncline.gitops.sync.tasks import comes_with_operation, stamp_of
+from syncline.kube.objects import Obj, annotations_of, dig, uid_of
+
+__all__ = [
+    "IGNORED",
+    "NO_PRUNE",
+    "apply_action",
+    "delete_hook",
+    "dry_run",
+    "is_stamped",
+    "needs_confirmation",
+    "prune_action",
+    "prune_skipped",
+    "read_object",
+    "release_hook",
+]
+
+IGNORED = "ignored (requires pruning)"
+NO_PRUNE = "ignored (no prune)"
+
+
+def _option(task: Task, option: str) -> bool:
+    return has_option(task.target, option) or has_option(task.live, option)
+
+
+def is_stamped(seen: SyncObserved, task: Task) -> bool:
+    """The live object was made by this very attempt, for this very phase."""
+    if not seen.durable or task.live is None or task.target is None:
+        return False
+    stamp = stamp_of(seen, task.phase)
+    wanted = annotations_of(task.target).get(OPERATION) == stamp
+    return wanted and annotations_of(task.live).get(OPERATION) == stamp
+
+
+def needs_confirmation(seen: SyncObserved, task: Task) -> bool:
+    own = option_value(task.live, "Prune")
+    return (seen.options.prune_option if own is None else own) == "confirm"
+
+
+def prune_skipped(seen: SyncObserved, task: Task) -> str:
+    """Why a live object without manifest stays; empty if it goes."""
+    if not seen.options.prune:
+        return IGNORED
+    own = option_value(task.live, "Prune")
+    return NO_PRUNE if (seen.options.prune_option if own is None else own) == "false" else ""
+
+
+def prune_action(seen: SyncObserved, task: Task) -> PruneObject:
+    return PruneObject(
+        task.ref,
+        task.gvk,
+        uid_of(task.obj),
+        seen.options.prune_propagation,
+        f"{task.ref} is no longer in the source",
+    )
+
+
+def delete_hook(seen: SyncObserved, task: Task, reason: str) -> DeleteHook:
+    live = task.live if task.live is not None else task.obj
+    return DeleteHook(task.ref, task.gvk, uid_of(live), seen.options.prune_propagation, reason)
+
+
+def release_hook(task: Task, reason: str) -> RemoveHookFinalizer:
+    assert task.live is not None, "only a live hook has a finalizer to take off"
+    return RemoveHookFinalizer(task.ref, task.gvk, task.live, reason)
+
+
+def read_object(task: Task) -> ReadObject:
+    return ReadObject(task.ref, task.gvk, f"{task.ref} is waited for but not seen")
+
+
+def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
+    """How a manifest is applied; a dry run never uses server-side apply and never moves field managers."""
+    assert task.target is not None, "a task without target is a prune"
+    server_side = not dry and _server_side(seen, task.target)
+    return ApplyObject(
+        ref=task.ref,
+        target=task.target,
+        live=task.live,
+        mode=_mode(seen, task, server_side),
+        reason=_why(task),
+        force=seen.options.force or _option(task, "Force=true"),
+        validate=seen.options.validate and not has_option(task.target, "Validate=false"),
+        migrate_from=_manager_to_move(seen, task) if server_side else "",
+        kind_may_appear=seen.durable and comes_with_operation(seen, task.gvk.group, task.gvk.kind),
+        propagation=seen.options.prune_propagation,
+    )
+
+
+def dry_run(seen: SyncObserved, task: Task) -> DryRun:
+    return DryRun(apply_action(seen, task, dry=True), f"{task.ref} is checked before anything is changed")
+
+
+def _why(task: Task) -> str:
+    what = f"hook of {task.phase}" if task.is_hook else f"wave {task.wave} of {task.phase}"
+    return f"{task.ref} is in the source ({what})"
+
+
+def _server_side(seen: SyncObserved, target: Obj) -> bool:
+    if has_option(target, "ServerSideApply=false"):
+        return False
+    return seen.options.server_side_apply or has_option(target, "ServerSideApply=true")
+
+
+def _mode(seen: SyncObserved, task: Task, server_side: bool) -> ApplyMode:
+    replaced = seen.options.replace or _option(task, "Replace=true")
+    if not replaced:
+        if seen.durable and task.live is not None and _must_recreate(task):
+            return ApplyMode.RECREATE
+        return ApplyMode.SERVER_SIDE if server_side else ApplyMode.CLIENT_SIDE
+    if task.live is None:
+        return ApplyMode.CREATE
+    if is_definition(task.obj) or task.gvk.kind == "Namespace":
+        return ApplyMode.UPDATE
+    if seen.durable and _must_recreate(task):
+        return ApplyMode.RECREATE
+    return ApplyMode.REPLACE
+
+
+def _must_recreate(task: Task) -> bool:
+    assert task.target is not None and task.live is not None, "a change has two sides"
+    return classify_change(task.target, task.live).change is Change.RECREATE
+
+
+def _manager_to_move(seen: SyncObserved, task: Task) -> str:
+    options = seen.options
+    if not options.client_side_apply_migration or task.live is None:
+        return ""
+    fields = dig(task.live, "metadata", "managedFields", default=[])
+    owned = any(
+        dig(entry, "manager") == options.migration_manager and dig(entry, "operation") == "Update"
+        for entry in (fields if isinstance(fields, list) else ())
+    )
+    return options.migration_manager if owned else ""

@@ -1,0 +1,106 @@
+"""The texts of an operation that people know and scripts match.
+
+Called by the planner and, for the rewriting, by the application's status. Source: gitops-engine
+``pkg/sync/sync_context.go``, Argo CD ``util/argo`` (AugmentSyncMsg).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from syncline.gitops.sync.model import WaitKind
+from syncline.gitops.sync.task import Task
+from syncline.kube.objects import ObjectRef, ResourceInfo
+
+__all__ = [
+    "ALL_TASKS_RUN",
+    "DRY_RUN_FAILED",
+    "INVALID",
+    "NAMESPACE_FAILED",
+    "NOT_APPLIED",
+    "NO_MORE_TASKS",
+    "TERMINATED",
+    "TERMINATED_BADLY",
+    "UNSUCCESSFUL",
+    "WAVE_CALLBACK_FAILED",
+    "augment_message",
+    "invalid_message",
+    "missing_message",
+    "waiting_message",
+    "with_reasons",
+]
+
+ALL_TASKS_RUN = "successfully synced (all tasks run)"
+NO_MORE_TASKS = "successfully synced (no more tasks)"
+DRY_RUN_FAILED = "one or more objects failed to apply (dry run)"
+NOT_APPLIED = "one or more objects failed to apply"
+UNSUCCESSFUL = "one or more synchronization tasks completed unsuccessfully"
+NAMESPACE_FAILED = "the namespace failed to apply"
+INVALID = "one or more synchronization tasks are not valid"
+SYNC_FAIL_HOOKS_FAILED = "one or more SyncFail hooks failed"
+TERMINATED = "Operation terminated"
+TERMINATED_BADLY = "Operation termination had errors"
+WAVE_CALLBACK_FAILED = "SyncWaveHook failed: "
+
+_NOT_FOUND = "the server could not find the requested resource"
+_TOO_LONG = "metadata.annotations: Too long: must have at most 262144 bytes"
+_TOO_LONG_HINT = (
+    " \n -Additional Info: This error usually means that you are trying to add a large resource on client side. "
+    "Consider using Server-side apply or syncing with replace enabled. Note: Syncing with Replace enabled is "
+    "potentially destructive as it may cause resource deletion and re-creation."
+)
+
+
+def _short(ref: ObjectRef) -> str:
+    return f"{ref.group}/{ref.kind}/{ref.name}"
+
+
+def waiting_message(tasks: Sequence[Task], kind: WaitKind) -> str:
+    """``waiting for completion of hook batch/Job/x and 2 more resources``: hooks are named before resources."""
+    if not tasks:
+        return ""
+    hooks = [task for task in tasks if task.is_hook]
+    what = {
+        WaitKind.DELETION: "deletion of hook" if hooks else "deletion of",
+        WaitKind.CONFIRMATION: "pruning confirmation of",
+    }.get(kind, "completion of hook" if hooks else "healthy state of")
+    text = f"waiting for {what} {_short((hooks or tasks)[0].ref)}"
+    if len(tasks) > 1:
+        text += f" and {len(tasks) - 1} more {'hooks' if len(hooks) == len(tasks) else 'resources'}"
+    return text
+
+
+def with_reasons(message: str, tasks: Iterable[Task]) -> str:
+    """``…, reason: a,b``: the distinct messages of these tasks, sorted."""
+    reasons = sorted({task.message for task in tasks})
+    return f"{message}, reason: {','.join(reasons)}" if reasons else message
+
+
+def invalid_message(problems: Iterable[str]) -> str:
+    return f"{INVALID}: {'; '.join(sorted(set(problems)))}"
+
+
+def missing_message(ref: ObjectRef) -> str:
+    return f"Resource {_short(ref)} is missing, it might have been deleted"
+
+
+def augment_message(message: str, ref: ObjectRef, version: str, kinds: Sequence[ResourceInfo]) -> str:
+    """Say what to do where the API's own words do not: a missing definition, an annotation that is too long."""
+    if _NOT_FOUND in message:
+        return _missing_kind(ref, version, kinds)
+    return message + _TOO_LONG_HINT if _TOO_LONG in message else message
+
+
+def _missing_kind(ref: ObjectRef, version: str, kinds: Sequence[ResourceInfo]) -> str:
+    wanted = f"{ref.group}/{ref.kind} for requested resource {ref.namespace}/{ref.name}."
+    same = [info for info in kinds if (info.group, info.kind) == (ref.group, ref.kind)]
+    found = next(iter(same or [info for info in kinds if info.kind == ref.kind]), None)
+    if found is None:
+        return (
+            f"The Kubernetes API could not find {wanted} "
+            f'Make sure the "{ref.kind}" CRD is installed on the destination cluster.'
+        )
+    return (
+        f'The Kubernetes API could not find version "{version}" of {wanted} '
+        f'Version "{found.version}" of {found.group}/{found.kind} is installed on the destination cluster.'
+    )

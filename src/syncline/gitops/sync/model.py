@@ -1,0 +1,312 @@
+"""The values that the sync engine speaks in.
+
+``SyncObserved`` comes in (made by the application controller's observation), ``SyncPlan`` leaves. Both are frozen;
+nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+
+from syncline.gitops.health import Health, health_of
+from syncline.gitops.sync.actions import SyncAction
+from syncline.gitops.sync.annotations import listed_value
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, ResourceInfo
+
+__all__ = [
+    "GATE_DEADLINE",
+    "Answers",
+    "KindProblem",
+    "KindTable",
+    "OperationPhase",
+    "Outcome",
+    "Pair",
+    "ResultCode",
+    "ResultRow",
+    "SelectedResource",
+    "SyncObserved",
+    "SyncOptions",
+    "SyncPhase",
+    "SyncPlan",
+    "Wait",
+    "WaitKind",
+    "WaveDone",
+]
+
+GATE_DEADLINE = timedelta(minutes=15)
+"""How long a gate may wait before it is reported as overdue; the operation goes on waiting."""
+
+
+class SyncPhase(StrEnum):
+    """Phases in the order in which they run."""
+
+    PRE_SYNC = "PreSync"
+    SYNC = "Sync"
+    POST_SYNC = "PostSync"
+    SYNC_FAIL = "SyncFail"
+
+
+class OperationPhase(StrEnum):
+    """Phase of an operation and of a task (``hookPhase`` of its row); NONE: not run yet."""
+
+    NONE = ""
+    RUNNING = "Running"
+    TERMINATING = "Terminating"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    ERROR = "Error"
+
+    @property
+    def completed(self) -> bool:
+        return self in (OperationPhase.SUCCEEDED, OperationPhase.FAILED, OperationPhase.ERROR)
+
+
+class ResultCode(StrEnum):
+    NONE = ""
+    SYNCED = "Synced"
+    SYNC_FAILED = "SyncFailed"
+    PRUNED = "Pruned"
+    PRUNE_SKIPPED = "PruneSkipped"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One entry of ``status.operationState.syncResult.resources``; ``ref`` and ``sync_phase`` are its key."""
+
+    ref: ObjectRef
+    version: str
+    sync_phase: SyncPhase
+    hook_type: str = ""
+    status: ResultCode = ResultCode.NONE
+    hook_phase: OperationPhase = OperationPhase.NONE
+    message: str = ""
+    images: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[ObjectRef, SyncPhase]:
+        return self.ref, self.sync_phase
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one action ended.
+
+    ``pending``: not yet done and to be tried again in the next pass (an object that must vanish first, a kind that is
+    not served yet). ``obj`` is the object that a read found.
+    """
+
+    ok: bool
+    message: str = ""
+    not_found: bool = False
+    pending: bool = False
+    obj: Obj | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A manifest and the live object of the same key; one of them may be missing, not both."""
+
+    target: Obj | None
+    live: Obj | None
+
+    @property
+    def obj(self) -> Obj:
+        found = self.live or self.target
+        assert found is not None, "a pair needs a target or a live object"
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedResource:
+    """One entry of ``operation.sync.resources``; ``namespace`` None or empty: any."""
+
+    group: str
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def matches(self, ref: ObjectRef) -> bool:
+        same = (self.group, self.kind, self.name) == (ref.group, ref.kind, ref.name)
+        return same and self.namespace in ("", ref.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class KindProblem:
+    """Why a kind cannot be used, in the words of API discovery."""
+
+    message: str
+    not_found: bool
+
+
+@dataclass(frozen=True)
+class KindTable:
+    """The kinds that the destination serves, as discovery told them."""
+
+    served: Mapping[GVK, ResourceInfo]
+
+    def find(self, gvk: GVK, verb: str = "get") -> ResourceInfo | KindProblem:
+        """The resource of a kind that can be asked with ``verb``; messages are client-go's."""
+        info = self.served.get(gvk)
+        if info is None:
+            if (gvk.group, gvk.version) in self._versions:
+                return KindProblem(f'{gvk.group_kind} "" not found', not_found=True)
+            return KindProblem(
+                f"failed to discover server resources for group version {gvk.api_version}: "
+                "the server could not find the requested resource",
+                not_found=True,
+            )
+        if verb not in info.verbs:
+            return KindProblem(f'{verb} is not supported on resources of kind "{gvk.group_kind}"', not_found=False)
+        return info
+
+    def namespaced(self, group_kind: GroupKind) -> bool | None:
+        """Scope by group and kind, whatever the version; None: unknown."""
+        return self._scopes.get(group_kind)
+
+    @cached_property
+    def _scopes(self) -> dict[GroupKind, bool]:
+        return {gvk.group_kind: info.namespaced for gvk, info in self.served.items()}
+
+    @cached_property
+    def _versions(self) -> frozenset[tuple[str, str]]:
+        return frozenset((gvk.group, gvk.version) for gvk in self.served)
+
+
+@dataclass(frozen=True)
+class SyncOptions:
+    """Settings of one operation: those of ``operation.sync`` and the sync options (``Name=value``)."""
+
+    dry_run: bool = False
+    prune: bool = False
+    force: bool = False
+    skip_hooks: bool = False
+    resources: tuple[SelectedResource, ...] = ()
+    validate: bool = True
+    prune_last: bool = False
+    replace: bool = False
+    server_side_apply: bool = False
+    skip_dry_run_on_missing: bool = False
+    apply_out_of_sync_only: bool = False
+    prune_option: str = ""
+    """Value of ``Prune=`` on the application: ``false``, ``confirm``; the object's own value wins."""
+    prune_confirmed: bool = False
+    prune_propagation: str = "Foreground"
+    client_side_apply_migration: bool = True
+    migration_manager: str = "kubectl-client-side-apply"
+    create_namespace: bool = False
+    managed_namespace_metadata: Mapping[str, Mapping[str, str]] | None = None
+    wave_callback: bool = False
+    """Plan an :class:`~syncline.gitops.sync.actions.AfterWave` after each wave."""
+
+    @classmethod
+    def parse(cls, listed: tuple[str, ...], **settings: object) -> SyncOptions:
+        """From ``syncOptions`` as written (matched exactly); ``settings`` are the fields that have no such option."""
+        propagation = listed_value(listed, "PrunePropagationPolicy") or "foreground"
+        return cls(
+            validate="Validate=false" not in listed,
+            prune_last="PruneLast=true" in listed,
+            replace="Replace=true" in listed,
+            server_side_apply="ServerSideApply=true" in listed,
+            skip_dry_run_on_missing="SkipDryRunOnMissingResource=true" in listed,
+            apply_out_of_sync_only="ApplyOutOfSyncOnly=true" in listed,
+            prune_option=listed_value(listed, "Prune") or "",
+            prune_propagation=propagation.capitalize(),
+            client_side_apply_migration="ClientSideApplyMigration=false" not in listed,
+            create_namespace="CreateNamespace=true" in listed,
+            **settings,  # type: ignore[arg-type]
+        )
+
+
+Answers = tuple[tuple[Outcome, ...], ...]
+"""Outcomes of one plan's steps, in its shape."""
+
+
+def _permit_all(_obj: Obj, _info: ResourceInfo) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class SyncObserved:
+    """Everything that one pass of an operation looks at."""
+
+    namespace: str
+    revision: str
+    started_at: datetime
+    pairs: tuple[Pair, ...]
+    hooks: tuple[Obj, ...]
+    kinds: KindTable
+    options: SyncOptions = field(default_factory=SyncOptions)
+    phase: OperationPhase = OperationPhase.RUNNING
+    message: str = ""
+    results: tuple[ResultRow, ...] = ()
+    in_sync: frozenset[ObjectRef] = frozenset()
+    """Keys that the comparison calls unmodified; only used with ``ApplyOutOfSyncOnly``."""
+    permits: Callable[[Obj, ResourceInfo], str] = _permit_all
+    """What the project says: empty, or why not. A pure function."""
+    health: Callable[[Obj], Health | None] = health_of
+    namespace_live: Obj | None = None
+    """The destination Namespace as read from the API; only used with ``CreateNamespace``."""
+    namespace_error: str = ""
+    """Why the destination Namespace could not be read."""
+    operation: str = ""
+    """Name of this attempt of this operation (start time and attempt). It switches on what makes a crash harmless:
+    stamps on created hooks, results that are kept before a hook goes. Empty: exactly upstream's behaviour."""
+    answers: tuple[Answers, ...] = ()
+    """What the actions of this pass answered so far; see :func:`syncline.gitops.sync.plan.record`."""
+
+    @property
+    def durable(self) -> bool:
+        return bool(self.operation)
+
+
+class WaitKind(StrEnum):
+    HEALTH = "healthy state"
+    HOOK = "completion of a hook"
+    DELETION = "deletion"
+    CONFIRMATION = "confirmation of pruning"
+    RESULTS = "results to be kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What an operation waits for. ``until`` is when it counts as overdue."""
+
+    kind: WaitKind
+    refs: tuple[ObjectRef, ...]
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaveDone:
+    """A wave that ran in this pass; a delay between waves, if any, belongs after it unless ``final``."""
+
+    phase: SyncPhase
+    wave: int
+    final: bool
+
+
+@dataclass(frozen=True)
+class SyncPlan:
+    """Either steps to be executed, or the end of the pass with the state to be kept.
+
+    Actions inside a step are independent and all tried; the steps are in order, and a refusal does not stop the later
+    ones (kinds of one wave). ``again``: the next pass may begin at once, nothing has to change first.
+    """
+
+    steps: tuple[tuple[SyncAction, ...], ...]
+    phase: OperationPhase
+    message: str
+    results: tuple[ResultRow, ...]
+    why: str
+    wait: Wait | None = None
+    wave: WaveDone | None = None
+    again: bool = False
+
+    @property
+    def ended(self) -> bool:
+        return not self.steps

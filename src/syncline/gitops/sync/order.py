@@ -1,0 +1,106 @@
+"""In which order tasks run.
+
+Phase, then wave, then kind, then name; afterwards a Namespace or a definition is moved in front of the first task that
+needs it, and takes over its phase and wave. Waves of prunes are mirrored, so that what came last goes first. Rules:
+gitops-engine ``pkg/sync/sync_tasks.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from syncline.gitops.sync.annotations import has_option
+from syncline.gitops.sync.model import SyncPhase
+from syncline.gitops.sync.task import Task
+from syncline.kube.objects import Obj, dig, gvk_of, name_of, namespace_of
+
+__all__ = ["KIND_ORDER", "defined_kind", "is_definition", "mirror_prune_waves", "sort_tasks"]
+
+KIND_ORDER = (
+    "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",
+    "ServiceAccount", "Secret", "SecretList", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim",
+    "CustomResourceDefinition", "ClusterRole", "ClusterRoleList", "ClusterRoleBinding", "ClusterRoleBindingList",
+    "Role", "RoleList", "RoleBinding", "RoleBindingList", "Service", "DaemonSet", "Pod", "ReplicationController",
+    "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob", "IngressClass", "Ingress",
+    "APIService",
+)  # fmt: skip
+"""Kinds in the order of Helm's installation; all others come last and are equal to one another."""
+
+_KIND_RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
+_PHASE_RANK = {phase: rank for rank, phase in enumerate(SyncPhase)}
+
+
+def _rank(task: Task) -> tuple[int, int, int, str, str, str]:
+    kind = _KIND_RANK.get(task.gvk.kind, len(KIND_ORDER))
+    # Group and namespace only break ties that upstream leaves to chance.
+    return _PHASE_RANK[task.phase], task.wave, kind, task.ref.name, task.gvk.group, task.ref.namespace
+
+
+def is_definition(obj: Obj) -> bool:
+    gvk = gvk_of(obj)
+    return gvk.kind == "CustomResourceDefinition" and gvk.group == "apiextensions.k8s.io"
+
+
+def defined_kind(obj: Obj) -> tuple[str, str] | None:
+    """Group and kind that a CustomResourceDefinition brings; None for anything else."""
+    group, kind = dig(obj, "spec", "group"), dig(obj, "spec", "names", "kind")
+    if is_definition(obj) and isinstance(group, str) and isinstance(kind, str):
+        return group, kind
+    return None
+
+
+def _own_kind(obj: Obj) -> tuple[str, str]:
+    gvk = gvk_of(obj)
+    return gvk.group, gvk.kind
+
+
+def _namespace_made(obj: Obj) -> str | None:
+    gvk = gvk_of(obj)
+    return name_of(obj) if (gvk.group, gvk.kind) == ("", "Namespace") else None
+
+
+def _namespace_needed(obj: Obj) -> str | None:
+    return namespace_of(obj) or None
+
+
+def sort_tasks(tasks: Iterable[Task]) -> list[Task]:
+    """The tasks in their order; moved ones get their new phase and wave."""
+    ordered = sorted(tasks, key=_rank)
+    ordered = _bring_forward(ordered, _namespace_made, _namespace_needed)
+    return _bring_forward(ordered, defined_kind, _own_kind)
+
+
+def _bring_forward(tasks: list[Task], makes: Callable[[Obj], object], needs: Callable[[Obj], object]) -> list[Task]:
+    """Move each task that makes something to before the first that needs it."""
+    ordered: list[Task] = []
+    first: dict[object, Task] = {}
+    for task in tasks:
+        made = makes(task.target) if task.target is not None else None
+        if made is None:
+            if task.target is not None:
+                first.setdefault(needs(task.target), task)
+            ordered.append(task)
+        elif made in first:
+            dependent = first[made]
+            task.wave_override = dependent.wave
+            task.phase = dependent.phase
+            ordered.insert(ordered.index(dependent), task)
+        else:
+            ordered.append(task)
+    return ordered
+
+
+def mirror_prune_waves(tasks: Iterable[Task], prune_last: bool) -> None:
+    """Set the waves of prune tasks: lowest and highest change places, and so on inwards; ``PruneLast`` ones go one
+    wave after everything else of phase Sync (at the earliest wave 1)."""
+    listed = list(tasks)
+    prunes = [task for task in listed if task.is_prune]
+    waves = sorted({task.wave for task in prunes})
+    mirrored = dict(zip(waves, reversed(waves)))
+    for task in prunes:
+        if mirrored[task.wave] != task.wave:
+            task.wave_override = mirrored[task.wave]
+    last = max((task.wave for task in listed if task.phase is SyncPhase.SYNC), default=0)
+    for task in prunes:
+        if prune_last or has_option(task.live, "PruneLast=true"):
+            task.wave_override = max(last, 0) + 1

@@ -1,0 +1,273 @@
+"""One pass over an operation, told from its beginning to its end.
+
+A pass is written as a generator: it yields steps of actions and is sent their outcomes, so the order of events can be
+read from top to bottom. It is a pure function of what was observed and of the outcomes: ``plan.py`` runs it from the
+start with the outcomes known so far and stops where the next one is missing. Nothing here talks to a cluster. The
+story is Argo CD's (gitops-engine ``pkg/sync/sync_context.go``, Sync and Terminate); what differs stands in
+``docs/compatibility.md`` and is switched on by ``SyncObserved.operation``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from syncline.gitops.health import HealthStatus
+from syncline.gitops.sync import messages
+from syncline.gitops.sync.actions import AfterWave
+from syncline.gitops.sync.annotations import DeletePolicy
+from syncline.gitops.sync.book import Book
+from syncline.gitops.sync.decide import is_stamped, read_object
+from syncline.gitops.sync.model import (
+    OperationPhase,
+    ResultCode,
+    SyncObserved,
+    SyncPhase,
+    Wait,
+    WaitKind,
+    WaveDone,
+)
+from syncline.gitops.sync.run import Flow, Runner, RunState, ask
+from syncline.gitops.sync.task import Task
+from syncline.gitops.sync.tasks import build_tasks
+from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
+
+__all__ = ["sync_pass", "terminate_pass"]
+
+
+def terminate_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
+    """End an operation: running hooks are deleted, resources stay as they are."""
+    book = Book.open(seen)
+    runner = Runner(book, now)
+    tasks, _ = _prepare(book)
+    yield from _release_completed(book, runner, tasks)
+    clean = yield from terminate_hooks(book, runner, tasks)
+    if clean:
+        book.set_phase(OperationPhase.FAILED, messages.TERMINATED)
+    else:
+        book.set_phase(OperationPhase.ERROR, messages.TERMINATED_BADLY)
+    return book
+
+
+def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
+    """Carry an operation on by at most one wave."""
+    book = Book.open(seen)
+    runner = Runner(book, now)
+    tasks, problems = _prepare(book)
+    if problems:
+        book.set_phase(OperationPhase.FAILED, messages.invalid_message(problems))
+        return book
+    if not book.started and (yield from _check_beforehand(book, runner, tasks)):
+        return book
+    done = _judge_running(book, tasks)
+    if (yield from _wait_for_running(book, tasks)) or _wait_for_pruned(book, tasks):
+        return book
+    if done and seen.durable:
+        # The results must be kept before an object goes from which alone they could be read again.
+        book.set_phase(OperationPhase.RUNNING, book.message, "results of hooks are kept before their objects go")
+        book.wait, book.again = Wait(WaitKind.RESULTS, tuple(task.ref for task in done)), True
+        return book
+    yield from _release_completed(book, runner, tasks)
+    yield from _go_on(book, runner, tasks)
+    return book
+
+
+def _prepare(book: Book) -> tuple[list[Task], list[str]]:
+    """The tasks with their results, and why the operation is not valid, if it is not."""
+    made = build_tasks(book.seen)
+    for problem in (*made.broken, *made.invalid):
+        book.note(problem.task, ResultCode.SYNC_FAILED, problem.state, problem.message)
+    tasks = list(made.tasks)
+    book.attach(tasks)
+    for task in tasks:
+        if task.pending and is_stamped(book.seen, task):
+            book.note(task, ResultCode.SYNCED, OperationPhase.RUNNING, f"{_label(task)} created")
+    return tasks, [problem.message for problem in made.invalid]
+
+
+def _label(task: Task) -> str:
+    kind = f"{task.gvk.kind}.{task.gvk.group}" if task.gvk.group else task.gvk.kind
+    return f"{kind.lower()}/{task.ref.name}"
+
+
+def _check_beforehand(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
+    """Make the destination Namespace, then dry-run everything else; True if the operation ends here."""
+    seen = book.seen
+    namespace = next((task for task in tasks if _is_missing_namespace(task, seen.namespace)), None)
+    if namespace is not None and (yield from runner.run([namespace], dry=False)) is RunState.FAILED:
+        why = messages.with_reasons(messages.NAMESPACE_FAILED, [namespace])
+        book.set_phase(OperationPhase.FAILED, why)
+        return True
+    rest = [task for task in tasks if task is not namespace]
+    if (yield from runner.run(_out_of_sync(seen, rest), dry=True)) is RunState.FAILED:
+        book.set_phase(OperationPhase.FAILED, messages.DRY_RUN_FAILED)
+        return True
+    return False
+
+
+def _is_missing_namespace(task: Task, name: str) -> bool:
+    missing = task.target is not None and task.live is None
+    return missing and (task.gvk.group, task.gvk.kind, task.ref.name) == ("", "Namespace", name)
+
+
+def _out_of_sync(seen: SyncObserved, tasks: Sequence[Task]) -> list[Task]:
+    """Without what the comparison calls unmodified, if the operation asks for that; hooks always stay."""
+    if not seen.options.apply_out_of_sync_only:
+        return list(tasks)
+    return [task for task in tasks if task.is_hook or not _is_in_sync(seen, task)]
+
+
+def _is_in_sync(seen: SyncObserved, task: Task) -> bool:
+    return task.target is not None and task.live is not None and task.ref in seen.in_sync
+
+
+def _judge_running(book: Book, tasks: Sequence[Task]) -> list[Task]:
+    """Look at the live objects of running tasks; returns the hooks that have ended."""
+    done: list[Task] = []
+    for task in tasks:
+        if not task.running or task.live is None:
+            continue
+        if task.is_hook:
+            judge_hook(book, task)
+            done += [task] if task.completed else []
+        else:
+            _judge_resource(book, task)
+    return done
+
+
+def _judge_resource(book: Book, task: Task) -> None:
+    assert task.live is not None, "only a live object has health"
+    health = book.seen.health(task.live)
+    if health is None:
+        book.note(task, task.status, OperationPhase.SUCCEEDED, task.message)
+    elif health.failed:
+        return
+    elif health.status is HealthStatus.HEALTHY:
+        book.note(task, task.status, OperationPhase.SUCCEEDED, health.message)
+    elif health.status is HealthStatus.DEGRADED:
+        book.note(task, task.status, OperationPhase.FAILED, health.message)
+
+
+def _wait_for_running(book: Book, tasks: Sequence[Task]) -> Flow[bool]:
+    """Hooks are always waited for, resources only if there is more than one wave."""
+    several = bool(tasks) and (tasks[0].phase, tasks[0].wave) != (tasks[-1].phase, tasks[-1].wave)
+    running = [task for task in tasks if task.running and (several or task.is_hook)]
+    if not running:
+        return False
+    unseen = [task for task in running if task.live is None]
+    for task, outcome in (yield from ask([unseen], read_object)):
+        if outcome.not_found:
+            book.note(task, ResultCode.SYNC_FAILED, OperationPhase.ERROR, messages.missing_message(task.ref))
+        elif not outcome.ok:
+            why = f"Failed to get live resource failed to get resource: {outcome.message}"
+            book.note(task, task.status, OperationPhase.ERROR, why)
+    book.set_waiting(running, WaitKind.HEALTH)
+    return True
+
+
+def _wait_for_pruned(book: Book, tasks: Sequence[Task]) -> bool:
+    going = [task for task in tasks if task.pruned and task.live is not None and _terminating(task)]
+    if going:
+        book.set_waiting(going, WaitKind.DELETION)
+    return bool(going)
+
+
+def _terminating(task: Task) -> bool:
+    return bool((task.live or {}).get("metadata", {}).get("deletionTimestamp"))
+
+
+def _release_completed(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
+    completed = [task for task in tasks if task.is_hook and task.completed]
+    for task, outcome in (yield from runner.release(completed, "the hook has ended", one_by_one=True)):
+        if not outcome.ok:
+            why = f"Failed to remove hook finalizer: {outcome.message}"
+            book.note(task, task.status, OperationPhase.ERROR, why)
+
+
+def _deletable(tasks: Sequence[Task], policy: DeletePolicy) -> list[Task]:
+    return [task for task in tasks if not task.running and task.has_policy(policy)]
+
+
+def _go_on(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
+    """Nothing runs any more: end the operation, or run the next wave."""
+    succeeded = _deletable(tasks, DeletePolicy.HOOK_SUCCEEDED)
+    failed = _deletable(tasks, DeletePolicy.HOOK_FAILED)
+    fail_hooks = [task for task in tasks if task.phase is SyncPhase.SYNC_FAIL]
+    regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
+    if any(task.completed and not task.successful for task in regular):
+        yield from runner.delete_hooks(failed, "the sync failed")
+        yield from _run_fail_hooks(book, runner, fail_hooks, regular, messages.UNSUCCESSFUL)
+        return
+    pending = _out_of_sync(book.seen, [task for task in regular if task.pending])
+    if not pending:
+        yield from runner.delete_hooks(succeeded, "the sync succeeded")
+        book.set_phase(OperationPhase.SUCCEEDED, messages.NO_MORE_TASKS)
+        return
+    wave = [task for task in pending if (task.phase, task.wave) == (pending[0].phase, pending[0].wave)]
+    last = (pending[-1].phase, pending[-1].wave) == (wave[0].phase, wave[0].wave)
+    state = yield from _run_wave(book, runner, wave, last)
+    match state:
+        case RunState.FAILED:
+            yield from _after_failure(book, runner, wave, fail_hooks, failed)
+        case RunState.SUCCESSFUL if len(wave) == len(pending) and not any(task.is_hook for task in wave):
+            yield from runner.delete_hooks(succeeded, "the sync succeeded")
+            book.set_phase(OperationPhase.SUCCEEDED, messages.ALL_TASKS_RUN)
+        case RunState.SUCCESSFUL:
+            book.set_waiting(wave, WaitKind.HEALTH)
+        case RunState.PENDING if runner.unconfirmed:
+            book.set_waiting(runner.unconfirmed, WaitKind.CONFIRMATION)
+        case RunState.PENDING:
+            book.set_waiting(runner.waiting, WaitKind.DELETION)
+        case None:
+            return
+
+
+def _run_wave(book: Book, runner: Runner, wave: Sequence[Task], final: bool) -> Flow[RunState | None]:
+    """Run one wave; None if what comes after it failed and so ended the operation."""
+    book.set_phase(OperationPhase.RUNNING, "one or more tasks are running")
+    state = yield from runner.run(wave, dry=False)
+    if state is RunState.FAILED:
+        return state
+    phase, number = wave[0].phase, wave[0].wave
+    book.wave = WaveDone(phase, number, final)
+    if not book.seen.options.wave_callback:
+        return state
+    ((outcome,),) = yield ((AfterWave(phase, number, final, "the wave is through"),),)
+    if outcome.ok:
+        return state
+    yield from terminate_hooks(book, runner, wave)
+    book.set_phase(OperationPhase.ERROR, messages.WAVE_CALLBACK_FAILED + outcome.message)
+    return None
+
+
+def _after_failure(
+    book: Book, runner: Runner, wave: Sequence[Task], fail_hooks: Sequence[Task], failed: Sequence[Task]
+) -> Flow[None]:
+    """A wave could not be applied: SyncFail hooks start at once, what was applied is still waited for."""
+    running = [task for task in wave if task.running]
+    if running and not fail_hooks:
+        book.set_waiting(running, WaitKind.HEALTH)
+        return
+    over = yield from _run_fail_hooks(book, runner, fail_hooks, wave, messages.NOT_APPLIED)
+    if running:
+        book.set_waiting([*running, *([] if over else fail_hooks)], WaitKind.HEALTH)
+    elif over:
+        yield from runner.delete_hooks(failed, "the sync failed")
+
+
+def _run_fail_hooks(
+    book: Book, runner: Runner, fail_hooks: Sequence[Task], tasks: Sequence[Task], message: str
+) -> Flow[bool]:
+    """Start the SyncFail hooks that have not run; True once there is nothing left but to fail."""
+    refused = [task for task in tasks if task.status is ResultCode.SYNC_FAILED]
+    text = messages.with_reasons(message, refused)
+    if all(task.completed for task in fail_hooks):
+        broken = [task for task in fail_hooks if task.status is ResultCode.SYNC_FAILED]
+        if broken:
+            text += "\n" + messages.with_reasons(messages.SYNC_FAIL_HOOKS_FAILED, broken)
+        book.set_phase(OperationPhase.FAILED, text)
+        return True
+    pending = [task for task in fail_hooks if not task.completed and not task.running]
+    yield from runner.run(pending, dry=False)
+    book.set_waiting(pending, WaitKind.HEALTH)
+    return False

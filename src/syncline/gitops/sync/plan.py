@@ -1,0 +1,100 @@
+"""The sync engine's three functions: plan a pass, fold its answers in, show it ahead of time.
+
+Called by the application controller with what it observed, and by ``syncline plan``. The controller performs the
+steps, records the outcomes and plans again at once, until the plan says that the pass has ended; then it keeps the
+plan's phase, message and results in the Application. Pure: no cluster, no clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from syncline.gitops.sync.actions import SyncAction
+from syncline.gitops.sync.book import Book
+from syncline.gitops.sync.decide import apply_action, delete_hook, needs_confirmation, prune_action, prune_skipped
+from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPhase, SyncPlan
+from syncline.gitops.sync.passes import sync_pass, terminate_pass
+from syncline.gitops.sync.task import Task
+from syncline.gitops.sync.tasks import build_tasks
+
+__all__ = ["MAX_ROUNDS", "PlannedWave", "plan_preview", "plan_sync", "record"]
+
+MAX_ROUNDS = 2000
+"""Rounds of one pass: a few, plus two for each hook that a termination has to end."""
+
+
+def plan_sync(seen: SyncObserved, now: datetime) -> SyncPlan:
+    """What comes next in this pass: steps to be performed, or its end.
+
+    The pass is told again from its start with the answers in ``seen``; equal input gives an equal plan.
+    """
+    assert len(seen.answers) <= MAX_ROUNDS, f"a pass of more than {MAX_ROUNDS} rounds does not end"
+    story = terminate_pass(seen, now) if seen.phase is OperationPhase.TERMINATING else sync_pass(seen, now)
+    try:
+        steps = next(story)
+        for answers in seen.answers:
+            steps = story.send(answers)
+    except StopIteration as end:
+        return _ended(end.value)
+    why = steps[0][0].reason
+    return SyncPlan(steps, seen.phase, seen.message, seen.results, why)
+
+
+def _ended(book: Book) -> SyncPlan:
+    return SyncPlan(
+        steps=(),
+        phase=book.phase,
+        message=book.message,
+        results=tuple(book.rows.values()),
+        why=book.why or book.message,
+        wait=book.wait,
+        wave=book.wave,
+        again=book.again,
+    )
+
+
+def record(seen: SyncObserved, plan: SyncPlan, outcomes: Answers) -> SyncObserved:
+    """Fold the outcomes of a plan's steps in; they have the shape of ``plan.steps``."""
+    shapes = [len(step) for step in plan.steps], [len(step) for step in outcomes]
+    assert shapes[0] == shapes[1], f"outcomes {shapes[1]} do not match steps {shapes[0]}"
+    return replace(seen, answers=(*seen.answers, outcomes))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWave:
+    """What a wave would do. ``notes``: prunes that will not happen, and why."""
+
+    phase: SyncPhase
+    wave: int
+    actions: tuple[SyncAction, ...]
+    notes: tuple[str, ...] = ()
+
+
+def plan_preview(seen: SyncObserved, now: datetime) -> list[PlannedWave]:
+    """The whole operation ahead of time, wave by wave, from the same tasks and decisions; SyncFail comes last and
+    runs only if the operation fails. ``now`` is not used yet but belongs to every plan."""
+    waves: dict[tuple[SyncPhase, int], list[Task]] = {}
+    for task in build_tasks(seen).tasks:
+        waves.setdefault((task.phase, task.wave), []).append(task)
+    return [_preview(seen, phase, wave, tasks) for (phase, wave), tasks in waves.items()]
+
+
+def _preview(seen: SyncObserved, phase: SyncPhase, wave: int, tasks: list[Task]) -> PlannedWave:
+    actions: list[SyncAction] = []
+    notes: list[str] = []
+    for task in tasks:
+        if not task.is_prune:
+            continue
+        skipped = prune_skipped(seen, task)
+        if skipped:
+            notes.append(f"{task.ref}: {skipped}")
+            continue
+        if needs_confirmation(seen, task) and not seen.options.prune_confirmed:
+            notes.append(f"{task.ref}: waits for pruning confirmation")
+        actions.append(prune_action(seen, task))
+    creates = [task for task in tasks if not task.is_prune]
+    leftovers = [task for task in creates if task.delete_before_creation]
+    actions += [delete_hook(seen, task, "its delete policy is BeforeHookCreation") for task in leftovers]
+    actions += [apply_action(seen, task, dry=False) for task in creates]
+    return PlannedWave(phase, wave, tuple(actions), tuple(notes))

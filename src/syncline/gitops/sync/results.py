@@ -1,0 +1,82 @@
+"""Rows of results, and their form in an Application's status.
+
+The rows are the only memory of an operation between two passes. Called by the planner (``images_of``) and by the
+application's status (``rows_from_status``, ``rows_to_status``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from syncline.gitops.sync.model import OperationPhase, ResultCode, ResultRow, SyncPhase
+from syncline.kube.objects import Obj, ObjectRef, dig
+
+__all__ = ["images_of", "rows_from_status", "rows_to_status"]
+
+_POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"))
+
+
+def images_of(obj: Obj) -> tuple[str, ...]:
+    """Images of the containers of a pod, a pod template or a CronJob; init containers do not count."""
+    found: list[str] = []
+    for path in _POD_SPECS:
+        containers = dig(obj, *path, "containers")
+        for container in containers if isinstance(containers, list) else ():
+            image = dig(container, "image")
+            if isinstance(image, str):
+                found.append(image)
+    return tuple(found)
+
+
+def rows_to_status(rows: Iterable[ResultRow]) -> list[Obj]:
+    """As ``status.operationState.syncResult.resources``; empty fields are left out, as upstream writes them."""
+    return [_to_status(row) for row in rows]
+
+
+def _to_status(row: ResultRow) -> Obj:
+    # namespace, name, group, version and kind are written even if empty
+    entry: Obj = {
+        "group": row.ref.group,
+        "version": row.version,
+        "kind": row.ref.kind,
+        "namespace": row.ref.namespace,
+        "name": row.ref.name,
+    }
+    optional = {
+        "status": str(row.status),
+        "message": row.message,
+        "hookType": row.hook_type,
+        "hookPhase": str(row.hook_phase),
+        "syncPhase": str(row.sync_phase),
+    }
+    entry.update({name: value for name, value in optional.items() if value})
+    if row.images:
+        entry["images"] = list(row.images)
+    return entry
+
+
+def rows_from_status(entries: Any) -> tuple[ResultRow, ...]:
+    """Inverse of :func:`rows_to_status`; an entry that cannot be read is left out, its task runs again."""
+    read = [_from_status(entry) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return tuple(row for row in read if row is not None)
+
+
+def _from_status(entry: Obj) -> ResultRow | None:
+    def text(name: str) -> str:
+        value = entry.get(name)
+        return value if isinstance(value, str) else ""
+
+    try:
+        return ResultRow(
+            ref=ObjectRef(text("group"), text("kind"), text("namespace"), text("name")),
+            version=text("version"),
+            sync_phase=SyncPhase(text("syncPhase")),
+            hook_type=text("hookType"),
+            status=ResultCode(text("status")),
+            hook_phase=OperationPhase(text("hookPhase")),
+            message=text("message"),
+            images=tuple(image for image in entry.get("images") or () if isinstance(image, str)),
+        )
+    except ValueError:
+        return None

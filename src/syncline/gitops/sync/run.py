@@ -1,0 +1,213 @@
+"""Running a set of tasks: finalizers off, prunes, deletions of leftovers, then manifests kind by kind.
+
+Generators that yield steps of actions and are sent their outcomes; called by the pass. Rules: gitops-engine
+``pkg/sync/sync_context.go`` (runTasks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from datetime import datetime
+from enum import IntEnum
+from itertools import groupby
+from typing import TypeAlias, TypeVar
+
+from syncline.gitops.sync.actions import ApplyObject, DryRun, SyncAction
+from syncline.gitops.sync.annotations import has_hook_finalizer
+from syncline.gitops.sync.book import Book
+from syncline.gitops.sync.decide import (
+    apply_action,
+    delete_hook,
+    dry_run,
+    needs_confirmation,
+    prune_action,
+    prune_skipped,
+    release_hook,
+)
+from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, Outcome, ResultCode
+from syncline.gitops.sync.order import defined_kind
+from syncline.gitops.sync.task import Task
+from syncline.kube.objects import is_terminating, name_of
+
+__all__ = ["Flow", "Runner", "RunState", "Steps"]
+
+R = TypeVar("R")
+A = TypeVar("A", bound=SyncAction)
+Steps: TypeAlias = tuple[tuple[SyncAction, ...], ...]
+Flow: TypeAlias = Generator[Steps, Answers, R]
+
+
+class RunState(IntEnum):
+    """How running a set of tasks ended; the higher wins."""
+
+    SUCCESSFUL = 0
+    PENDING = 1
+    FAILED = 2
+
+
+_STATE_OF_RESULT = {
+    ResultCode.SYNCED: OperationPhase.RUNNING,
+    ResultCode.SYNC_FAILED: OperationPhase.FAILED,
+    ResultCode.PRUNED: OperationPhase.SUCCEEDED,
+    ResultCode.PRUNE_SKIPPED: OperationPhase.SUCCEEDED,
+}
+
+
+def ask(groups: Sequence[Sequence[Task]], make: Callable[[Task], SyncAction]) -> Flow[list[tuple[Task, Outcome]]]:
+    """One step per group, one action per task; returns each task with its outcome."""
+    steps = tuple(tuple(make(task) for task in group) for group in groups if group)
+    if not steps:
+        return []
+    answers = yield steps
+    tasks = [task for group in groups for task in group]
+    outcomes = [outcome for answer in answers for outcome in answer]
+    return list(zip(tasks, outcomes, strict=True))
+
+
+class Runner:
+    """Runs tasks of one pass. ``waiting`` are those that could not be finished and why they wait is their deletion,
+    ``unconfirmed`` the prunes that a person has to confirm."""
+
+    def __init__(self, book: Book, now: datetime) -> None:
+        self.book = book
+        self.seen = book.seen
+        self.now = now
+        self.waiting: list[Task] = []
+        self.unconfirmed: list[Task] = []
+
+    def run(self, tasks: Sequence[Task], *, dry: bool) -> Flow[RunState]:
+        """All of ``tasks``, in the order of the engine; later stages only if the former did not fail or wait."""
+        dry = dry or self.seen.options.dry_run
+        self.waiting, self.unconfirmed = [], []
+        if not dry and (yield from self._release_leftovers(tasks)) is RunState.FAILED:
+            return RunState.FAILED
+        prunes = [task for task in tasks if task.is_prune]
+        state = yield from self._prune(prunes, dry)
+        if state is not RunState.SUCCESSFUL:
+            return state
+        creates = [task for task in tasks if not task.is_prune]
+        if not dry:
+            state = yield from self._delete_leftovers(creates)
+            if state is not RunState.SUCCESSFUL:
+                return state
+        return (yield from self._apply(creates, dry))
+
+    def _release_leftovers(self, tasks: Sequence[Task]) -> Flow[RunState]:
+        leftovers = [task for task in tasks if task.is_hook and task.pending]
+        answered = yield from self.release(leftovers, "it is left over from before", one_by_one=False)
+        for task, outcome in answered:
+            if not outcome.ok:
+                self._fail(task, f"failed to remove hook finalizer: {outcome.message}")
+        return RunState.SUCCESSFUL if all(outcome.ok for _, outcome in answered) else RunState.FAILED
+
+    def _fail(self, task: Task, message: str) -> None:
+        self.book.note(task, task.status, OperationPhase.ERROR, message)
+
+    def _prune(self, tasks: Sequence[Task], dry: bool) -> Flow[RunState]:
+        if not self.seen.options.prune_confirmed:
+            self.unconfirmed = [task for task in tasks if needs_confirmation(self.seen, task)]
+            if self.unconfirmed:
+                return RunState.PENDING
+        written = not dry or self.seen.options.dry_run
+        going: list[Task] = []
+        for task in tasks:
+            skipped = prune_skipped(self.seen, task)
+            if skipped:
+                self._record(task, ResultCode.PRUNE_SKIPPED, skipped, written)
+            elif dry:
+                self._record(task, ResultCode.PRUNED, "pruned (dry run)", written)
+            elif is_terminating(task.obj):
+                self._record(task, ResultCode.PRUNED, "pruned", written)
+            else:
+                going.append(task)
+        return (yield from self._delete_pruned(going))
+
+    def _delete_pruned(self, going: Sequence[Task]) -> Flow[RunState]:
+        state = RunState.SUCCESSFUL
+        for task, outcome in (yield from ask([going], lambda task: prune_action(self.seen, task))):
+            # Gone is what was wanted; upstream fails here.
+            if outcome.ok or (outcome.not_found and self.seen.durable):
+                self._record(task, ResultCode.PRUNED, "pruned", True)
+            else:
+                self._record(task, ResultCode.SYNC_FAILED, outcome.message, True)
+                state = RunState.FAILED
+        return state
+
+    def _record(self, task: Task, code: ResultCode, message: str, written: bool) -> None:
+        if written:
+            self.book.note(task, code, _STATE_OF_RESULT[code], message)
+
+    def _delete_leftovers(self, tasks: Sequence[Task]) -> Flow[RunState]:
+        state = RunState.SUCCESSFUL
+        leftovers = [task for task in tasks if task.delete_before_creation]
+
+        def remove(task: Task) -> SyncAction:
+            return delete_hook(self.seen, task, f"{task.ref} is deleted before it is created again")
+
+        for task, outcome in (yield from ask([leftovers], remove)):
+            if outcome.ok:
+                state = max(state, RunState.PENDING)
+                self.waiting.append(task)
+            elif outcome.not_found:
+                task.live = None
+            else:
+                self._fail(task, f"failed to delete resource: failed to delete resource: {outcome.message}")
+                state = RunState.FAILED
+        return state
+
+    def _apply(self, tasks: Sequence[Task], dry: bool) -> Flow[RunState]:
+        wanted = [task for task in tasks if not (dry and self._skips_dry_run(task, tasks))]
+        # Kinds go one after another, the objects of a kind together.
+        groups = [list(group) for _, group in groupby(wanted, key=lambda task: task.gvk.kind)]
+        state = RunState.SUCCESSFUL
+        for task, outcome in (yield from ask(groups, lambda task: self._action(task, dry))):
+            state = max(state, self._note_applied(task, outcome, dry))
+        return state
+
+    def _action(self, task: Task, dry: bool) -> DryRun | ApplyObject:
+        return dry_run(self.seen, task) if dry else apply_action(self.seen, task, dry=False)
+
+    def _note_applied(self, task: Task, outcome: Outcome, dry: bool) -> RunState:
+        if outcome.pending and self.now < self.seen.started_at + GATE_DEADLINE:
+            self.waiting.append(task)
+            return RunState.PENDING
+        if not outcome.ok:
+            self._record(task, ResultCode.SYNC_FAILED, outcome.message, True)
+            return RunState.FAILED
+        if not dry:
+            self._record(task, ResultCode.SYNCED, outcome.message, True)
+        elif self.seen.options.dry_run:
+            self.book.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, outcome.message)
+        return RunState.SUCCESSFUL
+
+    def _skips_dry_run(self, task: Task, tasks: Sequence[Task]) -> bool:
+        """A kind or a namespace that comes with the operation cannot be asked for before it is there."""
+        if task.skip_dry_run:
+            return True
+        return self.seen.durable and any(
+            other.live is None and other.target is not None and _makes_room_for(other, task) for other in tasks
+        )
+
+    def release(self, tasks: Iterable[Task], why: str, *, one_by_one: bool) -> Flow[list[tuple[Task, Outcome]]]:
+        """Take the hook finalizer off the live objects that still have it, once per object."""
+        holding: list[Task] = []
+        for task in tasks:
+            if task.live is not None and has_hook_finalizer(task.live) and task.ref not in self.book.released:
+                self.book.released.add(task.ref)
+                holding.append(task)
+        groups = [[task] for task in holding] if one_by_one else [holding]
+        return (yield from ask(groups, lambda task: release_hook(task, f"{task.ref}: {why}")))
+
+    def delete_hooks(self, tasks: Sequence[Task], why: str) -> Flow[None]:
+        """Delete hooks at the end, not waiting for it; one that is gone already is fine."""
+        answered = yield from ask([[task] for task in tasks], lambda task: delete_hook(self.seen, task, why))
+        for task, outcome in answered:
+            if not outcome.ok and not outcome.not_found:
+                self._fail(task, f"failed to delete resource: failed to delete resource: {outcome.message}")
+
+
+def _makes_room_for(maker: Task, task: Task) -> bool:
+    assert maker.target is not None, "only a manifest makes something"
+    if maker.gvk.kind == "Namespace" and not maker.gvk.group:
+        return name_of(maker.target) == task.ref.namespace and maker is not task
+    return defined_kind(maker.target) == (task.gvk.group, task.gvk.kind)

@@ -1,0 +1,233 @@
+"""From what was observed to the ordered tasks of an operation.
+
+Called once per pass by ``passes.py`` and by the preview. Pure; what makes the operation invalid is returned beside the
+tasks. Rules: gitops-engine ``pkg/sync/sync_context.go`` (getSyncTasks).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from syncline.gitops.sync.annotations import (
+    HOOK_FINALIZER,
+    OPERATION,
+    SYNC_OPTIONS,
+    HookType,
+    has_hook_finalizer,
+    has_option,
+    hook_types,
+    is_hook,
+    is_skipped,
+)
+from syncline.gitops.sync.model import (
+    KindProblem,
+    OperationPhase,
+    Pair,
+    SyncObserved,
+    SyncPhase,
+)
+from syncline.gitops.sync.order import defined_kind, mirror_prune_waves, sort_tasks
+from syncline.gitops.sync.task import Task
+from syncline.kube.objects import (
+    Obj,
+    ObjectRef,
+    annotations_of,
+    finalizers,
+    gvk_of,
+    meta,
+    name_of,
+    namespace_of,
+    ref_of,
+)
+
+__all__ = ["TaskList", "build_tasks", "comes_with_operation", "generated_name", "phases_of", "stamp_of"]
+
+_SHORT_REVISION = 7
+_SUFFIX_LENGTH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a task is not valid: ``code`` and ``state`` are what its row says."""
+
+    task: Task
+    message: str
+    state: OperationPhase = OperationPhase.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    """``invalid``: these tasks end the operation. ``broken``: tasks that failed already while they were made."""
+
+    tasks: tuple[Task, ...]
+    invalid: tuple[Problem, ...]
+    broken: tuple[Problem, ...]
+
+
+def build_tasks(seen: SyncObserved) -> TaskList:
+    """All tasks in order, with the results kept so far (``seen.results``) not yet attached."""
+    grouped = _group(seen)
+    tasks = _resource_tasks(seen, grouped)
+    if not seen.options.skip_hooks and not seen.options.resources:
+        tasks += _hook_tasks(seen)
+    tasks = [_in_namespace(task, seen.namespace) for task in tasks]
+    created, broken = _namespace_task(seen, grouped)
+    tasks += created
+    _find_live(tasks, grouped)
+    invalid = _check_all(seen, tasks)
+    mirror_prune_waves(tasks, seen.options.prune_last)
+    return TaskList(tuple(sort_tasks(tasks)), tuple(invalid), tuple(broken))
+
+
+def phases_of(obj: Obj) -> list[SyncPhase]:
+    """The phases in which an object takes part: its hook types, or Sync."""
+    if is_skipped(obj):
+        return []
+    if not is_hook(obj):
+        return [SyncPhase.SYNC]
+    types = hook_types(obj)
+    return [phase for phase in SyncPhase if HookType(phase.value) in types]
+
+
+def generated_name(obj: Obj, revision: str, phase: SyncPhase, started: int) -> str:
+    """The name of a hook without one: reproducible from revision and start of the operation (Unix seconds)."""
+    short = revision[:_SHORT_REVISION] if len(revision) > _SHORT_REVISION else revision
+    return f"{meta(obj).get('generateName') or ''}" + f"{short}-{phase}-{started}".lower()
+
+
+def stamp_of(seen: SyncObserved, phase: SyncPhase) -> str:
+    return f"{seen.operation}/{phase}"
+
+
+def comes_with_operation(seen: SyncObserved, group: str, kind: str) -> bool:
+    """Whether the definition of this kind is among the manifests."""
+    manifests = [*seen.hooks, *(pair.target for pair in seen.pairs if pair.target is not None)]
+    return any(defined_kind(obj) == (group, kind) for obj in manifests)
+
+
+def _group(seen: SyncObserved) -> dict[ObjectRef, Pair]:
+    """One pair per key; of several the last stays."""
+    pairs = (_with_name(seen, index, pair) for index, pair in enumerate(seen.pairs))
+    return {ref_of(pair.obj): pair for pair in pairs}
+
+
+def _with_name(seen: SyncObserved, index: int, pair: Pair) -> Pair:
+    """An object with only ``generateName`` gets a name that a repetition of this attempt finds again."""
+    target = pair.target
+    if not seen.durable or target is None or name_of(target) or not meta(target).get("generateName"):
+        return pair
+    if not (seen.options.replace or has_option(target, "Replace=true")):
+        return pair
+    digest = hashlib.sha256(f"{seen.operation}/{index}".encode()).hexdigest()
+    named = _with_meta(target, name=f"{meta(target)['generateName']}{digest[:_SUFFIX_LENGTH]}")
+    return Pair(_stamped(named, stamp_of(seen, SyncPhase.SYNC)), pair.live)
+
+
+def _resource_tasks(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> list[Task]:
+    chosen = seen.options.resources
+    tasks: list[Task] = []
+    for ref, pair in grouped.items():
+        obj = pair.target if pair.target is not None else pair.obj
+        # A live hook whose manifest is gone is left alone.
+        if is_hook(obj) or (chosen and not any(one.matches(ref) for one in chosen)):
+            continue
+        tasks += [Task(phase, pair.target, pair.live) for phase in phases_of(obj)]
+    return tasks
+
+
+def _hook_tasks(seen: SyncObserved) -> list[Task]:
+    started = int(seen.started_at.timestamp())
+    tasks: list[Task] = []
+    for hook in seen.hooks:
+        for phase in phases_of(hook):
+            target = hook
+            if not name_of(target):
+                target = _with_meta(target, name=generated_name(hook, seen.revision, phase, started))
+            if not has_hook_finalizer(target):
+                target = _with_meta(target, finalizers=[*finalizers(target), HOOK_FINALIZER])
+            if seen.durable:
+                target = _stamped(target, stamp_of(seen, phase))
+            tasks.append(Task(phase, target, None))
+    return tasks
+
+
+def _with_meta(obj: Obj, **fields: object) -> Obj:
+    return {**obj, "metadata": {**meta(obj), **fields}}
+
+
+def _stamped(obj: Obj, stamp: str) -> Obj:
+    return _with_meta(obj, annotations={**annotations_of(obj), OPERATION: stamp})
+
+
+def _in_namespace(task: Task, namespace: str) -> Task:
+    """Every manifest gets a namespace, cluster-scoped ones too: nothing may end up in a namespace by accident."""
+    if task.target is None or namespace_of(task.target):
+        return task
+    return Task(task.phase, _with_meta(task.target, namespace=namespace), task.live)
+
+
+def _namespace_task(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple[list[Task], list[Problem]]:
+    """The task that makes or labels the destination Namespace, if the application asks for it."""
+    if not seen.options.create_namespace or not seen.namespace or _is_declared(seen, grouped):
+        return [], []
+    manifest: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": seen.namespace}}
+    if seen.namespace_error:
+        task = Task(SyncPhase.PRE_SYNC, manifest, None)
+        why = f"namespace auto creation failed: {seen.namespace_error}"
+        return [task], [Problem(task, why, OperationPhase.ERROR)]
+    managed = seen.options.managed_namespace_metadata
+    if managed is not None:
+        annotations = {**managed.get("annotations", {}), SYNC_OPTIONS: "ServerSideApply=true"}
+        manifest = _with_meta(manifest, labels=dict(managed.get("labels", {})), annotations=annotations)
+    elif seen.namespace_live is not None:
+        return [], []
+    return [Task(SyncPhase.PRE_SYNC, manifest, seen.namespace_live)], []
+
+
+def _is_declared(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool:
+    """A Namespace that is a hook does not count for upstream: it is made, then deleted as the hook's leftover."""
+    manifests = [pair.target for pair in grouped.values() if pair.target is not None]
+    if seen.durable:
+        manifests += seen.hooks
+    return any(_is_namespace(obj, seen.namespace) for obj in manifests)
+
+
+def _is_namespace(obj: Obj, name: str) -> bool:
+    gvk = gvk_of(obj)
+    return (gvk.group, gvk.kind) == ("", "Namespace") and name_of(obj) == name
+
+
+def _find_live(tasks: Iterable[Task], grouped: dict[ObjectRef, Pair]) -> None:
+    """A hook finds its leftover by key; cluster-scoped objects are found whatever namespace the manifest names."""
+    for task in tasks:
+        if task.target is None or task.live is not None:
+            continue
+        for ref in (replace(task.ref, namespace=""), task.ref):
+            if ref in grouped:
+                task.live = grouped[ref].live
+                break
+
+
+def _check_all(seen: SyncObserved, tasks: Iterable[Task]) -> list[Problem]:
+    problems: list[Problem] = []
+    for task in tasks:
+        found = seen.kinds.find(task.gvk)
+        if not isinstance(found, KindProblem):
+            refusal = seen.permits(task.obj, found)
+            if refusal:
+                problems.append(Problem(task, refusal))
+        elif found.not_found and _may_skip_dry_run(seen, task):
+            task.skip_dry_run = True
+        else:
+            problems.append(Problem(task, found.message))
+    return problems
+
+
+def _may_skip_dry_run(seen: SyncObserved, task: Task) -> bool:
+    return (
+        seen.options.skip_dry_run_on_missing
+        or has_option(task.target, "SkipDryRunOnMissingResource=true")
+        or comes_with_operation(seen, task.gvk.group, task.gvk.kind)
+    )
