@@ -9,11 +9,13 @@ import os
 import sys
 from pathlib import Path
 
+import syncline.cluster.disk as disk_module
 from syncline.cluster.disk import Disk, DiskError
 from syncline.cluster.store import Key, Store
 
 
 def main() -> None:
+    disk_module.PENDING_LIMIT_EVENTS = 64  # Small batches: what a busy cluster makes, and many commits to be killed in.
     disk = Disk(Path(sys.argv[1]))
     store = Store(durable=True)
     loaded = disk.load()

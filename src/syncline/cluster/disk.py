@@ -1,9 +1,9 @@
 """The cluster's objects on disk: SQLite in WAL mode, synchronous FULL, one writer thread with group commit.
 
 Called by ``assembly``: :meth:`Disk.load` fills the store, :meth:`Disk.follow` subscribes to it; from then on every
-event is written, and ``on_durable`` tells the newest revision that a crash can no longer undo. Current objects and the last
-revision are kept, not the history: after a restart a watcher from before lists again (410), and revisions go on where
-they were. What cannot be read is refused and left as it is.
+event is written, and ``on_durable`` tells the newest revision that a crash can no longer undo. Current objects and the
+last revision are kept, not the history: after a restart a watcher from before lists again (410), and revisions go on
+where they were. What cannot be read is refused and left as it is.
 """
 
 from __future__ import annotations
