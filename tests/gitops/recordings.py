@@ -16,6 +16,6 @@ FOLDER = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT.parent / "shared" / "c
 def cases(kind: str) -> list[dict[str, Any]]:
     path = FOLDER / f"{kind}.jsonl"
     if not path.exists():
-        print(f"no recordings at {path}: set SYNCLINE_CONFORMANCE")
+        print(f"no recordings at {path}: set SYNCLINE_CONFORMANCE")  # noqa: T201
         return []
     return [json.loads(line) for line in path.read_text().splitlines()]

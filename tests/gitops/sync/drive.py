@@ -230,8 +230,9 @@ class Driver:
         if finalizers(action.target):
             call["finalizers"] = finalizers(action.target)
         calls.append(call)
+        absent = self._real_key(action.ref) not in self.world.things
         message = self.world.write(op, action.target, dry=dry, force=action.force, server_side=server_side)
-        if not dry and (action.ref.group, action.ref.kind) == ("", "Namespace") and "created" in message:
+        if not dry and absent and (action.ref.group, action.ref.kind) == ("", "Namespace"):
             self._remember_namespace(action.ref)
         if op == "update":
             return f"{action.ref.kind}/{action.ref.name} updated"

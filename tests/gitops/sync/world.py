@@ -157,6 +157,7 @@ class World:
         if not meta.get("uid"):
             self.uids += 1
             meta["uid"] = f"uid-{self.uids}"
+        meta.setdefault("generation", 1)
         thing = Thing(obj)
         if meta.get("deletionTimestamp"):
             thing.gone_at = 0

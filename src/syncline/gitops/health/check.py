@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from syncline.gitops.health import autoscaling, batch, definitions, network, pods, storage, workloads
 from syncline.gitops.health.typed import ConversionError, check_times
 from syncline.gitops.health.verdict import Health, HealthStatus
-from syncline.kube.objects import GroupKind, Obj, finalizers, gvk_of, is_terminating
+from syncline.gitops.sync.annotations import has_hook_finalizer
+from syncline.kube.objects import GroupKind, Obj, gvk_of, is_terminating
 
-__all__ = ["HOOK_FINALIZER", "health_of"]
-
-HOOK_FINALIZER = "argocd.argoproj.io/hook-finalizer"
-"""While a terminating object has it, its real state counts: that is how the end of a hook is seen at all."""
+__all__ = ["health_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,10 @@ def health_of(obj: Obj, *, scripted: bool = True) -> Health | None:
     """The health of one live object; None where its kind has none.
 
     ``scripted=False`` leaves out the kinds that upstream judges by a shipped script, not by its engine. Rules:
-    gitops-engine ``pkg/health``.
+    gitops-engine ``pkg/health``. A terminating object with the hook finalizer is judged by its real state: that is
+    how the end of a hook is seen at all.
     """
-    if is_terminating(obj) and HOOK_FINALIZER not in finalizers(obj) and _real_time(obj):
+    if is_terminating(obj) and not has_hook_finalizer(obj) and _real_time(obj):
         return Health(HealthStatus.PROGRESSING, "Pending deletion")
     gvk = gvk_of(obj)
     check = (_SCRIPTED.get(gvk.group_kind) if scripted else None) or _CHECKS.get(gvk.group_kind)

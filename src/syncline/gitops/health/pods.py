@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from syncline.gitops.health.typed import conditions, integer, items, text
 from syncline.gitops.health.verdict import Health, HealthStatus
-from syncline.kube.objects import Obj, dig
+from syncline.gitops.sync.annotations import is_hook
+from syncline.kube.objects import Obj, annotations_of, dig
 
-__all__ = ["pod"]
+__all__ = ["IGNORE_RESTART_POLICY", "pod"]
+
+IGNORE_RESTART_POLICY = "argocd.argoproj.io/ignore-restart-policy"
+"""``true``: judge a pod as one that runs for ever, whatever its restart policy; not for hooks."""
 
 
 def pod(obj: Obj) -> Health:
     policy = text(obj, "spec", "restartPolicy")
+    if annotations_of(obj).get(IGNORE_RESTART_POLICY) == "true" and not is_hook(obj):
+        policy = "Always"
     containers = items(obj, "status", "containerStatuses")
     if policy == "Always":
         broken = [text(c, "state", "waiting", "message") for c in containers if _is_broken(c)]

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TypeVar
 
-from syncline.gitops.health import HOOK_FINALIZER
 from syncline.kube.objects import Obj, annotations_of, finalizers
 
 __all__ = [
@@ -53,6 +52,8 @@ COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 HELM_HOOK = "helm.sh/hook"
 HELM_WEIGHT = "helm.sh/hook-weight"
 HELM_DELETE_POLICY = "helm.sh/hook-delete-policy"
+HOOK_FINALIZER = "argocd.argoproj.io/hook-finalizer"
+"""Keeps the object of a hook until its result is written down."""
 OPERATION = "syncline.dev/operation"
 """Stamp on what an operation creates once only: ``<operation>/<phase>``. Found on a live object, it says that this
 very operation has made it already, also after a crash that lost the operation's results."""

@@ -30,10 +30,11 @@ _KIND_RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
 _PHASE_RANK = {phase: rank for rank, phase in enumerate(SyncPhase)}
 
 
-def _rank(task: Task) -> tuple[int, int, int, str, str, str]:
+def _rank(task: Task) -> tuple[int, int, int, str, str, bool, str]:
     kind = _KIND_RANK.get(task.gvk.kind, len(KIND_ORDER))
     # Group and namespace only break ties that upstream leaves to chance.
-    return _PHASE_RANK[task.phase], task.wave, kind, task.ref.name, task.gvk.group, task.ref.namespace
+    where = task.ref.namespace
+    return _PHASE_RANK[task.phase], task.wave, kind, task.ref.name, task.gvk.group, not where, where
 
 
 def is_definition(obj: Obj) -> bool:

@@ -31,6 +31,7 @@ from syncline.gitops.sync.run import Flow, Runner, RunState, ask
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
+from syncline.kube.objects import ref_of
 
 __all__ = ["sync_pass", "terminate_pass"]
 
@@ -118,7 +119,7 @@ def _out_of_sync(seen: SyncObserved, tasks: Sequence[Task]) -> list[Task]:
 
 
 def _is_in_sync(seen: SyncObserved, task: Task) -> bool:
-    return task.target is not None and task.live is not None and task.ref in seen.in_sync
+    return task.target is not None and task.live is not None and ref_of(task.live) in seen.in_sync
 
 
 def _judge_running(book: Book, tasks: Sequence[Task]) -> list[Task]:

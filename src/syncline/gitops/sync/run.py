@@ -156,9 +156,10 @@ class Runner:
         return state
 
     def _apply(self, tasks: Sequence[Task], dry: bool) -> Flow[RunState]:
-        wanted = [task for task in tasks if not (dry and self._skips_dry_run(task, tasks))]
-        # Kinds go one after another, the objects of a kind together.
-        groups = [list(group) for _, group in groupby(wanted, key=lambda task: task.gvk.kind)]
+        # Kinds go one after another, the objects of a kind together; what has no dry run still parts two runs of a kind.
+        groups = [list(group) for _, group in groupby(tasks, key=lambda task: task.gvk.kind)]
+        if dry:
+            groups = [[task for task in group if not self._skips_dry_run(task, tasks)] for group in groups]
         state = RunState.SUCCESSFUL
         for task, outcome in (yield from ask(groups, lambda task: self._action(task, dry))):
             state = max(state, self._note_applied(task, outcome, dry))
