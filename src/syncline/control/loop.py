@@ -19,10 +19,10 @@ from syncline.control.cache import Cache
 from syncline.control.controller import Controller, Settling, settles
 from syncline.control.executor import execute
 from syncline.control.informer import Change
-from syncline.control.plan import Delete, Done, Plan, Requeue, Result, Retry, SetStatus, Stalled
+from syncline.control.plan import Delete, Done, Plan, Requeue, Result, Retry, Stalled
 from syncline.control.workqueue import Key, WorkQueue
 from syncline.kube.client import Request
-from syncline.kube.errors import AlreadyExists, ApiError, Conflict
+from syncline.kube.errors import AlreadyExists, Conflict
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
@@ -68,6 +68,9 @@ class ControlLoop:
         self.controllers = {controller.name: controller for controller in controllers}
         self.mapper = mapper
         self.cache = cache or Cache(mapper)
+        for controller in self.controllers.values():
+            for name, values in getattr(controller, "indices", {}).items():
+                self.cache.add_index(name, values)
         self.queue = WorkQueue()
         self.journal = journal
         self._performers = performers
@@ -176,11 +179,10 @@ class ControlLoop:
         for result in results:
             verdict = "" if result.ok else f" refused: {result.error}"
             self._note(key, result.action.describe() + verdict, result.action.reason)
-            written = resource_version(result.value) if isinstance(result.value, dict) else ""
-            if result.ok and written.isdigit() and not _is_dry_run(result.action) and "kind" in result.value:
-                kind = ref_of(cast(Obj, result.value)).group_kind
-                if not isinstance(result.action, Delete) and self.cache.has_synced(kind):
-                    revisions[kind] = max(revisions.get(kind, 0), int(written))
+            written = _written(result)
+            if written is not None and self.cache.has_synced(ref_of(written).group_kind):
+                kind = ref_of(written).group_kind
+                revisions[kind] = max(revisions.get(kind, 0), int(resource_version(written)))
         if revisions:
             self._own_writes[key] = _OwnWrite(revisions, now + timedelta(seconds=OWN_WRITE_PATIENCE_S))
 
@@ -212,13 +214,15 @@ class ControlLoop:
         self.journal.write(Entry(self._clock.now(), key.controller, str(key.ref), what, why))
 
 
+def _written(result: Result) -> Obj | None:
+    """The object as an action left it: the evidence that the cache must show before the key is planned again."""
+    if not result.ok or isinstance(result.action, Delete) or _is_dry_run(result.action):
+        return None
+    value = result.value if isinstance(result.value, dict) else getattr(result.value, "obj", None)
+    if not isinstance(value, dict) or "kind" not in value or not resource_version(value).isdigit():
+        return None
+    return cast(Obj, value)
+
+
 def _is_dry_run(action: Any) -> bool:
     return bool(getattr(action, "dry_run", False))
-
-
-def is_status_write(result: Result) -> bool:
-    return isinstance(result.action, SetStatus)
-
-
-def refusal(result: Result) -> ApiError | None:
-    return result.error if isinstance(result.error, ApiError) else None

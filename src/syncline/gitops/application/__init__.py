@@ -1,0 +1,1 @@
+"""The Application controller: one application, one cluster. Start at ``gitops/application/plan.py``."""

@@ -1,0 +1,69 @@
+"""Binds the Application planner to the world; no decision lives here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from syncline.control.cache import IndexFn, Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Plan, Result
+from syncline.gitops.application.manifests import ManifestStore
+from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings, observe_application
+from syncline.gitops.application.operation import OperationPlan, settle_operation
+from syncline.gitops.application.plan import plan_application
+from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of
+
+__all__ = ["ApplicationController"]
+
+CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+class ApplicationController:
+    """Kind Application; looks at projects, definitions and everything that its tracking data names."""
+
+    name = "application"
+    kind = APPLICATION.group_kind
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, store: ManifestStore, settings: AppSettings) -> None:
+        self._store = store
+        self._settings = settings
+        self.watches = (
+            Watch(APP_PROJECT.group_kind, self._of_project),
+            Watch(CRDS, lambda _obj, cache: _all(cache)),
+            Watch(None, self._of_live),
+        )
+        self.indices: Mapping[str, IndexFn] = {INSTANCE_INDEX: self._instances}
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
+        return observe_application(cache, ref, self._store, self._settings)
+
+    def plan(self, seen: AppObserved, now: datetime) -> Plan:
+        return plan_application(seen, now)
+
+    def settle(
+        self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[AppObserved, Plan] | None:
+        return settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
+
+    def _instances(self, obj: Obj) -> Iterable[str]:
+        name = self._settings.tracking.app_name(obj)
+        return (name,) if name else ()
+
+    def _of_live(self, obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        for instance in self._instances(obj):
+            namespace, separator, name = instance.partition("_")
+            if not separator:
+                namespace, name = self._settings.control_namespace, instance
+            yield ObjectRef(APPLICATION.group, APPLICATION.kind, namespace, name)
+
+    def _of_project(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        for app in cache.objects(self.kind):
+            if ((app.get("spec") or {}).get("project") or "default") == name_of(obj):
+                yield ref_of(app)
+
+
+def _all(cache: Snapshot) -> Iterable[ObjectRef]:
+    return [ref_of(app) for app in cache.objects(APPLICATION.group_kind)]

@@ -1,0 +1,106 @@
+"""What rendering produced, kept for observers.
+
+The performer of :class:`Render` writes here, ``observe`` reads. It is a cache, not state: lost with the process, filled
+again by the next pass. Bounded by the number of entries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from syncline.base.action import Work
+from syncline.base.clock import Clock
+from syncline.kube.objects import Obj
+
+__all__ = ["MAX_KEPT", "ManifestStore", "Manifests", "Render", "RenderPerformer", "SourceReader"]
+
+MAX_KEPT = 5000
+"""Renders kept: newest and running revision of more applications than one machine runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """All objects of an application at one revision, or the one sentence why there are none."""
+
+    revisions: tuple[str, ...]
+    objects: tuple[Obj, ...]
+    source_types: tuple[str, ...]
+    resolved_at: datetime
+    error: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def revision(self) -> str:
+        """The commit of a single source; empty for several, as upstream."""
+        return self.revisions[0] if len(self.revisions) == 1 else ""
+
+
+class SourceReader(Protocol):
+    """Turns sources at revisions into manifests; blocking. Assembly gives the one made of ``sources``."""
+
+    def read(self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime) -> Manifests:
+        """Never raises for what a repository may contain: the error is in the answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Render:
+    """Resolve ``revisions`` (as asked: branch, tag, SHA, empty for HEAD) and render the sources there."""
+
+    app: str
+    sources: tuple[Obj, ...]
+    revisions: tuple[str, ...]
+    reason: str
+
+    def describe(self) -> str:
+        asked = ", ".join(
+            f"{s.get('repoURL')} {s.get('path') or ''}@{r or 'HEAD'}" for s, r in zip(self.sources, self.revisions)
+        )
+        return f"render {asked}"
+
+
+def _key(sources: tuple[Obj, ...], revisions: tuple[str, ...]) -> str:
+    bare = [{key: value for key, value in source.items() if key != "targetRevision"} for source in sources]
+    return json.dumps([bare, revisions], sort_keys=True)
+
+
+class ManifestStore:
+    """Results by (sources, revisions asked for); a resolved SHA finds the same entry."""
+
+    def __init__(self, limit: int = MAX_KEPT) -> None:
+        self._kept: OrderedDict[str, Manifests] = OrderedDict()
+        self._limit = limit
+
+    def get(self, sources: tuple[Obj, ...], revisions: tuple[str, ...]) -> Manifests | None:
+        return self._kept.get(_key(sources, revisions))
+
+    def put(self, sources: tuple[Obj, ...], revisions: tuple[str, ...], found: Manifests) -> None:
+        for asked in {revisions, found.revisions}:
+            if len(asked) == len(sources):
+                key = _key(sources, asked)
+                self._kept[key] = found
+                self._kept.move_to_end(key)
+        while len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
+
+class RenderPerformer:
+    """Performs :class:`Render` in the driver's worker."""
+
+    def __init__(self, reader: SourceReader, store: ManifestStore, clock: Clock) -> None:
+        self._reader = reader
+        self._store = store
+        self._clock = clock
+
+    def perform(self, action: Render) -> Generator[Work, Any, Manifests]:
+        now = self._clock.now()
+        found: Manifests = yield Work(
+            action.describe(), lambda: self._reader.read(action.sources, action.revisions, now)
+        )
+        self._store.put(action.sources, action.revisions, found)
+        return found

@@ -1,0 +1,143 @@
+"""Everything one pass over an Application looks at, read once.
+
+Called by the controller with the cache; returns frozen values only. Missing input is a value, never a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from syncline.control.cache import Snapshot
+from syncline.gitops.application.manifests import Manifests, ManifestStore
+from syncline.gitops.application.view import AppView
+from syncline.gitops.compare import live_refs
+from syncline.gitops.sync.model import KindTable
+from syncline.gitops.tracking import Tracking, instance_name
+from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, owner_references, ref_of
+
+__all__ = [
+    "INSTANCE_INDEX",
+    "AppObserved",
+    "AppSettings",
+    "observe_application",
+    "pinned_revisions",
+    "wanted_revisions",
+]
+
+INSTANCE_INDEX = "argocd-instance"
+"""Index of all live objects by the application that their tracking data names."""
+NAMESPACES = GroupKind("", "Namespace")
+
+
+@dataclass(frozen=True)
+class AppSettings:
+    """Settings of the Application controller, put together once in ``assembly``."""
+
+    control_namespace: str = "argocd"
+    """Where Applications may name any project and need no prefix in tracking ids."""
+    poll_s: float = 120.0
+    """Seconds between looks at a repository without being told (upstream: timeout.reconciliation)."""
+    error_poll_s: float = 60.0
+    """Seconds until a source that failed is tried again."""
+    tracking: Tracking = field(default_factory=Tracking)
+
+
+@dataclass(frozen=True)
+class AppObserved:
+    """One Application, its project, its manifests and what is live."""
+
+    view: AppView
+    project: Obj | None
+    latest: Manifests | None
+    """Manifests at the revision that the spec asks for; None: not rendered yet."""
+    pinned: Manifests | None
+    """Manifests at the revision of the operation in progress; None: no operation, or not rendered yet."""
+    live: Mapping[ObjectRef, Obj]
+    kinds: KindTable
+    settings: AppSettings
+    namespace_live: Obj | None = None
+
+
+def wanted_revisions(view: AppView) -> tuple[str, ...]:
+    """Revisions that the operation asks for, else those of the spec."""
+    sync = dig(view.operation, "sync", default={})
+    several = sync.get("revisions")
+    if several:
+        return tuple(str(revision) for revision in several)
+    return (str(sync["revision"]),) if sync.get("revision") else view.revisions_wanted
+
+
+def operation_sources(view: AppView) -> tuple[Obj, ...]:
+    """Sources of the operation in progress: of its result, of its request (rollback), else of the spec."""
+    result = dig(view.operation_state, "syncResult", default={})
+    for holder in (result, dig(view.operation, "sync", default={})):
+        if holder.get("sources"):
+            return tuple(holder["sources"])
+        if isinstance(holder.get("source"), dict) and holder["source"].get("repoURL"):
+            return (holder["source"],)
+    return view.sources
+
+
+def pinned_revisions(view: AppView) -> tuple[str, ...]:
+    """The commits that the operation in progress has settled on, empty before."""
+    result = dig(view.operation_state, "syncResult", default={})
+    several = result.get("revisions")
+    if several:
+        return tuple(str(revision) for revision in several)
+    return (str(result["revision"]),) if result.get("revision") else ()
+
+
+def observe_application(
+    cache: Snapshot, ref: ObjectRef, store: ManifestStore, settings: AppSettings
+) -> AppObserved | None:
+    """None: the Application is gone."""
+    app = cache.get(ref)
+    if app is None:
+        return None
+    view = AppView(app)
+    project_ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, settings.control_namespace, view.project)
+    latest = store.get(view.sources, view.revisions_wanted)
+    pinned = None
+    if view.operation is not None:
+        sources = operation_sources(view)
+        pinned = store.get(sources, pinned_revisions(view) or wanted_revisions(view))
+    kinds = KindTable({info.gvk: info for info in cache.mapper.versions()})
+    return AppObserved(
+        view=view,
+        project=cache.get(project_ref),
+        latest=latest,
+        pinned=pinned,
+        live=_live(cache, view, (latest, pinned), kinds, settings),
+        kinds=kinds,
+        settings=settings,
+        namespace_live=cache.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
+    )
+
+
+def _live(
+    cache: Snapshot,
+    view: AppView,
+    renders: tuple[Manifests | None, ...],
+    kinds: KindTable,
+    settings: AppSettings,
+) -> dict[ObjectRef, Obj]:
+    """What is tracked as ours and has no owner, and whatever has the key of a manifest."""
+    found: dict[ObjectRef, Obj] = {}
+    for obj in cache.indexed(INSTANCE_INDEX, instance_name(view.obj, settings.control_namespace)):
+        if (not owner_references(obj) and ref_of(obj).group_kind != APPLICATION.group_kind) or _is_child(obj, view):
+            found[ref_of(obj)] = obj
+    for manifests in renders:
+        if manifests is None:
+            continue
+        for ref in live_refs(manifests.objects, kinds, view.destination_namespace):
+            obj_ = cache.get(ref)
+            if obj_ is not None:
+                found[ref] = obj_
+    return found
+
+
+def _is_child(obj: Obj, view: AppView) -> bool:
+    """A child Application of an app of apps, not the application itself."""
+    return not owner_references(obj) and ref_of(obj) != view.ref

@@ -1,0 +1,351 @@
+"""One sync operation, from request to result; pure.
+
+The request is ``.operation``, the state is ``.status.operationState``; nothing else is remembered. A pass plans with
+``gitops/sync/plan.py``, folds the answers in, plans again, and ends by writing the state. Killed anywhere, the next
+process goes on from the objects. Rules: ``processRequestedAppOperation`` and ``SyncAppState`` of Argo CD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncline.base.clock import format_time
+from syncline.control.plan import Emit, Plan, Requeue, Result
+from syncline.gitops.application.manifests import Manifests, Render
+from syncline.gitops.application.observe import (
+    AppObserved,
+    operation_sources,
+    pinned_revisions,
+    wanted_revisions,
+)
+from syncline.gitops.application.status import app_patch
+from syncline.gitops.application.view import AppView, instant
+from syncline.gitops.compare import Comparison
+from syncline.gitops.project import sync_permission
+from syncline.gitops.sync.model import (
+    OperationPhase,
+    Outcome,
+    SelectedResource,
+    SyncObserved,
+    SyncOptions,
+    SyncPlan,
+)
+from syncline.gitops.sync.plan import plan_sync, plan_termination, record
+from syncline.gitops.sync.results import rows_from_status, rows_to_status
+from syncline.gitops.sync.retry import retry_after, retry_limit
+from syncline.kube.objects import Obj, ResourceInfo, dig, uid_of
+
+__all__ = ["OperationPlan", "plan_operation", "settle_operation", "sync_observed"]
+
+COMPONENT = "syncline-application-controller"
+PASS_INTERVAL_S = 30.0
+"""An operation that waits is looked at this often even if nothing is heard (upstream's requeue cadence)."""
+SHA_LENGTH = 40
+
+
+@dataclass(frozen=True)
+class OperationPlan(Plan):
+    """A plan of one round, with what is needed to go on from its answers."""
+
+    observed: SyncObserved | None = None
+    sync: SyncPlan | None = None
+    pinned: Manifests | None = field(default=None)
+
+
+Compare = Callable[[AppObserved, Manifests], Comparison]
+
+
+def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems: tuple[str, ...]) -> Plan | None:
+    """The next round of the operation; None when none is requested. ``problems``: ``Type: message`` of spec errors."""
+    view = seen.view
+    if view.operation is None:
+        return None
+    state = view.operation_state
+    if state is None or OperationPhase(state.get("phase") or "").completed:
+        return _begin(view, now)
+    if problems:
+        return _finish(seen, OperationPhase.ERROR, ";".join(problems), None, None, now)
+    if state.get("phase") == OperationPhase.RUNNING and state.get("finishedAt"):
+        waiting = _wait_for_retry(view, state, now)
+        if waiting is not None:
+            return waiting
+    if not dig(view.operation, "sync"):
+        message = "Invalid operation request: no operation specified"
+        return _finish(seen, OperationPhase.ERROR, message, None, None, now)
+    missing = _render_first(seen, now)
+    if missing is not None:
+        return missing
+    pinned = seen.pinned
+    assert pinned is not None, "an operation goes on with its manifests only"
+    if pinned.error:
+        message = f"ComparisonError: Failed to load target state: {pinned.error}"
+        return _finish(seen, OperationPhase.ERROR, message, None, pinned, now)
+    observed = sync_observed(seen, pinned, compare(seen, pinned))
+    return _round(seen, observed, pinned, now)
+
+
+def settle_operation(
+    seen: AppObserved, plan: OperationPlan, results: tuple[Result, ...], now: datetime
+) -> tuple[AppObserved, Plan] | None:
+    """Fold the answers of a round in and plan the next one; None once the state is written."""
+    if plan.observed is None or plan.sync is None or plan.sync.ended:
+        return None
+    observed = record(plan.observed, plan.sync, _answers(plan.sync, results))
+    assert plan.pinned is not None, "a round has its manifests"
+    return seen, _round(seen, observed, plan.pinned, now)
+
+
+def _answers(sync: SyncPlan, results: tuple[Result, ...]) -> tuple[tuple[Outcome, ...], ...]:
+    flat = [_outcome(result) for result in results]
+    shaped: list[tuple[Outcome, ...]] = []
+    at = 0
+    for step in sync.steps:
+        shaped.append(tuple(flat[at : at + len(step)]))
+        at += len(step)
+    return tuple(shaped)
+
+
+def _outcome(result: Result) -> Outcome:
+    if isinstance(result.value, Outcome):
+        return result.value
+    return Outcome(ok=result.ok, message=str(result.error or ""))
+
+
+def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: datetime) -> Plan:
+    terminating = observed.phase is OperationPhase.TERMINATING
+    sync = plan_termination(observed, now) if terminating else plan_sync(observed, now)
+    if sync.ended:
+        return _finish(seen, sync.phase, sync.message, sync, pinned, now)
+    return OperationPlan(steps=sync.steps, why=sync.why, observed=observed, sync=sync, pinned=pinned)
+
+
+def _begin(view: AppView, now: datetime) -> Plan:
+    """Persist that it runs before anything is written to the cluster (behaviour 2)."""
+    status = dict(view.status)
+    status["operationState"] = {
+        "operation": view.operation,
+        "phase": str(OperationPhase.RUNNING),
+        "startedAt": format_time(now),
+    }
+    reason = "a sync was requested"
+    return Plan(status=app_patch(view, status, reason), outcome=Requeue(0, reason), why=reason)
+
+
+def _render_first(seen: AppObserved, now: datetime) -> Plan | None:
+    """The operation's own revision has to be resolved after it began, unless it names a commit."""
+    view = seen.view
+    started = instant(dig(view.operation_state, "startedAt")) or now
+    asked = pinned_revisions(view) or wanted_revisions(view)
+    fixed = all(len(revision) == SHA_LENGTH for revision in asked)
+    pinned = seen.pinned
+    if pinned is not None and (fixed or pinned.resolved_at.replace(microsecond=0) >= started):
+        return None
+    action = Render(view.name, operation_sources(view), asked, "the operation needs its manifests")
+    return Plan(steps=((action,),), outcome=Requeue(0, "rendered"), why="resolve and render the operation's revision")
+
+
+def _wait_for_retry(view: AppView, state: Obj, now: datetime) -> Plan | None:
+    finished = instant(state.get("finishedAt")) or now
+    attempt = int(state.get("retryCount") or 0)
+    at = finished + retry_after(dig(state, "operation", "retry", default={}), attempt)
+    if now < at:
+        wait = (at - now).total_seconds()
+        return Plan(outcome=Requeue(wait, f"retry #{attempt} at {format_time(at)}"), why="waiting for the next attempt")
+    status = dict(view.status)
+    again = {k: v for k, v in state.items() if k not in ("finishedAt", "syncResult")}
+    again["message"] = f"Retrying operation. Attempt #{attempt}"
+    operation: Any = ...
+    if dig(state, "operation", "retry", "refresh"):
+        again["message"] = f"Retrying operation with latest revisions. Attempt #{attempt}"
+        operation = _without_revision(view.operation or {})
+        again["operation"] = operation
+    status["operationState"] = again
+    patch = app_patch(view, status, "the next attempt begins", operation=operation)
+    return Plan(status=patch, outcome=Requeue(0, "next attempt"), why=again["message"])
+
+
+def _without_revision(operation: Obj) -> Obj:
+    sync = {k: v for k, v in (operation.get("sync") or {}).items() if k not in ("revision", "revisions")}
+    return operation | {"sync": sync}
+
+
+# -- what the engine looks at -----------------------------------------------------------------------------------
+
+
+def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) -> SyncObserved:
+    """The engine's view of this pass."""
+    view = seen.view
+    state = view.operation_state or {}
+    started = instant(state.get("startedAt"))
+    assert started is not None, "an operation in progress has a start time"
+    attempt = int(state.get("retryCount") or 0)
+    return SyncObserved(
+        namespace=view.destination_namespace,
+        revision=pinned.revision,
+        started_at=started,
+        pairs=comparison.pairs,
+        hooks=comparison.hooks,
+        kinds=seen.kinds,
+        options=sync_options(view, started),
+        phase=OperationPhase(state.get("phase") or ""),
+        message=str(state.get("message") or ""),
+        results=rows_from_status(dig(state, "syncResult", "resources", default=[])),
+        in_sync=comparison.in_sync,
+        permits=_permits(seen),
+        namespace_live=seen.namespace_live,
+        operation=f"{uid_of(view.obj)[:8]}-{int(started.timestamp())}-{attempt}",
+    )
+
+
+def sync_options(view: AppView, started: datetime) -> SyncOptions:
+    """Options of the request; those of the spec unless the request carries any (reference 1.2)."""
+    sync = dig(view.operation, "sync", default={})
+    listed = tuple(sync.get("syncOptions") or ()) or view.sync_options
+    strategy = sync.get("syncStrategy") or {}
+    selected = tuple(
+        SelectedResource(
+            str(r.get("group") or ""), str(r.get("kind") or ""), str(r.get("name") or ""), str(r.get("namespace") or "")
+        )
+        for r in sync.get("resources") or ()
+    )
+    approved = instant(dig(view.obj, "metadata", "annotations", "argocd.argoproj.io/deletion-approved"))
+    force = any(bool((strategy.get(name) or {}).get("force")) for name in ("apply", "hook"))
+    return SyncOptions.parse(
+        listed,
+        dry_run=bool(sync.get("dryRun")),
+        prune=bool(sync.get("prune")),
+        force=force,
+        skip_hooks="apply" in strategy or bool(selected),
+        resources=selected,
+        prune_confirmed=approved is not None and approved >= started,
+        managed_namespace_metadata=view.policy.get("managedNamespaceMetadata"),
+    )
+
+
+def _permits(seen: AppObserved) -> Callable[[Obj, ResourceInfo], str]:
+    project, view = seen.project or {}, seen.view
+    destination = view.destination
+
+    def permits(obj: Obj, info: ResourceInfo) -> str:
+        return sync_permission(project, obj, info, destination)
+
+    return permits
+
+
+# -- the end of a pass ------------------------------------------------------------------------------------------
+
+
+def _finish(
+    seen: AppObserved,
+    phase: OperationPhase,
+    message: str,
+    sync: SyncPlan | None,
+    pinned: Manifests | None,
+    now: datetime,
+) -> Plan:
+    view = seen.view
+    state = dict(view.operation_state or {})
+    terminated = state.get("phase") == OperationPhase.TERMINATING
+    state |= {"phase": str(phase), "message": message}
+    if sync is not None and pinned is not None:
+        state["syncResult"] = _sync_result(view, sync, pinned)
+    state.pop("finishedAt", None)
+    if not phase.completed:
+        return _running(view, state, sync, now)
+    state["finishedAt"] = format_time(now)
+    if phase is not OperationPhase.SUCCEEDED and not terminated:
+        retried = _retry(view, state, now)
+        if retried is not None:
+            return retried
+    return _completed(view, state, phase, pinned, now)
+
+
+def _sync_result(view: AppView, sync: SyncPlan, pinned: Manifests) -> Obj:
+    result: Obj = {"resources": rows_to_status(sync.results)}
+    sources = operation_sources(view)
+    if view.multi_source:
+        result |= {"revision": "", "revisions": list(pinned.revisions), "sources": list(sources)}
+    else:
+        result |= {"revision": pinned.revision, "source": dict(sources[0])}
+    metadata = view.policy.get("managedNamespaceMetadata")
+    return result | ({"managedNamespaceMetadata": metadata} if metadata else {})
+
+
+def _running(view: AppView, state: Obj, sync: SyncPlan | None, now: datetime) -> Plan:
+    why = state["message"] or (sync.why if sync else "")
+    wait = PASS_INTERVAL_S
+    if sync is not None and sync.again:
+        wait = 0.0
+    patch = app_patch(view, dict(view.status) | {"operationState": state}, why)
+    return OperationPlan(status=patch, outcome=Requeue(wait, why), why=why)
+
+
+def _retry(view: AppView, state: Obj, now: datetime) -> Plan | None:
+    policy = dig(state, "operation", "retry", default={})
+    count = int(state.get("retryCount") or 0)
+    limit = retry_limit(policy)
+    if limit >= 0 and count >= limit:
+        if limit > 0:
+            state["message"] = f"{state['message']} (retried {count} times)."
+        return None
+    at = now + retry_after(policy, count)
+    clock = f"{at.hour % 12 or 12}:{at.minute:02d}{'AM' if at.hour < 12 else 'PM'}"
+    state |= {
+        "phase": str(OperationPhase.RUNNING),
+        "message": f"{state['message']}. Retrying attempt #{count + 1} at {clock}.",
+        "retryCount": count + 1,
+    }
+    patch = app_patch(view, dict(view.status) | {"operationState": state}, "a failed attempt is tried again")
+    return OperationPlan(status=patch, outcome=Requeue(0, "retry scheduled"), why=state["message"])
+
+
+def _completed(view: AppView, state: Obj, phase: OperationPhase, pinned: Manifests | None, now: datetime) -> Plan:
+    """``.operation`` goes in the same patch that writes the end; history and an Event follow from it."""
+    status = dict(view.status) | {"operationState": state}
+    sync = dig(view.operation, "sync", default={})
+    full = not sync.get("resources") and not sync.get("dryRun")
+    if phase is OperationPhase.SUCCEEDED and full and pinned is not None:
+        status["history"] = _history(view, state, pinned, now)
+    revision = ", ".join(pinned.revisions) if pinned else ""
+    verdict = "succeeded" if phase is OperationPhase.SUCCEEDED else f"failed: {state['message']}"
+    kind = "Sync operation" if full else "Partial sync operation"
+    event = Emit(
+        view.obj,
+        "OperationCompleted",
+        f"{kind} to {revision} {verdict}",
+        COMPONENT,
+        warning=phase is not OperationPhase.SUCCEEDED,
+    )
+    why = f"the operation ended: {phase}: {state['message']}"
+    return OperationPlan(
+        status=(*app_patch(view, status, why, operation=None), event), outcome=Requeue(0, "compare again"), why=why
+    )
+
+
+def _history(view: AppView, state: Obj, pinned: Manifests, now: datetime) -> list[Obj]:
+    before = list(view.status.get("history") or [])
+    entry: Obj = {
+        "id": int(before[-1].get("id") or 0) + 1 if before else 0,
+        "deployStartedAt": state.get("startedAt"),
+        "deployedAt": format_time(now),
+        "initiatedBy": dig(state, "operation", "initiatedBy", default={}),
+    }
+    sources = operation_sources(view)
+    if view.multi_source:
+        entry |= {"revisions": list(pinned.revisions), "sources": list(sources)}
+    else:
+        entry |= {"revision": pinned.revision, "source": dict(sources[0])}
+    limit = view.history_limit
+    return [*before, entry][-limit:] if limit > 0 else []
+
+
+def overdue_at(sync: SyncPlan, now: datetime) -> timedelta | None:
+    """How long until the gate that is waited for counts as overdue."""
+    return sync.wait.until - now if sync.wait is not None and sync.wait.until is not None else None
+
+
+def with_round(seen: AppObserved, pinned: Manifests) -> AppObserved:
+    return replace(seen, pinned=pinned)

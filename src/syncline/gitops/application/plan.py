@@ -1,0 +1,139 @@
+"""What an Application needs next; pure.
+
+A tuple of sub-plans, tried in order; the first that has something to say decides. Everything else is in the modules
+that they name: deletion, operation, comparison, automated sync.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+
+from syncline.control.plan import Emit, Plan, Requeue
+from syncline.gitops.application.deletion import plan_deletion
+from syncline.gitops.application.manifests import Manifests, Render
+from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.application.operation import COMPONENT, plan_operation
+from syncline.gitops.application.status import app_patch, compared_status, failed_status
+from syncline.gitops.application.view import AppView
+from syncline.gitops.autosync import decide
+from syncline.gitops.compare import Comparison, ComparisonInput, compare
+from syncline.gitops.conditions import Condition
+from syncline.gitops.spec import validate_spec
+from syncline.kube.objects import Obj
+
+__all__ = ["compare_application", "plan_application", "spec_problems"]
+
+AUTO_SYNC_CONDITION = "SyncError"
+MAX_JITTER = 0.5
+"""Part of the polling period by which applications are spread, so that they do not all ask at once."""
+
+
+def plan_application(seen: AppObserved, now: datetime) -> Plan:
+    """One pass over one Application."""
+    view = seen.view
+    if view.skipped:
+        return Plan(why=f"{view.ref}: annotation skip-reconcile is set")
+    if view.terminating and view.operation is None:
+        return plan_deletion(seen)
+    problems = spec_problems(seen)
+    texts = tuple(f"{problem.type}: {problem.message}" for problem in problems)
+    operation = plan_operation(seen, now, compare_application, texts)
+    if operation is not None:
+        return operation
+    if problems:
+        status = failed_status(view, problems, now)
+        reason = "; ".join(texts)
+        return Plan(status=app_patch(view, status, reason), outcome=_poll(seen), why=reason)
+    return _plan_refresh(seen, now)
+
+
+def spec_problems(seen: AppObserved) -> list[Condition]:
+    """What is wrong with the spec, in upstream's words."""
+    return validate_spec(seen.view.obj, seen.project, control_namespace=seen.settings.control_namespace)
+
+
+def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
+    """The comparison of these manifests with what is live."""
+    return compare(
+        ComparisonInput(
+            app=seen.view.obj,
+            targets=manifests.objects,
+            live=seen.live,
+            project=seen.project or {},
+            kinds=seen.kinds,
+            tracking=seen.settings.tracking,
+            control_namespace=seen.settings.control_namespace,
+        )
+    )
+
+
+def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
+    view = seen.view
+    latest = seen.latest
+    due = latest is None or now >= latest.resolved_at + _period(seen, latest)
+    asked = bool(view.refresh) and (latest is None or _before_request(view, latest, now))
+    if due or asked:
+        reason = (
+            "no manifests yet" if latest is None else ("a refresh was asked for" if asked else "time to look again")
+        )
+        render = Render(view.name, view.sources, view.revisions_wanted, reason)
+        return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
+    assert latest is not None, "it is due when there is nothing"
+    if latest.error:
+        problem = Condition("ComparisonError", f"Failed to load target state: {latest.error}")
+        status = failed_status(view, [problem], now, keep_health=True)
+        return Plan(status=app_patch(view, status, problem.message), outcome=_poll(seen, now), why=problem.message)
+    return _plan_compared(seen, latest, now)
+
+
+def _before_request(view: AppView, latest: Manifests, now: datetime) -> bool:
+    """A refresh was asked for after the newest render. The annotation has no time, so a render of this very instant
+    counts as its answer; the annotation goes with the status that follows."""
+    return latest.resolved_at < now
+
+
+def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
+    view = seen.view
+    comparison = compare_application(seen, latest)
+    decision = decide(view.obj, comparison.status, latest.revisions, comparison.resources, now)
+    conditions = [*comparison.conditions]
+    if decision.condition is not None:
+        conditions.append(decision.condition)
+    status = _with_auto(view, compared_status(view, comparison, latest, comparison.conditions, now), decision, now)
+    why = f"{comparison.status} at {', '.join(latest.revisions) or '-'}, {comparison.health.status}; {decision.why}"
+    if decision.operation is None:
+        wait = decision.requeue_after_s
+        outcome = _poll(seen, now) if wait is None else Requeue(wait, decision.why)
+        return Plan(status=app_patch(view, status, why), outcome=outcome, why=why)
+    status.pop("operationState", None)
+    revision = ", ".join(latest.revisions)
+    event = Emit(view.obj, "OperationStarted", f"Initiated automated sync to '{revision}'", COMPONENT)
+    patch = app_patch(view, status, decision.why, operation=decision.operation)
+    return Plan(status=(*patch, event), outcome=Requeue(0, "the operation begins"), why=why)
+
+
+def _with_auto(view: AppView, status: Obj, decision: object, now: datetime) -> Obj:
+    from syncline.gitops.autosync import AutoSync
+    from syncline.gitops.conditions import merge_conditions
+
+    assert isinstance(decision, AutoSync)
+    found = [decision.condition] if decision.condition is not None else []
+    merged = merge_conditions(status.get("conditions") or [], (AUTO_SYNC_CONDITION,), found, now)
+    rest = {key: value for key, value in status.items() if key != "conditions"}
+    return rest | ({"conditions": merged} if merged else {})
+
+
+def _period(seen: AppObserved, latest: Manifests) -> timedelta:
+    """The polling period with a spread that depends on the name only."""
+    base = seen.settings.error_poll_s if latest.error else seen.settings.poll_s
+    digest = hashlib.sha256(str(seen.view.ref).encode()).digest()
+    return timedelta(seconds=base * (1 + MAX_JITTER * digest[0] / 255))
+
+
+def _poll(seen: AppObserved, now: datetime | None = None) -> Requeue:
+    latest = seen.latest
+    if latest is None or now is None:
+        return Requeue(seen.settings.error_poll_s, "look again", background=True)
+    wait = (latest.resolved_at + _period(seen, latest) - now).total_seconds()
+    return Requeue(max(wait, 0.1), "look at the repository again", background=True)

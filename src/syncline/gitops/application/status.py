@@ -1,0 +1,134 @@
+"""What an Application's status says after a comparison or a pass of an operation; pure.
+
+Statuses are computed whole and written only when different, in one patch together with ``operation`` (this kind has no
+status subresource).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from syncline.base.clock import format_time
+from syncline.control.plan import Patch
+from syncline.gitops.application.manifests import Manifests
+from syncline.gitops.application.view import REFRESH, AppView
+from syncline.gitops.compare import Comparison
+from syncline.gitops.conditions import Condition, merge_conditions
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, annotations_of, dig, resource_version
+from syncline.kube.patches import create_merge_patch
+
+__all__ = ["app_patch", "compared_status", "failed_status"]
+
+EVALUATED = (
+    "InvalidSpecError",
+    "ComparisonError",
+    "SharedResourceWarning",
+    "RepeatedResourceWarning",
+    "ExcludedResourceWarning",
+    "OrphanedResourceWarning",
+)
+"""Conditions that a comparison decides; others (SyncError, DeletionError) are left alone."""
+
+
+def compared_status(
+    view: AppView,
+    comparison: Comparison,
+    manifests: Manifests,
+    conditions: Iterable[Condition],
+    now: datetime,
+    evaluated: tuple[str, ...] = EVALUATED,
+) -> Obj:
+    """The status after a comparison that could be made."""
+    status: Obj = dict(view.status)
+    status["sync"] = _sync(view, str(comparison.status), manifests)
+    status["health"] = _health(view, str(comparison.health.status), comparison.health.message, now)
+    status["resources"] = [dict(row) for row in comparison.resources]
+    status["summary"] = {"images": sorted(comparison.images)} if comparison.images else {}
+    status.pop("sourceType", None)
+    status.pop("sourceTypes", None)
+    if view.multi_source:
+        status["sourceTypes"] = list(manifests.source_types)
+    elif manifests.source_types:
+        status["sourceType"] = manifests.source_types[0]
+    return _with_conditions(view, status, conditions, evaluated, now)
+
+
+def failed_status(
+    view: AppView,
+    conditions: Iterable[Condition],
+    now: datetime,
+    manifests: Manifests | None = None,
+    *,
+    keep_health: bool = False,
+) -> Obj:
+    """The status when nothing could be compared: sync Unknown, and what is wrong as conditions. ``keep_health``: the
+    live objects are as healthy as they were (a source that cannot be reached says nothing about them)."""
+    status: Obj = dict(view.status)
+    status["sync"] = _sync(view, "Unknown", manifests)
+    known = str(dig(view.status, "health", "status", default="Unknown"))
+    status["health"] = _health(view, known if keep_health else "Unknown", "", now)
+    return _with_conditions(view, status, conditions, EVALUATED, now)
+
+
+def _sync(view: AppView, code: str, manifests: Manifests | None) -> Obj:
+    compared: Obj = {"destination": dict(view.destination)}
+    if view.multi_source:
+        compared["sources"] = list(view.sources)
+    elif view.sources:
+        compared["source"] = dict(view.sources[0])
+    if view.spec.get("ignoreDifferences"):
+        compared["ignoreDifferences"] = view.spec["ignoreDifferences"]
+    sync: Obj = {"status": code, "comparedTo": compared}
+    if manifests is not None and manifests.revisions:
+        if view.multi_source:
+            sync["revisions"] = list(manifests.revisions)
+        else:
+            sync["revision"] = manifests.revision
+    return sync
+
+
+def _health(view: AppView, code: str, message: str, now: datetime) -> Obj:
+    """The transition time moves only when the code changes."""
+    before = dig(view.status, "health", default={})
+    since = before.get("lastTransitionTime") if before.get("status") == code else format_time(now)
+    health: Obj = {"status": code}
+    if since:
+        health["lastTransitionTime"] = since
+    if message:
+        health["message"] = message
+    return health
+
+
+def _with_conditions(
+    view: AppView, status: Obj, conditions: Iterable[Condition], evaluated: tuple[str, ...], now: datetime
+) -> Obj:
+    merged = merge_conditions(view.status.get("conditions") or [], evaluated, list(conditions), now)
+    status.pop("conditions", None)
+    if merged:
+        status["conditions"] = merged
+    status["controllerNamespace"] = view.namespace
+    if {k: v for k, v in status.items() if k != "reconciledAt"} != {
+        k: v for k, v in view.status.items() if k != "reconciledAt"
+    } or view.refresh:
+        status["reconciledAt"] = format_time(now)
+    return status
+
+
+def app_patch(view: AppView, status: Obj, reason: str, *, operation: Any = ..., **extra: Any) -> tuple[Patch, ...]:
+    """One conditional merge patch of ``status`` (and ``operation``: an object, or None to remove it); nothing when
+    nothing differs. A processed refresh annotation goes in the same patch."""
+    body: Obj = dict(extra)
+    if status != view.status:
+        body["status"] = create_merge_patch(view.status, status)
+    if operation is not ... and operation != view.operation:
+        body["operation"] = operation
+    metadata: Obj = {}
+    if view.refresh and REFRESH in annotations_of(view.obj):
+        metadata["annotations"] = {REFRESH: None}
+    if not body and not metadata:
+        return ()
+    body["metadata"] = metadata | {"resourceVersion": resource_version(view.obj)}
+    return (Patch(APPLICATION, view.namespace, view.name, body, reason),)

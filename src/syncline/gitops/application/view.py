@@ -1,0 +1,131 @@
+"""Reading an Application: the few questions the planner asks, answered without raising."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from syncline.base.clock import parse_time
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
+
+__all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView", "instant"]
+
+IN_CLUSTER_SERVER = "https://kubernetes.default.svc"
+IN_CLUSTER_NAME = "in-cluster"
+REFRESH = "argocd.argoproj.io/refresh"
+SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
+DEFAULT_HISTORY = 10
+"""``revisionHistoryLimit`` unless given (application_defaults.go)."""
+
+
+def instant(text: Any) -> datetime | None:
+    """An RFC 3339 time, None where it is missing or unreadable."""
+    try:
+        return parse_time(text) if isinstance(text, str) and text else None
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class AppView:
+    """One Application as observed; read-only."""
+
+    obj: Obj
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ref_of(self.obj)
+
+    @property
+    def name(self) -> str:
+        return name_of(self.obj)
+
+    @property
+    def namespace(self) -> str:
+        return namespace_of(self.obj)
+
+    @property
+    def terminating(self) -> bool:
+        return is_terminating(self.obj)
+
+    @property
+    def skipped(self) -> bool:
+        return annotations_of(self.obj).get(SKIP_RECONCILE) == "true"
+
+    @property
+    def refresh(self) -> str:
+        """``normal``, ``hard`` or empty."""
+        value = annotations_of(self.obj).get(REFRESH)
+        return "" if value is None else ("hard" if value == "hard" else "normal")
+
+    @cached_property
+    def spec(self) -> Obj:
+        found = dig(self.obj, "spec", default={})
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def status(self) -> Obj:
+        found = dig(self.obj, "status", default={})
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def sources(self) -> tuple[Obj, ...]:
+        """``sources`` when there are any, else the one ``source``."""
+        several = self.spec.get("sources")
+        if isinstance(several, list) and several:
+            return tuple(several)
+        single = self.spec.get("source")
+        return (single,) if isinstance(single, dict) else ()
+
+    @property
+    def multi_source(self) -> bool:
+        return bool(self.spec.get("sources"))
+
+    @property
+    def revisions_wanted(self) -> tuple[str, ...]:
+        return tuple(str(source.get("targetRevision") or "") for source in self.sources)
+
+    @property
+    def project(self) -> str:
+        return str(self.spec.get("project") or "default")
+
+    @property
+    def destination(self) -> Obj:
+        found = self.spec.get("destination")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def destination_namespace(self) -> str:
+        return str(self.destination.get("namespace") or "")
+
+    @property
+    def in_cluster(self) -> bool:
+        """The destination is the cluster in which the Application lives."""
+        server = str(self.destination.get("server") or "").rstrip("/")
+        return server == IN_CLUSTER_SERVER or (not server and self.destination.get("name") == IN_CLUSTER_NAME)
+
+    @property
+    def policy(self) -> Obj:
+        found = self.spec.get("syncPolicy")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def sync_options(self) -> tuple[str, ...]:
+        return tuple(str(option) for option in self.policy.get("syncOptions") or ())
+
+    @property
+    def history_limit(self) -> int:
+        limit = self.spec.get("revisionHistoryLimit")
+        return limit if isinstance(limit, int) else DEFAULT_HISTORY
+
+    @property
+    def operation(self) -> Obj | None:
+        found = self.obj.get("operation")
+        return found if isinstance(found, dict) and found else None
+
+    @property
+    def operation_state(self) -> Obj | None:
+        found = self.status.get("operationState")
+        return found if isinstance(found, dict) and found else None
