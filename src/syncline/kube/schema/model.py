@@ -33,7 +33,8 @@ class Schema:
     ``type`` is ``object``, ``array``, ``string``, ``integer``, ``number``, ``boolean`` or ``""`` (any value, and
     int-or-string). ``list_type`` is ``atomic``, ``set`` or ``map`` for arrays and ``""`` for others; ``map_type`` is
     ``granular`` or ``atomic`` for objects and ``""`` for others. ``merge_key`` and ``patch_strategy`` serve
-    strategic merge patches (``merge``, ``replace``, ``merge,retainKeys``, ``retainKeys`` or empty).
+    strategic merge patches (``merge``, ``replace``, ``merge,retainKeys``, ``retainKeys`` or empty). ``name`` is the
+    definition's name (``io.k8s.api.core.v1.PodSpec``), empty for what is written in place.
     """
 
     __slots__ = (
@@ -46,6 +47,7 @@ class Schema:
         "list_type",
         "map_type",
         "merge_key",
+        "name",
         "nullable",
         "patch_strategy",
         "preserve_unknown",
@@ -55,8 +57,9 @@ class Schema:
         "type",
     )
 
-    def __init__(self, raw: Mapping[str, Any]) -> None:
+    def __init__(self, raw: Mapping[str, Any], name: str = "") -> None:
         self.raw = raw
+        self.name = name
         self.type: str = _type_of(raw)
         self.format: str = raw.get("format") or ""
         self.int_or_string = bool(raw.get("x-kubernetes-int-or-string"))
@@ -170,14 +173,14 @@ def _schema(raw: Mapping[str, Any]) -> Schema:
     if target is None:
         return Schema({})
     beside = {key: value for key, value in raw.items() if key != "$ref"}
-    return Schema({**target.raw, **beside}) if beside else target
+    return Schema({**target.raw, **beside}, target.name) if beside else target
 
 
 @cache
 def definition(name: str) -> Schema | None:
     """A built-in type by its definition name (``io.k8s.api.core.v1.PodSpec``), or None."""
     raw = store.definitions().get(name)
-    return None if raw is None else Schema(raw)
+    return None if raw is None else Schema(raw, name)
 
 
 @cache

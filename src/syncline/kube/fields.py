@@ -1,0 +1,297 @@
+"""Strict decoding: which fields of an object its kind does not know, and which values do not fit.
+
+Called by the server for every body of a built-in kind, and by linters of manifests. A decoded JSON object and its
+:class:`~syncline.kube.schema.model.Schema` come in; out come the object without unknown fields and Kubernetes' texts
+for ``fieldValidation`` (sigs.k8s.io/json, Go's encoding/json). Duplicate fields are only visible in the text, so
+:func:`loads` finds them while parsing. Nothing is defaulted, validated or changed in place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.base.clock import parse_time
+from syncline.kube.objects import Obj
+from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.schema.model import Schema
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_STRICT_ERRORS",
+    "Decoded",
+    "decode",
+    "decode_errors",
+    "drop_unknown",
+    "loads",
+    "unknown_fields",
+]
+
+MAX_STRICT_ERRORS = 100
+"""Texts per object; more tell nobody anything (sigs.k8s.io/json has the same limit)."""
+
+MAX_DEPTH = 300
+"""Nesting of a body. CustomResourceDefinitions with recursive schemas are the deepest honest objects."""
+
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_TIMES = {
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "2006-01-02T15:04:05Z07:00",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "2006-01-02T15:04:05.000000Z07:00",
+}
+"""Types read by their own rule, and the layout that Go's refusal names."""
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
+_INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """An object as its kind understands it. ``obj`` is the very object that came in if nothing had to go.
+
+    ``errors`` are refusals, the one that Go would report first; ``unknown`` are texts for strict decoding.
+    """
+
+    obj: Obj
+    unknown: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+def decode(obj: Obj, schema: Schema) -> Decoded:
+    """Unknown fields dropped and named, misfits named, in one walk and in the order of the document."""
+    reader = _Reader()
+    made = reader.object(obj, schema, None, _Place("", ()), 0)
+    hard, soft = reader.refusals[:MAX_STRICT_ERRORS], reader.misfits[:MAX_STRICT_ERRORS]
+    return Decoded(made, tuple(reader.unknown[:MAX_STRICT_ERRORS]), (*hard, *soft))
+
+
+def unknown_fields(obj: Obj, schema: Schema) -> list[str]:
+    """``unknown field "spec.template.spec.containers[0].imagePolicy"`` for each, in document order."""
+    return list(decode(obj, schema).unknown)
+
+
+def decode_errors(obj: Obj, schema: Schema) -> list[str]:
+    """Why the object does not decode, Go's own first choice first; empty if it does.
+
+    The words are Go's where they can be known: names of string types (``v1.RestartPolicy``) cannot.
+    """
+    return list(decode(obj, schema).errors)
+
+
+def drop_unknown(obj: Obj, schema: Schema) -> Obj:
+    """The object without the fields that its kind does not have; the same object if there were none."""
+    return decode(obj, schema).obj
+
+
+def loads(text: str | bytes) -> tuple[Any, list[str]]:
+    """Parse JSON and name repeated fields: ``duplicate field "data.a"``; the last value wins.
+
+    Raises ValueError (json.JSONDecodeError) for malformed text, RecursionError never: depth is bounded by MAX_DEPTH.
+    """
+    repeated: dict[int, tuple[Obj, list[str]]] = {}
+
+    def pairs(found: list[tuple[str, Any]]) -> Obj:
+        made = dict(found)
+        if len(made) != len(found):
+            keys = [key for key, _ in found]
+            repeated[id(made)] = made, list(dict.fromkeys(key for key in keys if keys.count(key) > 1))
+        return made
+
+    try:
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("the document is nested too deeply") from None
+    if not repeated:
+        return value, []
+    return value, _duplicates(value, repeated)[:MAX_STRICT_ERRORS]
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _duplicates(value: Any, repeated: dict[int, tuple[Obj, list[str]]]) -> list[str]:
+    """Texts in document order. A duplicate inside a value that was itself overwritten is gone with it."""
+    texts: list[str] = []
+    todo: list[tuple[Any, _Path]] = [(value, None)]
+    while todo:
+        node, path = todo.pop()
+        if isinstance(node, dict):
+            if id(node) in repeated:
+                texts += [f'duplicate field "{_shown((path, key))}"' for key in repeated[id(node)][1]]
+            todo += [(child, (path, key)) for key, child in reversed(node.items())]
+        elif isinstance(node, list):
+            todo += [(child, (path, index)) for index, child in reversed(list(enumerate(node)))]
+    return texts
+
+
+_Path = tuple[Any, str | int] | None
+"""A path as a chain from the leaf to the root: nothing is formatted until it must be shown."""
+
+
+def _shown(path: _Path) -> str:
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where Go's decoder believes to be: the innermost struct and the names of fields down to here."""
+
+    struct: str
+    fields: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if not self.fields:
+            return "Go value"
+        return f"Go struct field {self.struct}.{'.'.join(self.fields)}"
+
+
+class _Reader:
+    """One walk over one object."""
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+        self.misfits: list[str] = []
+        self.refusals: list[str] = []
+
+    def object(self, value: Obj, schema: Schema, path: _Path, place: _Place, depth: int) -> Obj:
+        if depth > MAX_DEPTH:
+            self.refusals.append(f"the object is nested deeper than {MAX_DEPTH} levels")
+            return {}
+        made: Obj = {}
+        changed = False
+        struct = schema.name.rpartition(".")[2] if schema.properties else ""
+        for key, child in value.items():
+            field = schema.field(key)
+            if field is None:
+                if schema.is_open:
+                    made[key] = child
+                else:
+                    self.unknown.append(f'unknown field "{_shown((path, key))}"')
+                    changed = True
+                continue
+            inside = _Place(struct, (*place.fields, key)) if schema.properties else place
+            made[key] = self.value(child, field, (path, key), inside, depth + 1)
+            changed = changed or made[key] is not child
+        return made if changed else value
+
+    def value(self, value: Any, schema: Schema, path: _Path, place: _Place, depth: int) -> Any:
+        if value is None or not (schema.type or schema.name or schema.int_or_string):
+            return value
+        match schema.type:
+            case "object" if isinstance(value, dict):
+                return value if schema.is_open else self.object(value, schema, path, place, depth)
+            case "array" if isinstance(value, list):
+                return self.array(value, schema, path, place, depth)
+            case "object" | "array":
+                self.misfit(_kind(value), schema, place)
+            case _:
+                self.scalar(value, schema, place)
+        return value
+
+    def array(self, value: list[Any], schema: Schema, path: _Path, place: _Place, depth: int) -> list[Any]:
+        items = schema.items
+        if items is None:
+            return value
+        made = [self.value(item, items, (path, i), place, depth + 1) for i, item in enumerate(value)]
+        return value if all(a is b for a, b in zip(made, value)) else made
+
+    def scalar(self, value: Any, schema: Schema, place: _Place) -> None:
+        if schema.name == _QUANTITY:
+            self.quantity(value)
+        elif schema.name in _TIMES:
+            self.time(value, _TIMES[schema.name])
+        elif schema.int_or_string:
+            if not isinstance(value, str) and not _is_integer(value, "int32"):
+                self.refusals.append(f"json: cannot unmarshal {_number(value)} into Go value of type int32")
+        elif schema.format == "byte":
+            self.bytes(value, place)
+        elif not _fits(value, schema):
+            self.misfit(_number(value) if schema.type == "integer" else _kind(value), schema, place)
+
+    def misfit(self, found: str, schema: Schema, place: _Place) -> None:
+        self.misfits.append(f"json: cannot unmarshal {found} into {place} of type {_go_type(schema)}")
+
+    def quantity(self, value: Any) -> None:
+        try:
+            if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+                parse_quantity("not a number")
+            parse_quantity(value.strip() if isinstance(value, str) else value)
+        except QuantityError as error:
+            self.refusals.append(str(error))
+
+    def time(self, value: Any, layout: str) -> None:
+        if not isinstance(value, str):
+            self.refusals.append(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
+            return
+        try:
+            parse_time(value)
+        except ValueError:
+            self.refusals.append(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+
+    def bytes(self, value: Any, place: _Place) -> None:
+        if not isinstance(value, str):
+            self.misfits.append(f"json: cannot unmarshal {_kind(value)} into {place} of type []uint8")
+            return
+        matched = _BASE64.match(value)
+        end = matched.end() if matched else 0
+        plain = re.sub(r"[\r\n]", "", value)
+        if end < len(value) or len(plain) % 4:
+            wrong = end if end < len(value) else len(value) - len(plain) % 4
+            self.misfits.append(f"illegal base64 data at input byte {wrong}")
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    match schema.type:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return _is_integer(value, schema.format)
+        case "number":
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return True
+
+
+def _is_integer(value: Any, form: str) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    low, high = _INTEGERS.get(form, _INTEGERS["int64"])
+    return low <= value <= high
+
+
+def _kind(value: Any) -> str:
+    """Go's name for a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dict):
+        return "object"
+    return "array" if isinstance(value, list) else "number"
+
+
+def _number(value: Any) -> str:
+    """A number that is no integer of the right size is named with its digits."""
+    return f"number {value}" if _kind(value) == "number" else _kind(value)
+
+
+def _go_type(schema: Schema) -> str:
+    """The Go type of a field, as far as the schema tells it."""
+    if schema.name:
+        package, _, struct = schema.name.rpartition(".")
+        return f"{package.rpartition('.')[2]}.{struct}"
+    if schema.items is not None:
+        return f"[]{_go_type(schema.items)}"
+    if schema.additional is not None:
+        return f"map[string]{_go_type(schema.additional)}"
+    if schema.format == "byte":
+        return "[]uint8"
+    named = {"boolean": "bool", "number": "float64", "integer": schema.format or "int64", "": "interface {}"}
+    return named.get(schema.type, schema.type)

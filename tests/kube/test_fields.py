@@ -1,0 +1,185 @@
+"""Strict decoding names what a kind does not know, in the words of Kubernetes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from syncline.kube.fields import MAX_STRICT_ERRORS, decode, decode_errors, drop_unknown, loads, unknown_fields
+from syncline.kube.objects import GVK
+from syncline.kube.schema.model import Schema, schema_for
+
+
+def schema(group: str, kind: str) -> Schema:
+    found = schema_for(GVK(group, "v1", kind))
+    assert found is not None
+    return found
+
+
+DEPLOYMENT = schema("apps", "Deployment")
+POD = schema("", "Pod")
+
+
+def deployment(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+
+
+def test_unknown_fields_are_named_with_their_whole_path_in_document_order() -> None:
+    containers = [{"name": "c", "imagePolicy": "Always"}]
+    obj = deployment(replica=2, template={"spec": {"containers": containers}})
+    obj["metadata"]["label"] = {}
+    assert unknown_fields(obj, DEPLOYMENT) == [
+        'unknown field "metadata.label"',
+        'unknown field "spec.replica"',
+        'unknown field "spec.template.spec.containers[0].imagePolicy"',
+    ]
+
+
+def test_unknown_fields_are_dropped_from_a_copy() -> None:
+    obj = deployment(replica=2, replicas=1)
+    before = copy.deepcopy(obj)
+    assert drop_unknown(obj, DEPLOYMENT) == deployment(replicas=1)
+    assert obj == before
+
+
+def test_an_object_without_unknown_fields_is_not_copied() -> None:
+    obj = pod(containers=[{"name": "c", "ports": [{"containerPort": 80}]}], nodeSelector={"any/key": "x"})
+    decoded = decode(obj, POD)
+    assert decoded.obj is obj
+    assert (decoded.unknown, decoded.errors) == ((), ())
+
+
+def test_maps_and_free_forms_have_no_unknown_fields() -> None:
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"managedFields": [{"fieldsV1": {"f:x": {}}}]}}
+    assert unknown_fields({**obj, "data": {"any": "thing"}}, schema("", "ConfigMap")) == []
+    assert unknown_fields({**obj, "datum": {}}, schema("", "ConfigMap")) == ['unknown field "datum"']
+
+
+def test_an_empty_struct_knows_no_field() -> None:
+    crd = {"spec": {"versions": [{"name": "v1", "subresources": {"status": {"x": 1}}}]}}
+    wanted = ['unknown field "spec.versions[0].subresources.status.x"']
+    assert unknown_fields(crd, schema("apiextensions.k8s.io", "CustomResourceDefinition")) == wanted
+
+
+def test_the_schema_of_a_custom_resource_definition_may_hold_any_default() -> None:
+    nested = {"default": {"a": [1]}, "items": {"x": 1}, "additionalProperties": True, "enum": [1, "a"]}
+    crd = {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"properties": {"a": nested}}}}]}}
+    decoded = decode(crd, schema("apiextensions.k8s.io", "CustomResourceDefinition"))
+    assert (decoded.unknown, decoded.errors) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        (
+            deployment(replicas="three"),
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            deployment(replicas=1.5),
+            "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            deployment(replicas=2**31),
+            "json: cannot unmarshal number 2147483648 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            deployment(replicas=True),
+            "json: cannot unmarshal bool into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            deployment(template={"metadata": {"labels": {"a": 1}}}),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.spec.template.metadata.labels "
+            "of type string",
+        ),
+        (
+            deployment(template={"spec": {"containers": {}}}),
+            "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers "
+            "of type []v1.Container",
+        ),
+        (
+            deployment(template={"spec": {"containers": ["c"]}}),
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.template.spec.containers "
+            "of type v1.Container",
+        ),
+        (
+            deployment(template=[]),
+            "json: cannot unmarshal array into Go struct field DeploymentSpec.spec.template of type v1.PodTemplateSpec",
+        ),
+        (
+            deployment(strategy={"rollingUpdate": {"maxSurge": True}}),
+            "json: cannot unmarshal bool into Go value of type int32",
+        ),
+        (
+            deployment(template={"spec": {"containers": [{"resources": {"limits": {"cpu": "much"}}}]}}),
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_as_go_says_it(obj: dict[str, Any], message: str) -> None:
+    assert decode_errors(obj, DEPLOYMENT) == [message]
+
+
+def test_what_a_type_reads_by_its_own_rule_is_refused_before_plain_misfits() -> None:
+    obj = deployment(replicas="x")
+    obj["metadata"]["creationTimestamp"] = "yesterday"
+    errors = decode_errors(obj, DEPLOYMENT)
+    assert errors[0].startswith('parsing time "yesterday"')
+    assert len(errors) == 2
+
+
+def test_null_fits_everywhere() -> None:
+    obj = pod(containers=None, nodeSelector=None, hostNetwork=None)
+    obj["metadata"]["creationTimestamp"] = None
+    assert decode(obj, POD).errors == ()
+
+
+@pytest.mark.parametrize(("text", "place"), [("a*==", 1), ("YWJj=", 4), ("YWJjZA", 4)])
+def test_what_is_not_base64_is_refused_with_its_place(text: str, place: int) -> None:
+    secret = {"data": {"k": text}}
+    assert decode_errors(secret, schema("", "Secret")) == [f"illegal base64 data at input byte {place}"]
+
+
+def test_base64_with_padding_and_line_ends_is_fine() -> None:
+    assert decode_errors({"data": {"k": "YQ==", "l": "YWJj\nYWJj\n", "e": ""}}, schema("", "Secret")) == []
+
+
+def test_int_or_string_and_quantity_take_both_forms() -> None:
+    limits = {"cpu": 1, "memory": "1Gi", "x": 0.5}
+    obj = deployment(
+        strategy={"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}},
+        template={"spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}},
+    )
+    assert decode_errors(obj, DEPLOYMENT) == []
+
+
+def test_repeated_fields_are_named_and_the_last_value_wins() -> None:
+    value, repeated = loads('{"data": {"a": "1", "a": "2"}, "l": [{"x": 1, "x": 2, "x": 3}]}')
+    assert value == {"data": {"a": "2"}, "l": [{"x": 3}]}
+    assert repeated == ['duplicate field "data.a"', 'duplicate field "l[0].x"']
+
+
+def test_text_that_is_no_json_is_a_value_error() -> None:
+    for text in ("{", "[" * 100_000, '{"a": NaN}'):
+        with pytest.raises(ValueError):
+            loads(text)
+
+
+def test_texts_are_bounded() -> None:
+    obj = {"metadata": {f"x{i}": 1 for i in range(MAX_STRICT_ERRORS + 50)}}
+    assert len(unknown_fields(obj, POD)) == MAX_STRICT_ERRORS
+
+
+def test_the_same_view_serves_custom_resources() -> None:
+    custom = Schema.from_openapi(
+        {"type": "object", "properties": {"spec": {"type": "object", "properties": {"n": {"type": "integer"}}}}},
+        resource=True,
+    )
+    obj = {"apiVersion": "e/v1", "kind": "E", "metadata": {"name": "e", "odd": 1}, "spec": {"n": 1, "m": 2}}
+    assert unknown_fields(obj, custom) == ['unknown field "metadata.odd"', 'unknown field "spec.m"']
