@@ -15,10 +15,11 @@ from syncline.gitops.sync.book import Book
 from syncline.gitops.sync.decide import apply_action, delete_hook, needs_confirmation, prune_action, prune_skipped
 from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPhase, SyncPlan
 from syncline.gitops.sync.passes import sync_pass, terminate_pass
+from syncline.gitops.sync.run import Flow
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 
-__all__ = ["MAX_ROUNDS", "PlannedWave", "plan_preview", "plan_sync", "record"]
+__all__ = ["MAX_ROUNDS", "PlannedWave", "plan_preview", "plan_sync", "plan_termination", "record"]
 
 MAX_ROUNDS = 2000
 """Rounds of one pass: a few, plus two for each hook that a termination has to end."""
@@ -29,8 +30,17 @@ def plan_sync(seen: SyncObserved, now: datetime) -> SyncPlan:
 
     The pass is told again from its start with the answers in ``seen``; equal input gives an equal plan.
     """
+    terminating = seen.phase is OperationPhase.TERMINATING
+    return _told(seen, terminate_pass(seen, now) if terminating else sync_pass(seen, now))
+
+
+def plan_termination(seen: SyncObserved, now: datetime) -> SyncPlan:
+    """What comes next in ending an operation, whatever its phase says."""
+    return _told(seen, terminate_pass(seen, now))
+
+
+def _told(seen: SyncObserved, story: Flow[Book]) -> SyncPlan:
     assert len(seen.answers) <= MAX_ROUNDS, f"a pass of more than {MAX_ROUNDS} rounds does not end"
-    story = terminate_pass(seen, now) if seen.phase is OperationPhase.TERMINATING else sync_pass(seen, now)
     try:
         steps = next(story)
         for answers in seen.answers:

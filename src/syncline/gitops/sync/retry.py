@@ -1,0 +1,58 @@
+"""How long a failed operation waits before its next attempt.
+
+Called by the application's operation. Pure. Source: Argo CD ``pkg/apis/application/v1alpha1`` (RetryStrategy).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from syncline.gitops.sync.annotations import go_int
+from syncline.kube.durations import DurationError, parse_nanoseconds
+from syncline.kube.objects import dig
+
+__all__ = ["RetryError", "retry_after", "retry_limit"]
+
+DEFAULT_DURATION = "5s"
+DEFAULT_FACTOR = 2
+DEFAULT_MAX_DURATION = "3m"
+_SECOND = 1_000_000_000
+_LONGEST = 2**63 - 1
+"""Nanoseconds that a Go duration can hold; a wait without limit ends here."""
+
+
+class RetryError(ValueError):
+    """A back-off in the policy cannot be read."""
+
+
+def retry_limit(policy: Any) -> int:
+    """Further attempts: 0 none, negative without end."""
+    limit = dig(policy, "limit", default=0)
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) else 0
+
+
+def retry_after(policy: Any, attempts: int) -> timedelta:
+    """The wait after ``attempts`` attempts: duration × factor^attempts, at most maxDuration.
+
+    A maximum of zero or less is none. Raises :class:`RetryError` that names the text.
+    """
+    duration = _nanoseconds(dig(policy, "backoff", "duration", default="") or DEFAULT_DURATION)
+    longest = _nanoseconds(dig(policy, "backoff", "maxDuration", default="") or DEFAULT_MAX_DURATION)
+    factor = dig(policy, "backoff", "factor", default=DEFAULT_FACTOR)
+    wait = duration * int(factor) ** attempts
+    if longest > 0:
+        wait = min(wait, longest)
+    return timedelta(microseconds=max(-_LONGEST, min(wait, _LONGEST)) / 1000)
+
+
+def _nanoseconds(value: Any) -> int:
+    """A Go duration, or a whole number of seconds."""
+    text = str(value)
+    seconds = go_int(text)
+    if seconds is not None:
+        return seconds * _SECOND
+    try:
+        return parse_nanoseconds(text)
+    except DurationError as error:
+        raise RetryError(f"unable to parse {text} as a duration") from error

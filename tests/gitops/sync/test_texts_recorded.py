@@ -1,0 +1,31 @@
+"""Waits and rewritten messages as Argo CD has them (``conformance/gitops/{retry,augment-message}.jsonl``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from syncline.gitops.sync.messages import augment_message
+from syncline.gitops.sync.retry import RetryError, retry_after
+from syncline.kube.objects import ObjectRef, ResourceInfo
+from tests.gitops.recordings import cases
+
+
+@pytest.mark.parametrize("case", cases("retry"), ids=lambda c: c["id"])
+def test_the_wait_before_the_next_attempt_grows_as_upstream_has_it(case: dict[str, Any]) -> None:
+    given, expect = case["input"], case["expect"]
+    if "error" in expect:
+        with pytest.raises(RetryError) as caught:
+            retry_after(given["retry"], given["retryCount"])
+        assert str(caught.value) == expect["error"]
+    else:
+        assert retry_after(given["retry"], given["retryCount"]).total_seconds() == expect["waitSeconds"]
+
+
+@pytest.mark.parametrize("case", cases("augment-message"), ids=lambda c: c["id"])
+def test_a_message_is_rewritten_to_say_what_to_do(case: dict[str, Any]) -> None:
+    given = case["input"]
+    ref = ObjectRef(given["group"], given["kind"], given["namespace"], given["name"])
+    kinds = [ResourceInfo(k["group"], k["version"], k["kind"], k["plural"], k["namespaced"]) for k in given["kinds"]]
+    assert augment_message(given["message"], ref, given["version"], kinds) == case["expect"]["message"]
