@@ -1,0 +1,84 @@
+"""Looks at the server itself, for decisions that a cache that lags must not make.
+
+The garbage collector asks whether an owner is really gone, the namespace controller whether a namespace is really
+empty. Both are steps ahead of the step that destroys: a refusal stops the plan, and the key is planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from syncline.kube import client
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import Conflict, NotFound
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GroupKind, ObjectRef, uid_of
+
+__all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmPerformer"]
+
+CONTENT_VERBS = {"list", "watch", "delete"}
+"""What a kind must allow to count as the content of a namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmAbsent:
+    """Refused with a conflict while ``target`` exists under ``uid``."""
+
+    target: ObjectRef
+    uid: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"confirm absence of {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmEmpty:
+    """Refused with a conflict while anything is left in ``namespace``."""
+
+    namespace: str
+    reason: str
+
+    @property
+    def target(self) -> ObjectRef:
+        return ObjectRef("", "Namespace", "", self.namespace)
+
+    def describe(self) -> str:
+        return f"confirm that {self.namespace} is empty"
+
+
+class ConfirmPerformer:
+    """Performs both looks."""
+
+    def __init__(self, mapper: Mapper) -> None:
+        self._mapper = mapper
+
+    def perform(self, action: ConfirmAbsent | ConfirmEmpty) -> Generator[Request, Response, Any]:
+        match action:
+            case ConfirmAbsent():
+                return (yield from self._absent(action))
+            case ConfirmEmpty():
+                return (yield from self._empty(action))
+            case _ as never:
+                assert_never(never)
+
+    def _absent(self, action: ConfirmAbsent) -> Generator[Request, Response, None]:
+        target = action.target
+        info = self._mapper.preferred(GroupKind(target.group, target.kind))
+        if info is None:
+            raise NotFound(f'no matches for kind "{target.kind}" in group "{target.group}"')
+        answer = yield client.get(info, target.namespace, target.name)
+        if answer.status == NotFound.code:
+            return
+        if uid_of(answer.or_raise()) == action.uid:
+            raise Conflict(f"{target} exists")
+
+    def _empty(self, action: ConfirmEmpty) -> Generator[Request, Response, None]:
+        for info in self._mapper.all():
+            if not info.namespaced or not set(info.verbs) >= CONTENT_VERBS:
+                continue
+            answer = yield client.list_(info, action.namespace, limit=1)
+            if answer.status != NotFound.code and answer.or_raise().get("items"):
+                raise Conflict(f"{info.group_resource} are left in namespace {action.namespace}")

@@ -1,0 +1,27 @@
+"""Lists of status conditions in the workload APIs' style: who changes what, and when the times move."""
+
+from __future__ import annotations
+
+from syncline.kube.objects import Obj
+
+__all__ = ["find", "put", "without"]
+
+
+def find(conditions: list[Obj], kind: str) -> Obj | None:
+    return next((item for item in conditions if item.get("type") == kind), None)
+
+
+def without(conditions: list[Obj], kind: str) -> list[Obj]:
+    """A new list without one type."""
+    return [item for item in conditions if item.get("type") != kind]
+
+
+def put(conditions: list[Obj], new: Obj) -> list[Obj]:
+    """A new list with ``new`` at its end. One of equal status and reason is left as it is; one of equal status keeps
+    its transition time (Kubernetes ``SetDeploymentCondition``)."""
+    old = find(conditions, str(new["type"]))
+    if old is not None and old.get("status") == new["status"] and old.get("reason") == new.get("reason"):
+        return list(conditions)
+    if old is not None and old.get("status") == new["status"] and "lastTransitionTime" in old:
+        new = new | {"lastTransitionTime": old["lastTransitionTime"]}
+    return [*without(conditions, str(new["type"])), new]

@@ -1,0 +1,96 @@
+"""What becomes of an object whose owners go, and of an owner whose dependents must go or be freed first.
+
+The rules are those of Kubernetes' garbage collector. The cache may lag behind, so before anything is deleted for want
+of an owner, the server is asked whether that owner is really gone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.cluster.builtin.actions import ConfirmAbsent
+from syncline.cluster.builtin.garbage_collector.observe import FOREGROUND, ORPHAN, Observed, OwnerState
+from syncline.cluster.builtin.owners import set_owners
+from syncline.control.plan import Delete, Patch, Plan
+from syncline.kube.objects import (
+    Obj,
+    finalizers,
+    gvk_of,
+    is_terminating,
+    name_of,
+    namespace_of,
+    owner_references,
+    resource_version,
+    uid_of,
+)
+
+__all__ = ["plan"]
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """An object that is going settles its dependents; one that stays is judged by its owners."""
+    held_by = finalizers(seen.obj)
+    if is_terminating(seen.obj):
+        if ORPHAN in held_by:
+            return _orphan(seen)
+        if FOREGROUND in held_by:
+            return _wait_for_dependents(seen)
+        return Plan(why="it is going already")
+    return _judge(seen)
+
+
+def _orphan(seen: Observed) -> Plan:
+    uid = uid_of(seen.obj)
+    freed = tuple(
+        set_owners(each, [r for r in owner_references(each) if r.get("uid") != uid], "its owner goes without it")
+        for each in seen.dependents
+    )
+    return Plan((freed, (_release(seen.obj, ORPHAN),)), why="dependents are orphaned, then the owner goes")
+
+
+def _wait_for_dependents(seen: Observed) -> Plan:
+    """Foreground deletion ends when no dependent that blocks is left. (The dependents delete themselves.)"""
+    uid = uid_of(seen.obj)
+    blocking = sum(_blocks(each, uid) for each in seen.dependents)
+    if blocking:
+        return Plan(why=f"{blocking} dependents block the deletion of {name_of(seen.obj)}")
+    return Plan(((_release(seen.obj, FOREGROUND),),), why="no dependent blocks the deletion")
+
+
+def _blocks(dependent: Obj, uid: str) -> bool:
+    return any(r.get("uid") == uid and r.get("blockOwnerDeletion") for r in owner_references(dependent))
+
+
+def _release(obj: Obj, finalizer: str) -> Patch:
+    left = [each for each in finalizers(obj) if each != finalizer]
+    metadata = {"uid": uid_of(obj), "resourceVersion": resource_version(obj), "finalizers": left or None}
+    return Patch(gvk_of(obj), namespace_of(obj), name_of(obj), {"metadata": metadata}, "its dependents are settled")
+
+
+def _judge(seen: Observed) -> Plan:
+    states = [owner.state for owner in seen.owners]
+    if OwnerState.UNKNOWN in states:
+        return Plan(why="an owner cannot be looked up")
+    gone = tuple(owner for owner in seen.owners if owner.state is OwnerState.ABSENT)
+    waiting = tuple(owner for owner in seen.owners if owner.state is OwnerState.WAITING)
+    confirm = tuple(ConfirmAbsent(o.target, str(o.reference.get("uid")), f"owner of {name_of(seen.obj)}") for o in gone)
+    ahead = (confirm,) if confirm else ()
+    if OwnerState.SOLID in states:
+        if not gone and not waiting:
+            return Plan(why="an owner stays")
+        solid = [owner.reference for owner in seen.owners if owner.state is OwnerState.SOLID]
+        return Plan((*ahead, (set_owners(seen.obj, solid, "the other owners are gone"),)), why="an owner stays")
+    if not seen.owners:
+        return Plan(why="it has no owner")
+    policy = _policy(seen, bool(waiting))
+    delete = Delete.of(seen.obj, "no owner is left", propagation=policy)
+    return Plan((*ahead, (delete,)), why="no owner is left")
+
+
+def _policy(seen: Observed, waited_for: bool) -> str:
+    """An owner that waits for this object also waits for what this object owns."""
+    if waited_for and seen.dependents:
+        return "Foreground"
+    if ORPHAN in finalizers(seen.obj):
+        return "Orphan"
+    return "Foreground" if FOREGROUND in finalizers(seen.obj) else "Background"

@@ -1,0 +1,108 @@
+"""How a namespace ends: everything in it is deleted, then it is finalized.
+
+Conditions, reasons and messages are those of Kubernetes' namespaced resources deleter. Nothing is finalized before the
+server itself, not the cache, says that the namespace is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.base.clock import format_time
+from syncline.cluster.builtin.actions import CONTENT_VERBS, ConfirmEmpty
+from syncline.cluster.builtin.conditions import find
+from syncline.control.cache import Snapshot
+from syncline.control.plan import Delete, Plan, Replace, set_status
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, dig, finalizers, is_terminating, name_of
+
+__all__ = ["FINALIZER", "NAMESPACE", "Observed", "observe", "plan"]
+
+NAMESPACE = GroupKind("", "Namespace")
+FINALIZER = "kubernetes"
+MAX_DELETES = 1000
+"""Objects deleted in one pass; the rest follows in the next, woken by the deletions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A namespace that is ending, and its content by kind, in the order of discovery."""
+
+    namespace: Obj
+    content: tuple[tuple[ResourceInfo, tuple[Obj, ...]], ...]
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    """None unless the namespace is ending and still ours to finalize."""
+    namespace = cache.get(ref)
+    if namespace is None or not is_terminating(namespace):
+        return None
+    if FINALIZER not in dig(namespace, "spec", "finalizers", default=[]):
+        return None
+    content: list[tuple[ResourceInfo, tuple[Obj, ...]]] = []
+    for info in cache.mapper.all():
+        if info.namespaced and set(info.verbs) >= CONTENT_VERBS:
+            found = tuple(cache.objects(info.group_kind, ref.name))
+            if found:
+                content.append((info, found))
+    return Observed(namespace, tuple(content))
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Delete; then say what holds out; then finalize."""
+    name = name_of(seen.namespace)
+    doomed = [obj for _, objects in seen.content for obj in objects if not is_terminating(obj)]
+    if doomed:
+        deletes = tuple(Delete.of(obj, f"namespace {name} is ending") for obj in doomed[:MAX_DELETES])
+        return Plan((deletes,), why=f"{len(doomed)} objects are in {name}")
+    status = dict(seen.namespace.get("status") or {}) | {"conditions": _conditions(seen, now)}
+    if seen.content:
+        return Plan(status=set_status(seen.namespace, status, "content remains"), why=f"{name} is not empty yet")
+    left = [item for item in dig(seen.namespace, "spec", "finalizers", default=[]) if item != FINALIZER]
+    finalized = seen.namespace | {"spec": {"finalizers": left}, "status": status}
+    reason = "the namespace is empty"
+    return Plan(((ConfirmEmpty(name, reason),), (Replace(finalized, reason, subresource="finalize"),)), why=reason)
+
+
+def _conditions(seen: Observed, now: datetime) -> list[Obj]:
+    remaining = sorted(
+        f"{info.plural}.{info.group} has {len(objects)} resource instances" for info, objects in seen.content
+    )
+    holding = _finalizer_counts(seen)
+    content = ("False", "ContentRemoved", "All content successfully removed")
+    if remaining:
+        content = ("True", "SomeResourcesRemain", "Some resources are remaining: " + ", ".join(remaining))
+    held = ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")
+    if holding:
+        text = ", ".join(f"{name} in {number} resource instances" for name, number in sorted(holding.items()))
+        held = ("True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + text)
+    deleted = "All content successfully deleted, may be waiting on finalization"
+    told = {
+        "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
+        "NamespaceDeletionGroupVersionParsingFailure": (
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        "NamespaceDeletionContentFailure": ("False", "ContentDeleted", deleted),
+        "NamespaceContentRemaining": content,
+        "NamespaceFinalizersRemaining": held,
+    }
+    old: list[Obj] = dig(seen.namespace, "status", "conditions", default=[])
+    return [_condition(old, kind, *verdict, now) for kind, verdict in told.items()]
+
+
+def _finalizer_counts(seen: Observed) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for _, objects in seen.content:
+        for obj in objects:
+            for finalizer in finalizers(obj):
+                counts[finalizer] = counts.get(finalizer, 0) + 1
+    return counts
+
+
+def _condition(old: list[Obj], kind: str, status: str, reason: str, message: str, now: datetime) -> Obj:
+    known = find(old, kind)
+    same = known is not None and known.get("status") == status
+    since = known["lastTransitionTime"] if known is not None and same else format_time(now)
+    return {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}

@@ -1,0 +1,125 @@
+"""Who controls whom: owner references, adoption and release.
+
+Used by every controller with children. The rule is Kubernetes' ControllerRefManager: a controller owns the objects
+that name it by uid as their controller; it adopts matching objects without a controller and releases its own that
+stopped matching, unless it is being deleted itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from syncline.control.cache import Snapshot
+from syncline.control.plan import Patch
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    dig,
+    gvk_of,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    owner_references,
+    ref_of,
+    resource_version,
+    uid_of,
+)
+from syncline.kube.selectors import NOTHING, Selector, SelectorError, label_selector_from
+
+__all__ = ["Claim", "claim", "controller_of", "owner_reference", "selecting_owners", "selector_of", "set_owners"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """``owned``: what the controller counts as its own now; ``patches``: adoptions and releases to be written."""
+
+    owned: tuple[Obj, ...]
+    patches: tuple[Patch, ...]
+
+
+def controller_of(obj: Obj) -> Obj | None:
+    """The owner reference that is marked as controller."""
+    return next((owner for owner in owner_references(obj) if owner.get("controller")), None)
+
+
+def owner_reference(owner: Obj) -> Obj:
+    """A controlling, deletion-blocking reference."""
+    gvk = gvk_of(owner)
+    return {
+        "apiVersion": gvk.api_version,
+        "kind": gvk.kind,
+        "name": name_of(owner),
+        "uid": uid_of(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def set_owners(obj: Obj, owners: list[Obj], reason: str) -> Patch:
+    """Replace the list of owners; refused if the object changed meanwhile (uid and resourceVersion)."""
+    body = {
+        "metadata": {
+            "uid": uid_of(obj),
+            "resourceVersion": resource_version(obj),
+            "ownerReferences": owners or None,
+        }
+    }
+    return Patch(gvk_of(obj), namespace_of(obj), name_of(obj), body, reason)
+
+
+def selector_of(owner: Obj) -> Selector:
+    """``spec.selector``; one that cannot be read selects nothing."""
+    try:
+        return label_selector_from(dig(owner, "spec", "selector"))
+    except SelectorError:
+        return NOTHING
+
+
+def claim(owner: Obj, candidates: Iterable[Obj]) -> Claim:
+    """Sort candidates of one kind and namespace into owned, to adopt and to release."""
+    selector, uid = selector_of(owner), uid_of(owner)
+    owned: list[Obj] = []
+    patches: list[Patch] = []
+    for obj in candidates:
+        controller = controller_of(obj)
+        matches = selector.matches(labels_of(obj))
+        if controller is not None and controller.get("uid") != uid:
+            continue
+        if controller is not None:
+            if matches or is_terminating(owner):
+                owned.append(obj)
+            else:
+                patches.append(_release(owner, obj))
+        elif matches and not is_terminating(owner) and not is_terminating(obj):
+            patches.append(_adopt(owner, obj))
+            owned.append(obj)
+    return Claim(tuple(owned), tuple(patches))
+
+
+def _adopt(owner: Obj, obj: Obj) -> Patch:
+    return set_owners(obj, [*owner_references(obj), owner_reference(owner)], f"adopted by {ref_of(owner)}")
+
+
+def _release(owner: Obj, obj: Obj) -> Patch:
+    left = [reference for reference in owner_references(obj) if reference.get("uid") != uid_of(owner)]
+    return set_owners(obj, left, f"no longer matches the selector of {ref_of(owner)}")
+
+
+def selecting_owners(kind: GroupKind) -> Callable[[Obj, Snapshot], Iterable[ObjectRef]]:
+    """Map an object to its controller of ``kind``, or, if nobody controls it, to those whose selector matches it."""
+
+    def keys(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        controller = controller_of(obj)
+        namespace = namespace_of(obj)
+        if controller is not None:
+            if controller.get("kind") == kind.kind:
+                yield ObjectRef(kind.group, kind.kind, namespace, str(controller.get("name")))
+            return
+        for owner in cache.objects(kind, namespace):
+            if selector_of(owner).matches(labels_of(obj)):
+                yield ref_of(owner)
+
+    return keys

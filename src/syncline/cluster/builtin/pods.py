@@ -1,0 +1,89 @@
+"""What workload controllers ask of a pod: is it active, ready, available, since when.
+
+Readers only; pods come from the cache and are never changed here.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from syncline.base.clock import parse_time
+from syncline.kube.objects import GroupKind, Obj, dig, is_terminating, meta
+
+__all__ = [
+    "POD",
+    "available_at",
+    "condition",
+    "created_at",
+    "instant",
+    "is_active",
+    "is_available",
+    "is_finished",
+    "is_ready",
+    "phase",
+    "ready_since",
+]
+
+POD = GroupKind("", "Pod")
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def phase(pod: Obj) -> str:
+    return str(dig(pod, "status", "phase", default=""))
+
+
+def is_finished(pod: Obj) -> bool:
+    """Its containers will not run again."""
+    return phase(pod) in ("Succeeded", "Failed")
+
+
+def is_active(pod: Obj) -> bool:
+    """Counts as a replica: neither finished nor being deleted (Kubernetes ``IsPodActive``)."""
+    return not is_finished(pod) and not is_terminating(pod)
+
+
+def condition(obj: Obj, kind: str) -> Obj | None:
+    """The status condition of a type, on any object."""
+    for item in dig(obj, "status", "conditions", default=[]):
+        if isinstance(item, dict) and item.get("type") == kind:
+            return item
+    return None
+
+
+def is_ready(pod: Obj) -> bool:
+    ready = condition(pod, "Ready")
+    return ready is not None and ready.get("status") == "True"
+
+
+def instant(text: object) -> datetime | None:
+    """An instant of an object, None where it is missing or unreadable."""
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        return None
+
+
+def created_at(obj: Obj) -> datetime:
+    """Creation; an object without one counts as the oldest."""
+    return instant(meta(obj).get("creationTimestamp")) or _BEGINNING
+
+
+def ready_since(pod: Obj) -> datetime | None:
+    ready = condition(pod, "Ready")
+    if ready is None or ready.get("status") != "True":
+        return None
+    return instant(ready.get("lastTransitionTime")) or _BEGINNING
+
+
+def available_at(pod: Obj, min_ready_s: int) -> datetime | None:
+    """When a ready pod counts as available; None while it is not ready."""
+    since = ready_since(pod)
+    return None if since is None else since + timedelta(seconds=min_ready_s)
+
+
+def is_available(pod: Obj, min_ready_s: int, now: datetime) -> bool:
+    """Ready for at least ``min_ready_s`` seconds (Kubernetes ``IsPodAvailable``)."""
+    at = available_at(pod, min_ready_s)
+    return at is not None and at <= now

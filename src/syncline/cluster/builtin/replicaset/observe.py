@@ -1,0 +1,60 @@
+"""What the ReplicaSet planner sees: the set, the pods it counts as its own, and its siblings' pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncline.cluster.builtin.owners import claim, controller_of
+from syncline.cluster.builtin.pods import POD, is_active
+from syncline.control.cache import Snapshot
+from syncline.control.plan import Patch
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, uid_of
+
+__all__ = ["REPLICASET", "Observed", "observe"]
+
+REPLICASET = GroupKind("apps", "ReplicaSet")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``pods`` are claimed (adoptions included), ``patches`` write the adoptions and releases; ``crowd`` counts the
+    active pods of sets with the same controller by node."""
+
+    replicaset: Obj
+    pods: tuple[Obj, ...]
+    patches: tuple[Patch, ...]
+    crowd: dict[str, int]
+
+    @property
+    def replicas(self) -> int:
+        return int(dig(self.replicaset, "spec", "replicas", default=1))
+
+    @property
+    def min_ready_s(self) -> int:
+        return int(dig(self.replicaset, "spec", "minReadySeconds", default=0))
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    """None when the set is gone."""
+    replicaset = cache.get(ref)
+    if replicaset is None:
+        return None
+    claimed = claim(replicaset, (pod for pod in cache.objects(POD, ref.namespace) if not _settled_elsewhere(pod)))
+    return Observed(replicaset, claimed.owned, claimed.patches, _crowd(cache, replicaset))
+
+
+def _settled_elsewhere(pod: Obj) -> bool:
+    """A finished pod that nobody controls is not adopted: it would only be counted out again."""
+    return controller_of(pod) is None and not is_active(pod)
+
+
+def _crowd(cache: Snapshot, replicaset: Obj) -> dict[str, int]:
+    controller = controller_of(replicaset)
+    siblings = [replicaset] if controller is None else cache.owned(str(controller.get("uid")), REPLICASET)
+    crowd: dict[str, int] = {}
+    for sibling in siblings:
+        for pod in cache.owned(uid_of(sibling), POD):
+            node = str(dig(pod, "spec", "nodeName", default=""))
+            if node and is_active(pod):
+                crowd[node] = crowd.get(node, 0) + 1
+    return crowd

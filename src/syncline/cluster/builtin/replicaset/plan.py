@@ -1,0 +1,82 @@
+"""How a ReplicaSet keeps its number of pods."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeAlias
+
+from syncline.cluster.builtin.pods import available_at, is_active
+from syncline.cluster.builtin.replicaset.observe import Observed
+from syncline.cluster.builtin.replicaset.ranking import deletion_order
+from syncline.cluster.builtin.replicaset.status import Failure, replicaset_status
+from syncline.cluster.builtin.slow_start import slow_start
+from syncline.cluster.builtin.templates import pod_from_template
+from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Plan, Requeue, Result, Retry, set_status
+from syncline.kube.objects import Obj, dig, is_terminating, name_of
+
+__all__ = ["BURST_REPLICAS", "COMPONENT", "plan", "settle"]
+
+BURST_REPLICAS = 500
+"""Most pods made or removed in one pass, as in Kubernetes, so that one set cannot occupy the server."""
+COMPONENT = "replicaset-controller"
+
+Steps: TypeAlias = tuple[tuple[Create | Delete, ...], ...]
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Claim, then create or delete the difference; the status follows what was seen, not what was asked for."""
+    if seen.patches:
+        return Plan((seen.patches,), why="pods are adopted or released by the selector")
+    steps = () if is_terminating(seen.replicaset) else _scale(seen)
+    if steps:
+        return Plan(steps, why=f"{name_of(seen.replicaset)} wants {seen.replicas} pods")
+    status = set_status(seen.replicaset, replicaset_status(seen, now), "the pods changed")
+    return Plan(outcome=_until_available(seen, now), status=status, why="the number of pods is right")
+
+
+def _scale(seen: Observed) -> Steps:
+    active = tuple(pod for pod in seen.pods if is_active(pod))
+    surplus = len(active) - seen.replicas
+    if surplus > 0:
+        doomed = deletion_order(active, seen.crowd)[: min(surplus, BURST_REPLICAS)]
+        return (tuple(Delete.of(pod, f"{surplus} more than the {seen.replicas} wanted") for pod in doomed),)
+    reason = f"{len(active)} of {seen.replicas} exist"
+    template = dig(seen.replicaset, "spec", "template", default={})
+    pod = pod_from_template(seen.replicaset, template)
+    return slow_start(Create(pod, reason), min(-surplus, BURST_REPLICAS))
+
+
+def _until_available(seen: Observed, now: datetime) -> Outcome:
+    times = [at for pod in seen.pods if is_active(pod) and (at := available_at(pod, seen.min_ready_s)) and at > now]
+    if not times:
+        return Done()
+    return Requeue((min(times) - now).total_seconds(), "a ready pod becomes available")
+
+
+def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    """Events about pods made and removed; the condition ReplicaFailure if something was refused."""
+    events = tuple(event for result in results if (event := _event(seen.replicaset, result)) is not None)
+    if not events:
+        return None
+    failure = next((_failure(result) for result in results if not result.ok), None)
+    status = set_status(seen.replicaset, replicaset_status(seen, now, failure), "the pods changed")
+    outcome = Done() if failure is None else Retry(failure[1])
+    return seen, Plan((events,), outcome, "tell what became of the pods", status)
+
+
+def _failure(result: Result) -> Failure:
+    return ("FailedCreate" if isinstance(result.action, Create) else "FailedDelete", str(result.error))
+
+
+def _event(replicaset: Obj, result: Result) -> Emit | None:
+    match result.action, result.ok:
+        case Create(), True:
+            return Emit(replicaset, "SuccessfulCreate", f"Created pod: {name_of(result.value)}", COMPONENT)
+        case Create(), False:
+            return Emit(replicaset, "FailedCreate", f"Error creating: {result.error}", COMPONENT, warning=True)
+        case Delete(name=name), True:
+            return Emit(replicaset, "SuccessfulDelete", f"Deleted pod: {name}", COMPONENT)
+        case Delete(name=_), False:
+            return Emit(replicaset, "FailedDelete", f"Error deleting: {result.error}", COMPONENT, warning=True)
+        case _:
+            return None

@@ -1,0 +1,23 @@
+"""Children in growing batches: if the first is refused, the rest is not tried.
+
+Kubernetes' ``slowStartBatch``: a full quota or a broken webhook costs one refusal, not hundreds.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+__all__ = ["slow_start"]
+
+A = TypeVar("A")
+
+
+def slow_start(action: A, count: int) -> tuple[tuple[A, ...], ...]:
+    """``count`` copies in steps of 1, 2, 4, …"""
+    steps: list[tuple[A, ...]] = []
+    size = 1
+    while count > 0:
+        steps.append((action,) * min(size, count))
+        count -= size
+        size *= 2
+    return tuple(steps)
