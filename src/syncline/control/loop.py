@@ -175,7 +175,8 @@ class ControlLoop:
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:
         now = self._clock.now()
-        revisions: dict[GroupKind, int] = {}
+        own = self._own_writes.get(key)
+        revisions: dict[GroupKind, int] = dict(own.revisions) if own is not None else {}
         for result in results:
             verdict = "" if result.ok else f" refused: {result.error}"
             self._note(key, result.action.describe() + verdict, result.action.reason)
