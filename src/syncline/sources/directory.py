@@ -1,0 +1,233 @@
+"""Plain manifests: a folder of YAML and JSON files becomes a list of objects.
+
+Called through ``sources/renderer.py``. A tree and the Application's ``directory`` block come in; objects with the place
+they were written at leave. Rules and messages: Argo CD ``reposerver/repository`` (reference argocd-app 5.2). Nothing
+here reads the disk; content comes from the tree.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from syncline.base.report import Position
+from syncline.kube import yaml
+from syncline.kube.glob import GlobError, glob_match
+from syncline.kube.objects import Obj
+from syncline.sources.errors import Problem, SourceError
+from syncline.sources.tree import Entry, Tree
+
+__all__ = [
+    "SKIP_MARKER",
+    "DirectoryLimits",
+    "DirectoryOptions",
+    "Manifests",
+    "SourcedObject",
+    "read_manifests",
+    "select_files",
+]
+
+SKIP_MARKER = b"+argocd:skip-file-rendering"
+"""A file that holds this text anywhere is no manifest."""
+
+_MANIFEST = re.compile(r".*\.(?:yaml|yml|json|jsonnet)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryOptions:
+    """``spec.source.directory``: globs are gobwas without separator, against the path below the folder."""
+
+    recurse: bool = False
+    include: str = ""
+    exclude: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryLimits:
+    """Bounds of one render, so that a wrong path costs an error and not the memory."""
+
+    files: int = 10_000
+    bytes: int = 10_000_000
+    """Argo CD's ``reposerver.max.combined.directory.manifests.size``: 10M."""
+    objects: int = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedObject:
+    """A manifest and where it begins; the file is the path from the repository's root."""
+
+    obj: Obj
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """Objects in the order of files and documents, and what is odd about the files without being wrong."""
+
+    objects: tuple[SourcedObject, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def select_files(
+    tree: Tree, options: DirectoryOptions, limits: DirectoryLimits = DirectoryLimits()
+) -> tuple[Entry, ...]:
+    """The files that a render reads, in the order of a walk; symlinks are replaced by what they end at.
+
+    Raises :class:`SourceError` for links that leave the repository, invalid patterns and too many files.
+    """
+    chosen: list[Entry] = []
+    for entry in sorted(tree.entries, key=lambda found: found.path.split("/")):
+        if not _is_wanted(entry, options):
+            continue
+        target = tree.follow(entry) if entry.is_symlink else entry
+        if target is not None and target.is_file:
+            chosen.append(target)
+    if len(chosen) > limits.files:
+        raise SourceError(
+            Problem.TOO_LARGE,
+            f"{tree.path or '.'}: {len(chosen)} manifest files, at most {limits.files} are read",
+            field="spec.source.directory",
+            fix="narrow it with include or exclude",
+        )
+    if sum(entry.size for entry in chosen if not entry.path.endswith(".jsonnet")) > limits.bytes:
+        raise SourceError(
+            Problem.TOO_LARGE,
+            f"{tree.path or '.'}: exceeded max combined manifest file size ({limits.bytes} bytes)",
+            field="spec.source.directory",
+            fix="narrow it with include or exclude",
+        )
+    return tuple(chosen)
+
+
+def _is_wanted(entry: Entry, options: DirectoryOptions) -> bool:
+    if not options.recurse and "/" in entry.path:
+        return False
+    if _MANIFEST.fullmatch(entry.path) is None:
+        return False
+    if options.exclude and _matches("exclude", options.exclude, entry.path):
+        return False
+    return not options.include or _matches("include", options.include, entry.path)
+
+
+def _matches(field: str, pattern: str, path: str) -> bool:
+    try:
+        return glob_match(pattern, path)
+    except GlobError as error:
+        raise SourceError(Problem.INVALID, str(error), field=f"spec.source.directory.{field}") from None
+
+
+def read_manifests(tree: Tree, files: tuple[Entry, ...], limits: DirectoryLimits = DirectoryLimits()) -> Manifests:
+    """Read ``files`` of ``tree``; raises :class:`SourceError` that names file and line of the first wrong one."""
+    objects: list[SourcedObject] = []
+    warnings: list[str] = []
+    contents = tree.read(files)
+    for entry in files:
+        name = f"{tree.path}/{entry.path}" if tree.path else entry.path
+        objects.extend(_read_file(name, contents[entry.path], warnings))
+        if len(objects) > limits.objects:
+            raise SourceError(
+                Problem.TOO_LARGE, f"{tree.path or '.'}: more than {limits.objects} objects; split the Application"
+            )
+    return Manifests(tuple(objects), tuple(warnings))
+
+
+def _read_file(name: str, content: bytes, warnings: list[str]) -> Iterator[SourcedObject]:
+    if SKIP_MARKER in content:
+        return
+    if name.endswith(".jsonnet"):
+        raise SourceError(
+            Problem.UNSUPPORTED, f"{name}: Jsonnet is not supported yet", subject=name, fix="exclude the file"
+        )
+    text = _utf8(content)
+    documents = _json_document(name, text) if name.endswith(".json") else _yaml_documents(name, text, warnings)
+    for document in documents:
+        yield from _expand(document)
+
+
+def _utf8(content: bytes) -> bytes:
+    """Text with a UTF-16 byte order mark is read as such, as upstream does."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace").encode()
+    return content
+
+
+def _json_document(name: str, content: bytes) -> list[yaml.Document]:
+    text = content.decode("utf-8-sig", "replace")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, len(text) - len(text.lstrip()))
+    except (json.JSONDecodeError, RecursionError) as error:
+        at = Position(name, getattr(error, "lineno", 1), getattr(error, "colno", 1))
+        raise _unreadable(name, f"{at}: {getattr(error, 'msg', 'nested too deep')}", at) from None
+    if text[end:].strip():
+        message = f"Found multiple objects in {name}. Only single objects are allowed in JSON files."
+        raise SourceError(Problem.INVALID, message, subject=name)
+    loaded = yaml.load_all(text, file=name)
+    wrong = [str(problem) for problem in loaded.report.errors] or [_not_a_manifest(d) for d in loaded.documents]
+    for message in filter(None, wrong):
+        raise _unreadable(name, message, Position(name, 1, 1))
+    return list(loaded.documents)
+
+
+def _yaml_documents(name: str, content: bytes, warnings: list[str]) -> list[yaml.Document]:
+    """All manifests of the file. A file with errors in which nothing looks like a manifest is none (Helm values)."""
+    loaded = yaml.load_all(content, file=name)
+    manifests = [document for document in loaded.documents if document.value is not None]
+    problems: list[tuple[Position, str]] = [(d.position or Position(name), str(d)) for d in loaded.report.errors]
+    problems += [(document.position, wrong) for document in manifests if (wrong := _not_a_manifest(document))]
+    if problems:
+        if any(_has_kind(document) for document in manifests) or _looks_like_manifest(content):
+            position, message = min(problems)
+            raise _unreadable(name, message, position)
+        return []
+    warnings.extend(str(problem) for problem in loaded.report.warnings)
+    return manifests
+
+
+def _has_kind(document: yaml.Document) -> bool:
+    return isinstance(document.value, dict) and bool(document.value.get("kind"))
+
+
+def _looks_like_manifest(content: bytes) -> bool:
+    return all(word in content for word in (b"apiVersion:", b"kind:", b"metadata:"))
+
+
+def _not_a_manifest(document: yaml.Document) -> str:
+    """Why the document is no Kubernetes object, empty if it is one (apimachinery's unstructured decoder)."""
+    value = document.value
+    if not isinstance(value, dict):
+        return f"{document.position}: a manifest is a mapping, found {_kind_of(value)}"
+    for field in ("kind", "apiVersion"):
+        found = value.get(field)
+        if not isinstance(found, str) or not found:
+            missing = "is missing" if found in (None, "") else f"is {_kind_of(found)}, not text"
+            return f"{document.position}: Object '{field[0].upper()}{field[1:]}' {missing}"
+    return ""
+
+
+def _kind_of(value: object) -> str:
+    names = {dict: "a mapping", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _expand(document: yaml.Document) -> Iterator[SourcedObject]:
+    """An object with a list of ``items`` stands for its items; a List without items for nothing."""
+    value: Obj = document.value
+    items = value.get("items")
+    if items is None and "items" in value and value["kind"].endswith("List"):
+        return
+    if not isinstance(items, list):
+        yield SourcedObject(value, document.position)
+        return
+    for index, item in enumerate(items):
+        position = document.position_of(("items", index)) or document.position
+        wrong = _not_a_manifest(yaml.Document(item, position))
+        if wrong:
+            raise _unreadable(position.file, wrong, position)
+        yield SourcedObject(item, position)
+
+
+def _unreadable(name: str, message: str, position: Position) -> SourceError:
+    return SourceError(Problem.INVALID, f'Failed to unmarshal "{name}": {message}', subject=name, position=position)

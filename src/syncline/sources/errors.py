@@ -1,0 +1,61 @@
+"""What can go wrong on the way from a repository to objects.
+
+Raised by every module of this room, caught by those who ask for a render: the text is one sentence for a condition, the
+fields are for tests and for choosing what to do next. No message ever holds a credential.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from syncline.base.report import Position
+
+__all__ = ["Problem", "SourceError", "mask_credentials"]
+
+
+class Problem(StrEnum):
+    """Why a source gives no objects, for those who decide whether to try again."""
+
+    UNREACHABLE = "unreachable"
+    """The network, the host or the repository may come back: trying again makes sense."""
+    DENIED = "denied"
+    REFUSED = "refused"
+    """The settings or the safety rules forbid it."""
+    REVISION_UNKNOWN = "revision unknown"
+    PATH_MISSING = "path missing"
+    TOO_LARGE = "too large"
+    INVALID = "invalid"
+    """The content is wrong; only another commit helps."""
+    UNSUPPORTED = "unsupported"
+
+
+class SourceError(Exception):
+    """``subject`` is the repository or file, ``field`` the Application's field to look at, ``fix`` what to do."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        message: str,
+        *,
+        subject: str = "",
+        field: str = "",
+        fix: str = "",
+        position: Position | None = None,
+    ) -> None:
+        self.problem = problem
+        self.message = mask_credentials(message)
+        self.subject = mask_credentials(subject)
+        self.field = field
+        self.fix = fix
+        self.position = position
+        super().__init__(self.message + (f"; {fix}" if fix else ""))
+
+
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]*:[^/\s]*@")
+_TOKEN_USER = re.compile(r"(?<=://)[^/@:\s]{20,}@")
+
+
+def mask_credentials(text: str) -> str:
+    """``https://user:secret@host`` becomes ``https://***@host``, also where a bare token stands for the user."""
+    return _TOKEN_USER.sub("***@", _USER_INFO.sub("***@", text))

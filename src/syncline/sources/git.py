@@ -1,0 +1,340 @@
+"""Repositories: one bare mirror each, commits resolved by what the remote advertises, trees read without a checkout.
+
+Drivers call it in a worker thread: everything here blocks. An address and a revision come in, a commit and a
+:class:`GitTree` leave. It never runs anything that a repository brings along, never asks for a password, and never
+follows a path, link or address out of where the settings allow it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from syncline.sources.errors import Problem, SourceError, mask_credentials
+from syncline.sources.git_process import GitAnswer, run_git
+from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, is_short_sha
+from syncline.sources.tree import SUBMODULE_MODE, Entry, clean_path
+
+__all__ = ["Git", "GitSettings", "GitTree", "Repository", "check_url", "normalize_url"]
+
+
+@dataclass(frozen=True, slots=True)
+class GitSettings:
+    """``cache_directory`` holds the mirrors; it belongs to one process at a time."""
+
+    cache_directory: Path
+    allow_local: bool = False
+    """Repositories by path or ``file://``: they read this machine's disk, so only where its owner asks for it."""
+    list_timeout_s: float = 90.0
+    """For asking a remote what it has (Argo CD's exec timeout)."""
+    fetch_timeout_s: float = 600.0
+    """For bringing objects; a first fetch of a large repository takes minutes."""
+    read_timeout_s: float = 90.0
+    """For reading the mirror on this machine's own disk."""
+
+
+_MAX_URL = 2048
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_HELPER = re.compile(r"[A-Za-z0-9_+.-]*::")
+_SCP = re.compile(r"(?:[^/:@\s]+@)?(\[[0-9a-fA-F:]+\]|[^/:@\s]+):.*")
+
+
+def check_url(url: str, *, allow_local: bool) -> None:
+    """Refuse addresses that git would take for options, helpers or, unless allowed, files of this machine."""
+    shown = mask_credentials(url)
+    if not url or url.startswith("-") or len(url) > _MAX_URL or any(ord(letter) <= 32 for letter in url):
+        raise _refused(shown, "is not an address of a repository", "give an https, ssh or git@host:path address")
+    if _HELPER.match(url):
+        raise _refused(shown, "names a transport helper, which could run programs", "give an https or ssh address")
+    scheme = _SCHEME.match(url)
+    if scheme is not None and scheme[1].lower() in ("http", "https", "ssh"):
+        host = url[scheme.end() :].split("/", 1)[0].rpartition("@")[2]
+        if not host or host.startswith("-"):
+            raise _refused(shown, "has no valid host", "give an address such as https://host/path")
+        return
+    if scheme is not None and scheme[1].lower() != "file":
+        raise _refused(shown, f"uses {scheme[1]}://", "http, https and ssh are allowed")
+    scp = _SCP.fullmatch(url) if scheme is None else None
+    if scp is not None:
+        if scp[1].startswith("-"):
+            raise _refused(shown, "has no valid host", "give an address such as git@host:path")
+        return
+    if not allow_local:
+        raise _refused(
+            shown, "is a place on this machine", "allow it with --allow-local-repos, or give a remote address"
+        )
+
+
+def _refused(url: str, what: str, fix: str) -> SourceError:
+    return SourceError(Problem.REFUSED, f"repository {url} {what}", subject=url, field="spec.source.repoURL", fix=fix)
+
+
+_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
+_PLAIN_USER_HOST = re.compile(r"[^/:@]+@[^/:]+:.*")
+
+
+def normalize_url(url: str) -> str:
+    """The form under which two addresses are the same repository, empty if it is none (Argo CD NormalizeGitURL)."""
+    text = url.strip().lower().removesuffix(".git")
+    if _SCHEME.match(text) is None and _PLAIN_USER_HOST.fullmatch(text):
+        text = "ssh://" + text.replace(":", "/", 1)
+    if text.startswith(":") or _PERCENT.search(text.split("?", 1)[0]):
+        return ""
+    if text.startswith("ssh://"):
+        return text.removeprefix("ssh://")
+    return text
+
+
+class Git:
+    """All repositories of one process, each with its lock."""
+
+    def __init__(self, settings: GitSettings) -> None:
+        self._settings = settings
+        self._repositories: dict[str, Repository] = {}
+        self._lock = threading.Lock()
+
+    def repository(self, url: str) -> Repository:
+        """The repository at ``url``; nothing is contacted yet. Raises :class:`SourceError` if it is not allowed."""
+        check_url(url, allow_local=self._settings.allow_local)
+        with self._lock:
+            repository = self._repositories.get(url)
+            if repository is None:
+                repository = Repository(url, self._settings)
+                self._repositories[url] = repository
+            return repository
+
+
+class Repository:
+    """One remote and its mirror. Methods may be called from several threads; fetches of one mirror take turns."""
+
+    def __init__(self, url: str, settings: GitSettings) -> None:
+        self.url = url
+        self.shown = mask_credentials(url)
+        self._settings = settings
+        name = hashlib.sha256(url.encode()).hexdigest()[:32]
+        self._mirror = settings.cache_directory / f"{name}.git"
+        self._lock = threading.Lock()
+
+    def refs(self) -> Refs:
+        """What the remote advertises now: the cheap question whether anything moved."""
+        answer = run_git(
+            ["ls-remote", "--symref", "--end-of-options", self.url],
+            timeout_s=self._settings.list_timeout_s,
+            label=f"repository {self.shown}",
+        )
+        if answer.code != 0:
+            raise self._failure(answer)
+        return _parse_refs(answer.output.decode("utf-8", "replace"))
+
+    def resolve(self, revision: str, refs: Refs | None = None) -> ResolvedRevision:
+        """The commit that ``revision`` names now; empty means HEAD. ``refs`` spares asking the remote.
+
+        Forty hex digits are believed, as upstream does; :meth:`tree` fails if the commit is missing.
+        """
+        if revision.startswith("-") or any(ord(letter) < 32 for letter in revision) or len(revision) > 1024:
+            raise self._unknown(revision, "it is not a name of a branch, tag or commit")
+        advertised = Refs(()) if choose(revision, Refs(())) is not None else refs or self.refs()
+        found = choose(revision, advertised)
+        if found is not None:
+            return found
+        if is_short_sha(revision):
+            sha = self._expand(revision)
+            if sha is not None:
+                return ResolvedRevision(revision, sha)
+        raise self._unknown(revision or "HEAD")
+
+    def tree(self, revision: ResolvedRevision | str, path: str = "") -> GitTree:
+        """The folder ``path`` at a commit, brought from the remote if the mirror lacks it."""
+        resolved = ResolvedRevision(revision, revision) if isinstance(revision, str) else revision
+        folder = clean_path(path)
+        self.ensure(resolved)
+        kind, tree_id = self._object_at(resolved.sha, folder)
+        if kind != "tree":
+            raise SourceError(
+                Problem.PATH_MISSING,
+                f"{path}: app path does not exist" if kind != "blob" else f"{path}: app path is not a directory",
+                subject=self.shown,
+                field="spec.source.path",
+            )
+        return GitTree(self, resolved.sha, folder, tree_id)
+
+    def ensure(self, revision: ResolvedRevision) -> None:
+        """Bring the commit into the mirror, with all branches and tags, unless it is there."""
+        if self._has(revision.sha):
+            return
+        with self._lock:
+            if self._has(revision.sha):
+                return
+            self._fetch("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+            if not self._has(revision.sha):
+                # Pull requests and commits that no branch holds any more are asked for by name.
+                self._fetch(revision.sha, quietly=True)
+            if not self._has(revision.sha) and revision.ref.startswith("refs/"):
+                self._fetch(f"+{revision.ref}:refs/syncline/{revision.ref}", quietly=True)
+        if not self._has(revision.sha):
+            raise self._unknown(revision.revision or "HEAD", f"the repository has no commit {revision.sha}")
+
+    def read_mirror(self, arguments: Sequence[str], stdin: bytes = b"") -> GitAnswer:
+        """Run a reading git command in the mirror."""
+        label = f"mirror of {self.shown}"
+        return run_git(
+            arguments, directory=self._mirror, stdin=stdin, timeout_s=self._settings.read_timeout_s, label=label
+        )
+
+    def object_at(self, sha: str, path: str) -> tuple[str, str]:
+        """Kind and id of what stands at ``path``, links followed; kind says ``missing``, ``symlink``, ... if none."""
+        return self._object_at(sha, path)
+
+    def _object_at(self, sha: str, path: str) -> tuple[str, str]:
+        command = ["cat-file", "--follow-symlinks", "--batch-check"]
+        answer = self.read_mirror(command, f"{sha}:{path}\n".encode())
+        first = answer.output.split(b"\n", 1)[0].decode("utf-8", "replace").rsplit(" ", 2)
+        if len(first) == 3 and first[1] in ("tree", "blob"):
+            return first[1], first[0]
+        # `symlink SIZE` leaves the repository; `loop`, `dangling`, `notdir` and `... missing` end inside it.
+        return (first[0] if first[-1] != "missing" else "missing"), ""
+
+    def _has(self, sha: str) -> bool:
+        if not (self._mirror / "HEAD").exists():
+            return False
+        return self.read_mirror(["cat-file", "-e", f"{sha}^{{commit}}"]).code == 0
+
+    def _expand(self, short: str) -> str | None:
+        with self._lock:
+            self._fetch("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        answer = self.read_mirror(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{short}^{{commit}}"])
+        lines = [line for line in answer.output.decode().splitlines() if line != "--end-of-options"]
+        return lines[0] if answer.code == 0 and lines else None
+
+    def _fetch(self, *refspecs: str, quietly: bool = False) -> None:
+        self._begin()
+        options = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
+        prune = ["--prune"] if refspecs[0].endswith("/*") else []
+        answer = run_git(
+            [*options, *prune, "--end-of-options", self.url, *refspecs],
+            directory=self._mirror,
+            timeout_s=self._settings.fetch_timeout_s,
+            label=f"repository {self.shown}",
+        )
+        if answer.code != 0 and not quietly:
+            raise self._failure(answer)
+
+    def _begin(self) -> None:
+        if (self._mirror / "HEAD").exists():
+            return
+        self._settings.cache_directory.mkdir(parents=True, exist_ok=True)
+        answer = run_git(
+            ["init", "--quiet", "--bare", "--template=", "--", str(self._mirror)],
+            timeout_s=self._settings.read_timeout_s,
+            label=f"mirror of {self.shown}",
+        )
+        if answer.code != 0:
+            raise SourceError(Problem.UNREACHABLE, f"mirror of {self.shown}: {answer.complaint}", subject=self.shown)
+
+    def _unknown(self, revision: str, why: str = "") -> SourceError:
+        return SourceError(
+            Problem.REVISION_UNKNOWN,
+            f"unable to resolve '{revision}' to a commit SHA" + (f": {why}" if why else ""),
+            subject=self.shown,
+            field="spec.source.targetRevision",
+        )
+
+    def _failure(self, answer: GitAnswer) -> SourceError:
+        problem = _problem_of(answer.complaint)
+        complaint = answer.complaint or f"git ended with code {answer.code}"
+        fix = {
+            Problem.DENIED: "give credentials for it in a repository Secret or the git configuration",
+            Problem.REFUSED: "use http, https or ssh",
+        }.get(problem, "")
+        message = f"repository {self.shown} is not reachable: {complaint}"
+        return SourceError(problem, message, subject=self.shown, field="spec.source.repoURL", fix=fix)
+
+
+_DENIED = re.compile(
+    r"(?i)authentication failed|could not read (username|password)|permission denied|access denied|\b40[13]\b|forbidden"
+)
+
+
+def _problem_of(complaint: str) -> Problem:
+    if _DENIED.search(complaint):
+        return Problem.DENIED
+    return Problem.REFUSED if "transport" in complaint and "not allowed" in complaint else Problem.UNREACHABLE
+
+
+def _parse_refs(text: str) -> Refs:
+    """``git ls-remote --symref``: ``^{}`` after a tag's name gives the commit behind an annotated tag."""
+    head = ""
+    shas: dict[str, str] = {}
+    for line in text.splitlines():
+        value, _, name = line.partition("\t")
+        if value.startswith("ref: "):
+            head = value.removeprefix("ref: ") if name == "HEAD" else head
+        elif name.endswith("^{}") or name not in shas:
+            shas[name.removesuffix("^{}")] = value
+    return Refs(tuple(Ref(name, shas[name]) for name in sorted(shas)), head)
+
+
+class GitTree:
+    """A folder at a commit. The list of files is read when first asked for, contents in one go."""
+
+    def __init__(self, repository: Repository, sha: str, path: str, tree_id: str) -> None:
+        self._repository = repository
+        self.sha = sha
+        self.path = path
+        self.id = tree_id
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        answer = self._repository.read_mirror(["ls-tree", "-r", "-z", "-l", "--full-tree", self.id])
+        if answer.code != 0:
+            raise SourceError(
+                Problem.INVALID, f"{self.path or '.'}: {answer.complaint}", subject=self._repository.shown
+            )
+        return tuple(sorted(_parse_entry(line) for line in answer.output.split(b"\0") if line))
+
+    def read(self, entries: Iterable[Entry]) -> dict[str, bytes]:
+        wanted = list(entries)
+        answer = self._repository.read_mirror(
+            ["cat-file", "--batch"], "".join(f"{entry.blob}\n" for entry in wanted).encode()
+        )
+        contents: dict[str, bytes] = {}
+        position = 0
+        for entry in wanted:
+            end = answer.output.find(b"\n", position)
+            header = answer.output[position:end].split(b" ")
+            if end < 0 or len(header) != 3:
+                raise SourceError(Problem.INVALID, f"{entry.path}: the object {entry.blob} is not in the mirror")
+            size = int(header[2])
+            contents[entry.path] = answer.output[end + 1 : end + 1 + size]
+            position = end + 1 + size + 1
+        return contents
+
+    def follow(self, entry: Entry) -> Entry | None:
+        if not entry.is_symlink:
+            return entry
+        full = f"{self.path}/{entry.path}" if self.path else entry.path
+        kind, blob = self._repository.object_at(self.sha, full)
+        if kind == "tree":
+            return None
+        if kind != "blob":
+            ends = "leaves the repository" if kind == "symlink" else "does not end at a file"
+            raise SourceError(
+                Problem.REFUSED,
+                f"{full}: the symbolic link {ends}",
+                subject=self._repository.shown,
+                fix="link to a file of the same repository by a relative path",
+            )
+        size = self._repository.read_mirror(["cat-file", "-s", blob]).output
+        return Entry(entry.path, "100644", blob, int(size))
+
+
+def _parse_entry(line: bytes) -> Entry:
+    """``MODE TYPE OBJECT SIZE<tab>PATH``; names that are no UTF-8 keep their bytes as surrogates."""
+    head, _, path = line.partition(b"\t")
+    mode, _, blob, size = head.decode().split()
+    return Entry(path.decode("utf-8", "surrogateescape"), mode, blob, 0 if mode == SUBMODULE_MODE else int(size))

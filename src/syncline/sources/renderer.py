@@ -1,0 +1,199 @@
+"""From a source to objects: choose the tool as upstream does, render, remember.
+
+The gitops, appset and patterns rooms call :func:`render` in a worker thread. Tools are :class:`Renderer` values;
+another room's tool is registered by passing a longer list. Tool detection: Argo CD ``util/app/discovery`` (reference
+argocd-app 5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from syncline.kube.objects import Obj
+from syncline.sources.directory import (
+    DirectoryLimits,
+    DirectoryOptions,
+    Manifests,
+    SourcedObject,
+    read_manifests,
+    select_files,
+)
+from syncline.sources.errors import Problem, SourceError
+from syncline.sources.git import Repository
+from syncline.sources.render_cache import RenderCache, read_set_key
+from syncline.sources.revision import ResolvedRevision
+from syncline.sources.tree import Entry, Tree
+
+__all__ = [
+    "DirectoryRenderer",
+    "Rendered",
+    "Renderer",
+    "SourceSpec",
+    "SourceType",
+    "detect",
+    "parse_source",
+    "render",
+    "render_tree",
+]
+
+
+class SourceType(StrEnum):
+    """The tools by their names in ``status.sourceType``."""
+
+    DIRECTORY = "Directory"
+    HELM = "Helm"
+    KUSTOMIZE = "Kustomize"
+    PLUGIN = "Plugin"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """``spec.source`` of an Application, as far as rendering needs it. ``explicit`` names the given tool block."""
+
+    repo_url: str
+    path: str = "."
+    revision: str = "HEAD"
+    directory: DirectoryOptions = field(default_factory=DirectoryOptions)
+    explicit: SourceType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The objects of a source at a commit. ``key`` names everything that was read: equal keys, equal objects."""
+
+    objects: tuple[SourcedObject, ...]
+    sha: str
+    source_type: SourceType
+    key: str
+    warnings: tuple[str, ...] = ()
+    cached: bool = False
+
+    @property
+    def manifests(self) -> list[Obj]:
+        return [sourced.obj for sourced in self.objects]
+
+
+class Renderer(Protocol):
+    """One tool. ``reads`` lists every file that the result depends on, before anything is rendered."""
+
+    @property
+    def source_type(self) -> SourceType: ...
+
+    def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]: ...
+
+    def options(self, spec: SourceSpec) -> object: ...
+
+    def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRenderer:
+    """Plain manifests."""
+
+    limits: DirectoryLimits = field(default_factory=DirectoryLimits)
+
+    @property
+    def source_type(self) -> SourceType:
+        return SourceType.DIRECTORY
+
+    def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
+        return select_files(tree, spec.directory, self.limits)
+
+    def options(self, spec: SourceSpec) -> object:
+        # Include and exclude decide which files are read, and those are in the key already.
+        return ()
+
+    def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
+        return read_manifests(tree, entries, self.limits)
+
+
+DEFAULT_RENDERERS: tuple[Renderer, ...] = (DirectoryRenderer(),)
+
+_BLOCKS = {
+    "helm": SourceType.HELM,
+    "kustomize": SourceType.KUSTOMIZE,
+    "directory": SourceType.DIRECTORY,
+    "plugin": SourceType.PLUGIN,
+}
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
+
+def parse_source(source: Mapping[str, Any]) -> SourceSpec:
+    """Read ``spec.source`` or an entry of ``spec.sources``; raises :class:`SourceError` for what cannot be rendered."""
+    given = [name for name in _BLOCKS if source.get(name)]
+    if len(given) > 1:
+        names = ",".join(_BLOCKS[name].value for name in sorted(given))
+        raise SourceError(Problem.INVALID, f"multiple application sources defined: {names}", field="spec.source")
+    if source.get("chart"):
+        raise SourceError(
+            Problem.UNSUPPORTED, "Helm chart repositories are not supported yet", field="spec.source.chart"
+        )
+    block = source.get("directory") or {}
+    if block.get("jsonnet"):
+        raise SourceError(Problem.UNSUPPORTED, "Jsonnet is not supported yet", field="spec.source.directory.jsonnet")
+    options = DirectoryOptions(
+        bool(block.get("recurse")), str(block.get("include") or ""), str(block.get("exclude") or "")
+    )
+    return SourceSpec(
+        repo_url=str(source.get("repoURL") or ""),
+        path=str(source.get("path") or "."),
+        revision=str(source.get("targetRevision") or "HEAD"),
+        directory=options,
+        explicit=_BLOCKS[given[0]] if given else None,
+    )
+
+
+def detect(tree: Tree, spec: SourceSpec) -> SourceType:
+    """The tool for a folder: the block that was given, else a chart or a kustomization, which wins over a chart."""
+    if spec.explicit is not None:
+        return spec.explicit
+    names = [entry.path for entry in tree.entries if "/" not in entry.path]
+    if any(name in _KUSTOMIZATIONS for name in names):
+        return SourceType.KUSTOMIZE
+    if any(name.endswith("Chart.yaml") for name in names):
+        return SourceType.HELM
+    return SourceType.DIRECTORY
+
+
+def render(
+    spec: SourceSpec,
+    repository: Repository,
+    *,
+    revision: ResolvedRevision | None = None,
+    cache: RenderCache | None = None,
+    renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
+) -> Rendered:
+    """The objects of ``spec`` at ``revision``, or at what ``spec.revision`` names now. Raises :class:`SourceError`."""
+    resolved = revision or repository.resolve(spec.revision)
+    return render_tree(spec, repository.tree(resolved, spec.path), resolved.sha, cache=cache, renderers=renderers)
+
+
+def render_tree(
+    spec: SourceSpec,
+    tree: Tree,
+    sha: str,
+    *,
+    cache: RenderCache | None = None,
+    renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
+) -> Rendered:
+    """As :func:`render`, of a tree that is at hand."""
+    source_type = detect(tree, spec)
+    renderer = next((tool for tool in renderers if tool.source_type is source_type), None)
+    if renderer is None:
+        raise SourceError(
+            Problem.UNSUPPORTED,
+            f"{tree.path or '.'}: not supported yet: {source_type.value} sources",
+            subject=spec.repo_url,
+            field="spec.source.path",
+            fix="commit rendered manifests to a folder of their own",
+        )
+    entries = renderer.reads(tree, spec)
+    key = read_set_key(source_type.value, tree.path, renderer.options(spec), entries)
+    found = cache.get(key) if cache is not None else None
+    manifests = found if found is not None else renderer.render(tree, spec, entries)
+    if cache is not None and found is None:
+        cache.put(key, manifests)
+    return Rendered(manifests.objects, sha, source_type, key, manifests.warnings, found is not None)

@@ -1,0 +1,272 @@
+"""Repositories over real git: files, file:// and http, moving branches, hostile addresses and links."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from syncline.sources.errors import Problem, SourceError
+from syncline.sources.git import Git, GitSettings, check_url
+
+IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
+
+
+class Upstream:
+    """A repository that people push to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run("init", "--quiet", str(path), inside=False)
+
+    def run(self, *arguments: str, inside: bool = True) -> str:
+        place = ["-C", str(self.path)] if inside else []
+        return subprocess.run(
+            ["git", *IDENTITY, *place, *arguments], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def commit(self, files: dict[str, str], message: str = "change") -> str:
+        for name, content in files.items():
+            target = self.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content)
+        self.run("add", "-A")
+        self.run("commit", "--quiet", "--allow-empty", "-m", message)
+        return self.run("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Upstream:
+    return Upstream(tmp_path / "upstream")
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    return Git(GitSettings(tmp_path / "cache", allow_local=True))
+
+
+def files_at(git: Git, url: str, revision: str, path: str = "") -> dict[str, bytes]:
+    repository = git.repository(url)
+    tree = repository.tree(repository.resolve(revision), path)
+    return tree.read(tree.entries)
+
+
+def test_a_tree_is_read_at_a_commit_without_a_checkout(upstream: Upstream, git: Git) -> None:
+    sha = upstream.commit({"app/a.yaml": "a: 1\n", "app/sub/b ü.yaml": "b\n", "other.txt": "x"})
+    tree = git.repository(str(upstream.path)).tree(sha, "app")
+    assert [(e.path, e.mode, e.size) for e in tree.entries] == [("a.yaml", "100644", 5), ("sub/b ü.yaml", "100644", 2)]
+    assert tree.read(tree.entries) == {"a.yaml": b"a: 1\n", "sub/b ü.yaml": b"b\n"}
+    assert not list(tree.read([]))
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}"])
+def test_branches_tags_and_commits_name_a_commit(upstream: Upstream, git: Git, form: str) -> None:
+    first = upstream.commit({"a": "1"})
+    upstream.run("tag", "-a", "v1.0.0", "-m", "annotated")
+    upstream.run("branch", "release")
+    second = upstream.commit({"a": "2"})
+    repository = git.repository(form.format(upstream.path))
+    for revision, sha, ref in [
+        ("", second, "refs/heads/main"),
+        ("HEAD", second, "refs/heads/main"),
+        ("main", second, "refs/heads/main"),
+        ("release", first, "refs/heads/release"),
+        ("refs/heads/release", first, "refs/heads/release"),
+        ("v1.0.0", first, "refs/tags/v1.0.0"),
+        (first, first, ""),
+        (first[:8], first, ""),
+    ]:
+        resolved = repository.resolve(revision)
+        assert (revision, resolved.sha, resolved.ref) == (revision, sha, ref)
+
+
+def test_behaviour_82_a_version_range_considers_tags_only(upstream: Upstream, git: Git) -> None:
+    first = upstream.commit({"a": "1"})
+    upstream.run("tag", "v1.8.0")
+    upstream.commit({"a": "2"})
+    upstream.run("branch", "1.9")
+    assert git.repository(str(upstream.path)).resolve("1.*").sha == first
+
+
+def test_behaviour_83_a_missing_full_commit_resolves_and_fails_when_it_is_read(upstream: Upstream, git: Git) -> None:
+    upstream.commit({"a": "1"})
+    repository = git.repository(str(upstream.path))
+    resolved = repository.resolve("a" * 40)
+    with pytest.raises(SourceError, match=f"unable to resolve '{'a' * 40}' to a commit SHA"):
+        repository.tree(resolved)
+
+
+def test_a_new_commit_is_seen_and_a_rewritten_branch_is_followed(upstream: Upstream, git: Git) -> None:
+    first = upstream.commit({"a": "1"})
+    repository = git.repository(str(upstream.path))
+    before = repository.refs()
+    assert before == repository.refs()
+    assert files_at(git, str(upstream.path), "main") == {"a": b"1"}
+    upstream.commit({"a": "2"})
+    assert repository.refs() != before
+    assert files_at(git, str(upstream.path), "main") == {"a": b"2"}
+    upstream.run("reset", "--quiet", "--hard", first)
+    rewritten = upstream.commit({"a": "3"})
+    assert repository.resolve("main").sha == rewritten
+    assert files_at(git, str(upstream.path), "main") == {"a": b"3"}
+
+
+def test_a_branch_that_becomes_a_folder_of_branches_does_not_block_the_mirror(upstream: Upstream, git: Git) -> None:
+    upstream.commit({"a": "1"})
+    upstream.run("branch", "topic")
+    assert files_at(git, str(upstream.path), "topic") == {"a": b"1"}
+    upstream.run("branch", "-D", "topic")
+    upstream.commit({"a": "2"})
+    upstream.run("branch", "topic/y")
+    assert files_at(git, str(upstream.path), "topic/y") == {"a": b"2"}
+
+
+def test_a_reference_beside_branches_and_tags_is_brought_by_name(upstream: Upstream, git: Git) -> None:
+    upstream.commit({"a": "1"})
+    proposed = upstream.commit({"a": "pull"})
+    upstream.run("update-ref", "refs/pull/7/head", proposed)
+    upstream.run("reset", "--quiet", "--hard", "HEAD~1")
+    assert files_at(git, str(upstream.path), "refs/pull/7/head") == {"a": b"pull"}
+
+
+def test_a_commit_that_leaves_a_folder_alone_keeps_its_tree_id(upstream: Upstream, git: Git) -> None:
+    repository = git.repository(str(upstream.path))
+    first = repository.tree(upstream.commit({"app/a": "1", "b": "1"}), "app")
+    second = repository.tree(upstream.commit({"b": "2"}), "app")
+    third = repository.tree(upstream.commit({"app/a": "3"}), "app")
+    assert first.id == second.id != third.id
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
+@pytest.fixture
+def served(upstream: Upstream) -> Iterator[str]:
+    handler = functools.partial(QuietHandler, directory=str(upstream.path / ".git"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_repository_is_read_over_http(upstream: Upstream, git: Git, served: str) -> None:
+    upstream.commit({"app/a": "1"})
+    upstream.run("update-server-info")
+    assert files_at(git, served, "main", "app") == {"a": b"1"}
+    upstream.commit({"app/a": "2"})
+    upstream.run("update-server-info")
+    assert files_at(git, served, "main", "app") == {"a": b"2"}
+
+
+def test_credentials_in_an_address_are_masked_in_errors(git: Git, served: str) -> None:
+    url = served.replace("127.0.0.1", "someone:s3cret@127.0.0.1") + "missing"
+    with pytest.raises(SourceError) as caught:
+        git.repository(url).resolve("main")
+    assert "s3cret" not in str(caught.value) + caught.value.subject
+    assert caught.value.problem is Problem.UNREACHABLE
+
+
+def test_a_remote_address_mapped_by_the_git_configuration_is_read(
+    upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = upstream.commit({"a": "1"})
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.{upstream.path}.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://git.example.com/org/repo")
+    git = Git(GitSettings(tmp_path / "cache"))
+    assert git.repository("https://git.example.com/org/repo").resolve("main").sha == sha
+    assert files_at(git, "https://git.example.com/org/repo", "main") == {"a": b"1"}
+
+
+def test_a_missing_repository_says_so(tmp_path: Path, git: Git) -> None:
+    with pytest.raises(SourceError, match="is not reachable: .*does not") as caught:
+        git.repository(str(tmp_path / "nowhere")).resolve("main")
+    assert caught.value.problem is Problem.UNREACHABLE
+
+
+def test_a_missing_path_says_so_in_upstreams_words(upstream: Upstream, git: Git) -> None:
+    sha = upstream.commit({"a/b": "1"})
+    with pytest.raises(SourceError, match=r"^guestbook: app path does not exist$"):
+        git.repository(str(upstream.path)).tree(sha, "guestbook")
+    with pytest.raises(SourceError, match=r"^a/b: app path is not a directory$"):
+        git.repository(str(upstream.path)).tree(sha, "a/b")
+
+
+@pytest.mark.parametrize("revision", ["nope", "-v", "--upload-pack=touch x", "a\nb", "9.x", "x" * 2000, "deadbeef"])
+def test_an_unknown_or_hostile_revision_is_refused(upstream: Upstream, git: Git, revision: str) -> None:
+    upstream.commit({"a": "1"})
+    with pytest.raises(SourceError) as caught:
+        git.repository(str(upstream.path)).resolve(revision)
+    assert caught.value.problem is Problem.REVISION_UNKNOWN
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc", "a\\b", "a\nb", "x" * 5000])
+def test_a_path_that_could_leave_the_repository_is_refused(upstream: Upstream, git: Git, path: str) -> None:
+    sha = upstream.commit({"a": "1"})
+    with pytest.raises(SourceError, match=r"^Application path .* leaves the repository"):
+        git.repository(str(upstream.path)).tree(sha, path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "-u", "--upload-pack=x", "ext::sh -c x", "ext::x", "fd::7", "foo::bar", "::", "git://host/x", "ftp://h/x"),
+        *("https:///x", "ssh://-oProxyCommand=x/y", "-oProxyCommand=x:y", "git@-oProxyCommand=x:y", "https://h/a b", "https://h/\n"),
+    ],
+)  # fmt: skip
+def test_an_address_that_could_run_something_is_refused(url: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        check_url(url, allow_local=True)
+    assert caught.value.problem is Problem.REFUSED
+
+
+@pytest.mark.parametrize("url", ["/srv/x", "./x", "x", "file:///srv/x", "../x", "FILE:///x"])
+def test_places_on_this_machine_need_permission(url: str) -> None:
+    check_url(url, allow_local=True)
+    with pytest.raises(SourceError, match="--allow-local-repos"):
+        check_url(url, allow_local=False)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://h/o/r", "http://h:80/r.git", "ssh://git@h/r", "git@h:o/r.git", "h:o/r", "https://u:p@h/r", "HTTPS://h/r"],
+)
+def test_remote_addresses_are_allowed_everywhere(url: str) -> None:
+    check_url(url, allow_local=False)
+
+
+def test_links_are_followed_inside_the_repository_and_refused_outside(upstream: Upstream, git: Git) -> None:
+    upstream.commit({"app/a.yaml": "a", "shared/s.yaml": "shared"})
+    targets = {"in": "a.yaml", "up": "../shared/s.yaml", "folder": "../shared", "out": "../../x", "root": "/etc/passwd"}
+    targets |= {"dangling": "nothing", "loop": "loop"}
+    for name, target in targets.items():
+        os.symlink(target, upstream.path / "app" / name)
+    tree = git.repository(str(upstream.path)).tree(upstream.commit({}), "app")
+    links = {entry.path: entry for entry in tree.entries if entry.is_symlink}
+    assert set(links) == set(targets)
+    found = [tree.follow(links[name]) for name in ("in", "up")]
+    assert tree.read([entry for entry in found if entry]) == {"in": b"a", "up": b"shared"}
+    assert tree.follow(links["folder"]) is None
+    for name, ending in [("out", "leaves"), ("root", "leaves"), ("dangling", "does not end"), ("loop", "does not end")]:
+        with pytest.raises(SourceError, match=f"app/{name}: the symbolic link {ending}"):
+            tree.follow(links[name])
+
+
+def test_a_remote_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    git = Git(GitSettings(tmp_path / "cache", list_timeout_s=0.3))
+    try:
+        with pytest.raises(SourceError, match=r"no answer within 0\.3 seconds"):
+            git.repository(f"http://127.0.0.1:{server.server_address[1]}/x").resolve("main")
+    finally:
+        server.server_close()
