@@ -189,7 +189,7 @@ def test_a_remote_address_mapped_by_the_git_configuration_is_read(
 
 
 def test_a_missing_repository_says_so(tmp_path: Path, git: Git) -> None:
-    with pytest.raises(SourceError, match="is not reachable: .*does not") as caught:
+    with pytest.raises(SourceError, match=r"is not reachable: .*does not") as caught:
         git.repository(str(tmp_path / "nowhere")).resolve("main")
     assert caught.value.problem is Problem.UNREACHABLE
 

@@ -1,0 +1,43 @@
+"""The pattern dialects against the recorded answers of Argo CD."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncline.kube.glob import MAX_PATTERN, GlobError, glob_match, path_match
+
+ROOT = Path(__file__).parents[2]
+RECORDED = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT / "../shared/conformance")) / "gitops" / "glob.jsonl"
+MATCHERS = {
+    "glob": lambda pattern, text: glob_match(pattern, text),
+    "glob-slash": lambda pattern, text: glob_match(pattern, text, separators="/"),
+    "filepath": path_match,
+}
+
+
+def recorded() -> list[Any]:
+    if not RECORDED.exists():
+        return [pytest.param(None, marks=pytest.mark.skip(reason=f"no recordings at {RECORDED}"))]
+    cases = [json.loads(line) for line in RECORDED.read_text().splitlines()]
+    return [pytest.param(case, id=case["id"]) for case in cases if case["input"]["matcher"] in MATCHERS]
+
+
+@pytest.mark.parametrize("case", recorded())
+def test_patterns_match_as_recorded(case: dict[str, Any]) -> None:
+    given = case["input"]
+    try:
+        answer = {"match": MATCHERS[given["matcher"]](given["pattern"], given["text"]), "invalid": False}
+    except GlobError:
+        answer = {"match": False, "invalid": True}
+    assert answer == case["expect"]
+
+
+def test_a_pattern_has_a_length() -> None:
+    for match in (glob_match, path_match):
+        with pytest.raises(GlobError, match=str(MAX_PATTERN)):
+            match("a" * (MAX_PATTERN + 1), "a")
