@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.gitops.recordings import cases
 
 from syncline.gitops.sync.messages import augment_message
 from syncline.gitops.sync.retry import RetryError, retry_after
 from syncline.kube.objects import ObjectRef, ResourceInfo
-from tests.gitops.recordings import cases
 
 
 @pytest.mark.parametrize("case", cases("retry"), ids=lambda c: c["id"])

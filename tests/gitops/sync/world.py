@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import fnmatch
+from collections import Counter
 from typing import Any
 
 from syncline.gitops.sync.model import KindTable
@@ -98,6 +99,7 @@ class World:
         self.counts: dict[tuple[int, str], int] = {}
         self.uids = 0
         self.names = 0
+        self.created: Counter[str] = Counter()
         self.kinds: dict[GVK, ResourceInfo] = {}
         self.calls: list[list[dict[str, Any]]] = []
         self.dry_calls: list[list[dict[str, Any]]] = []
@@ -347,6 +349,7 @@ class World:
         if self.namespaced(gvk.group, gvk.kind) is False:
             obj["metadata"].pop("namespace", None)
         obj["metadata"]["uid"] = ""
+        self.created[key] += 1
         obj["metadata"]["generation"] = 1
         self._store(obj)
         self.things[key].visible_at = self.step + 1

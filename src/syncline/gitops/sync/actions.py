@@ -67,6 +67,8 @@ class DryRun:
 
     of: ApplyObject
     reason: str
+    as_new: bool = False
+    """The live object is deleted first when it comes to it: ask whether a new one would be accepted."""
 
     @property
     def ref(self) -> ObjectRef:

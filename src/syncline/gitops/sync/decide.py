@@ -20,7 +20,7 @@ from syncline.gitops.sync.change import Change, classify_change
 from syncline.gitops.sync.model import SyncObserved
 from syncline.gitops.sync.order import is_definition
 from syncline.gitops.sync.task import Task
-from syncline.gitops.sync.tasks import comes_with_operation, stamp_of
+from syncline.gitops.sync.tasks import comes_with_operation, stamp_of, stamped
 from syncline.kube.objects import Obj, annotations_of, dig, uid_of
 
 __all__ = [
@@ -95,13 +95,15 @@ def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
     """How a manifest is applied; a dry run never uses server-side apply and never moves field managers."""
     assert task.target is not None, "a task without target is a prune"
     server_side = not dry and _server_side(seen, task.target)
+    force = seen.options.force or _option(task, "Force=true")
+    mode = _mode(seen, task, server_side, force)
     return ApplyObject(
         ref=task.ref,
-        target=task.target,
+        target=stamped(task.target, stamp_of(seen, task.phase)) if mode is ApplyMode.RECREATE else task.target,
         live=task.live,
-        mode=_mode(seen, task, server_side),
+        mode=mode,
         reason=_why(task),
-        force=seen.options.force or _option(task, "Force=true"),
+        force=force,
         validate=seen.options.validate and not has_option(task.target, "Validate=false"),
         migrate_from=_manager_to_move(seen, task) if server_side else "",
         kind_may_appear=seen.durable and comes_with_operation(seen, task.gvk.group, task.gvk.kind),
@@ -110,7 +112,9 @@ def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
 
 
 def dry_run(seen: SyncObserved, task: Task) -> DryRun:
-    return DryRun(apply_action(seen, task, dry=True), f"{task.ref} is checked before anything is changed")
+    action = apply_action(seen, task, dry=True)
+    as_new = action.mode is ApplyMode.RECREATE or task.delete_before_creation
+    return DryRun(action, f"{task.ref} is checked before anything is changed", as_new)
 
 
 def _why(task: Task) -> str:
@@ -124,24 +128,22 @@ def _server_side(seen: SyncObserved, target: Obj) -> bool:
     return seen.options.server_side_apply or has_option(target, "ServerSideApply=true")
 
 
-def _mode(seen: SyncObserved, task: Task, server_side: bool) -> ApplyMode:
+def _mode(seen: SyncObserved, task: Task, server_side: bool, force: bool) -> ApplyMode:
     replaced = seen.options.replace or _option(task, "Replace=true")
+    protected = is_definition(task.obj) or task.gvk.kind == "Namespace"
+    if task.live is not None and not protected and seen.durable and _is_recreated(task, replaced, force):
+        return ApplyMode.RECREATE
     if not replaced:
-        if seen.durable and task.live is not None and _must_recreate(task):
-            return ApplyMode.RECREATE
         return ApplyMode.SERVER_SIDE if server_side else ApplyMode.CLIENT_SIDE
     if task.live is None:
         return ApplyMode.CREATE
-    if is_definition(task.obj) or task.gvk.kind == "Namespace":
-        return ApplyMode.UPDATE
-    if seen.durable and _must_recreate(task):
-        return ApplyMode.RECREATE
-    return ApplyMode.REPLACE
+    return ApplyMode.UPDATE if protected else ApplyMode.REPLACE
 
 
-def _must_recreate(task: Task) -> bool:
+def _is_recreated(task: Task, replaced: bool, force: bool) -> bool:
+    """Immutable fields changed and somebody allowed it, or Replace and Force together: then on every sync."""
     assert task.target is not None and task.live is not None, "a change has two sides"
-    return classify_change(task.target, task.live).change is Change.RECREATE
+    return classify_change(task.target, task.live, replace=replaced, force=force).change is Change.RECREATE
 
 
 def _manager_to_move(seen: SyncObserved, task: Task) -> str:

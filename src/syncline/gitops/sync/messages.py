@@ -63,6 +63,7 @@ def waiting_message(tasks: Sequence[Task], kind: WaitKind) -> str:
     what = {
         WaitKind.DELETION: "deletion of hook" if hooks else "deletion of",
         WaitKind.CONFIRMATION: "pruning confirmation of",
+        WaitKind.DEFINITION: "the definition of the kind of",
     }.get(kind, "completion of hook" if hooks else "healthy state of")
     text = f"waiting for {what} {_short((hooks or tasks)[0].ref)}"
     if len(tasks) > 1:

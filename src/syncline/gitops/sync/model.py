@@ -91,18 +91,27 @@ class ResultRow:
         return self.ref, self.sync_phase
 
 
+class WaitKind(StrEnum):
+    HEALTH = "healthy state"
+    HOOK = "completion of a hook"
+    DELETION = "deletion"
+    CONFIRMATION = "confirmation of pruning"
+    DEFINITION = "definition of its kind"
+    RESULTS = "results to be kept"
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How one action ended.
 
-    ``pending``: not yet done and to be tried again in the next pass (an object that must vanish first, a kind that is
-    not served yet). ``obj`` is the object that a read found.
+    ``pending``: not done yet and to be tried again in the next pass, and what it waits for (an object that must
+    vanish first, a kind that is not served yet). ``obj`` is the object that a read found.
     """
 
     ok: bool
     message: str = ""
     not_found: bool = False
-    pending: bool = False
+    pending: WaitKind | None = None
     obj: Obj | None = None
 
 
@@ -261,14 +270,6 @@ class SyncObserved:
     @property
     def durable(self) -> bool:
         return bool(self.operation)
-
-
-class WaitKind(StrEnum):
-    HEALTH = "healthy state"
-    HOOK = "completion of a hook"
-    DELETION = "deletion"
-    CONFIRMATION = "confirmation of pruning"
-    RESULTS = "results to be kept"
 
 
 @dataclass(frozen=True, slots=True)

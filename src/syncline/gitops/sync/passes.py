@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from syncline.base.clock import format_time
 from syncline.gitops.health import HealthStatus
 from syncline.gitops.sync import messages
 from syncline.gitops.sync.actions import AfterWave
@@ -27,11 +28,11 @@ from syncline.gitops.sync.model import (
     WaitKind,
     WaveDone,
 )
-from syncline.gitops.sync.run import Flow, Runner, RunState, ask
+from syncline.gitops.sync.run import Flow, Runner, RunState, ask, makes_room_for
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
-from syncline.kube.objects import ref_of
+from syncline.kube.objects import meta, ref_of
 
 __all__ = ["sync_pass", "terminate_pass"]
 
@@ -206,7 +207,7 @@ def _go_on(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
         return
     wave = [task for task in pending if (task.phase, task.wave) == (pending[0].phase, pending[0].wave)]
     last = (pending[-1].phase, pending[-1].wave) == (wave[0].phase, wave[0].wave)
-    state = yield from _run_wave(book, runner, wave, last)
+    state = yield from _run_wave(book, runner, wave, last, _seen_late(book.seen, wave, tasks))
     match state:
         case RunState.FAILED:
             yield from _after_failure(book, runner, wave, fail_hooks, failed)
@@ -215,18 +216,36 @@ def _go_on(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
             book.set_phase(OperationPhase.SUCCEEDED, messages.ALL_TASKS_RUN)
         case RunState.SUCCESSFUL:
             book.set_waiting(wave, WaitKind.HEALTH)
-        case RunState.PENDING if runner.unconfirmed:
-            book.set_waiting(runner.unconfirmed, WaitKind.CONFIRMATION)
         case RunState.PENDING:
-            book.set_waiting(runner.waiting, WaitKind.DELETION)
+            kind, tasks = next(iter(runner.waiting.items()))
+            book.set_waiting(tasks, kind)
         case None:
             return
 
 
-def _run_wave(book: Book, runner: Runner, wave: Sequence[Task], final: bool) -> Flow[RunState | None]:
+def _seen_late(seen: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task]) -> list[Task]:
+    """What could not be dry-run at the beginning, as an earlier wave made its namespace or kind since then."""
+    if not seen.durable:
+        return []
+    makers = [task for task in tasks if task not in wave and task.ref.name != seen.namespace and _is_new(seen, task)]
+    return [task for task in wave if any(makes_room_for(maker, task) for maker in makers)]
+
+
+def _is_new(seen: SyncObserved, task: Task) -> bool:
+    created = meta(task.live or {}).get("creationTimestamp")
+    return task.target is not None and isinstance(created, str) and created >= format_time(seen.started_at)
+
+
+def _run_wave(
+    book: Book, runner: Runner, wave: Sequence[Task], final: bool, late: Sequence[Task]
+) -> Flow[RunState | None]:
     """Run one wave; None if what comes after it failed and so ended the operation."""
     book.set_phase(OperationPhase.RUNNING, "one or more tasks are running")
-    state = yield from runner.run(wave, dry=False)
+    state = RunState.SUCCESSFUL
+    if late:
+        state = yield from runner.run(late, dry=True)
+    if state is not RunState.FAILED:
+        state = yield from runner.run(wave, dry=False)
     if state is RunState.FAILED:
         return state
     phase, number = wave[0].phase, wave[0].wave

@@ -24,15 +24,14 @@ from syncline.gitops.sync.decide import (
     prune_skipped,
     release_hook,
 )
-from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, Outcome, ResultCode
+from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, Outcome, ResultCode, WaitKind
 from syncline.gitops.sync.order import defined_kind
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import is_terminating, name_of
 
-__all__ = ["Flow", "Runner", "RunState", "Steps"]
+__all__ = ["Flow", "RunState", "Runner", "Steps", "ask", "makes_room_for"]
 
 R = TypeVar("R")
-A = TypeVar("A", bound=SyncAction)
 Steps: TypeAlias = tuple[tuple[SyncAction, ...], ...]
 Flow: TypeAlias = Generator[Steps, Answers, R]
 
@@ -65,20 +64,18 @@ def ask(groups: Sequence[Sequence[Task]], make: Callable[[Task], SyncAction]) ->
 
 
 class Runner:
-    """Runs tasks of one pass. ``waiting`` are those that could not be finished and why they wait is their deletion,
-    ``unconfirmed`` the prunes that a person has to confirm."""
+    """Runs tasks of one pass. ``waiting`` are those that could not be finished, by what they wait for."""
 
     def __init__(self, book: Book, now: datetime) -> None:
         self.book = book
         self.seen = book.seen
         self.now = now
-        self.waiting: list[Task] = []
-        self.unconfirmed: list[Task] = []
+        self.waiting: dict[WaitKind, list[Task]] = {}
 
     def run(self, tasks: Sequence[Task], *, dry: bool) -> Flow[RunState]:
         """All of ``tasks``, in the order of the engine; later stages only if the former did not fail or wait."""
         dry = dry or self.seen.options.dry_run
-        self.waiting, self.unconfirmed = [], []
+        self.waiting = {}
         if not dry and (yield from self._release_leftovers(tasks)) is RunState.FAILED:
             return RunState.FAILED
         prunes = [task for task in tasks if task.is_prune]
@@ -103,10 +100,14 @@ class Runner:
     def _fail(self, task: Task, message: str) -> None:
         self.book.note(task, task.status, OperationPhase.ERROR, message)
 
+    def _wait(self, task: Task, kind: WaitKind) -> None:
+        self.waiting.setdefault(kind, []).append(task)
+
     def _prune(self, tasks: Sequence[Task], dry: bool) -> Flow[RunState]:
         if not self.seen.options.prune_confirmed:
-            self.unconfirmed = [task for task in tasks if needs_confirmation(self.seen, task)]
-            if self.unconfirmed:
+            unconfirmed = [task for task in tasks if needs_confirmation(self.seen, task)]
+            if unconfirmed:
+                self.waiting[WaitKind.CONFIRMATION] = unconfirmed
                 return RunState.PENDING
         written = not dry or self.seen.options.dry_run
         going: list[Task] = []
@@ -147,7 +148,7 @@ class Runner:
         for task, outcome in (yield from ask([leftovers], remove)):
             if outcome.ok:
                 state = max(state, RunState.PENDING)
-                self.waiting.append(task)
+                self._wait(task, WaitKind.DELETION)
             elif outcome.not_found:
                 task.live = None
             else:
@@ -156,7 +157,7 @@ class Runner:
         return state
 
     def _apply(self, tasks: Sequence[Task], dry: bool) -> Flow[RunState]:
-        # Kinds go one after another, the objects of a kind together; what has no dry run still parts two runs of a kind.
+        # Kinds go one after another, the objects of a kind together; what has no dry run still parts them.
         groups = [list(group) for _, group in groupby(tasks, key=lambda task: task.gvk.kind)]
         if dry:
             groups = [[task for task in group if not self._skips_dry_run(task, tasks)] for group in groups]
@@ -169,8 +170,8 @@ class Runner:
         return dry_run(self.seen, task) if dry else apply_action(self.seen, task, dry=False)
 
     def _note_applied(self, task: Task, outcome: Outcome, dry: bool) -> RunState:
-        if outcome.pending and self.now < self.seen.started_at + GATE_DEADLINE:
-            self.waiting.append(task)
+        if outcome.pending is not None and self.now < self.seen.started_at + GATE_DEADLINE:
+            self._wait(task, outcome.pending)
             return RunState.PENDING
         if not outcome.ok:
             self._record(task, ResultCode.SYNC_FAILED, outcome.message, True)
@@ -186,7 +187,7 @@ class Runner:
         if task.skip_dry_run:
             return True
         return self.seen.durable and any(
-            other.live is None and other.target is not None and _makes_room_for(other, task) for other in tasks
+            other.live is None and other.target is not None and makes_room_for(other, task) for other in tasks
         )
 
     def release(self, tasks: Iterable[Task], why: str, *, one_by_one: bool) -> Flow[list[tuple[Task, Outcome]]]:
@@ -207,7 +208,8 @@ class Runner:
                 self._fail(task, f"failed to delete resource: failed to delete resource: {outcome.message}")
 
 
-def _makes_room_for(maker: Task, task: Task) -> bool:
+def makes_room_for(maker: Task, task: Task) -> bool:
+    """Whether ``maker`` is the Namespace or the definition that ``task`` needs."""
     assert maker.target is not None, "only a manifest makes something"
     if maker.gvk.kind == "Namespace" and not maker.gvk.group:
         return name_of(maker.target) == task.ref.namespace and maker is not task

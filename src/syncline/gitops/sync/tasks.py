@@ -42,7 +42,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["TaskList", "build_tasks", "comes_with_operation", "generated_name", "phases_of", "stamp_of"]
+__all__ = ["TaskList", "build_tasks", "comes_with_operation", "generated_name", "phases_of", "stamp_of", "stamped"]
 
 _SHORT_REVISION = 7
 _SUFFIX_LENGTH = 5
@@ -122,7 +122,7 @@ def _with_name(seen: SyncObserved, index: int, pair: Pair) -> Pair:
         return pair
     digest = hashlib.sha256(f"{seen.operation}/{index}".encode()).hexdigest()
     named = _with_meta(target, name=f"{meta(target)['generateName']}{digest[:_SUFFIX_LENGTH]}")
-    return Pair(_stamped(named, stamp_of(seen, SyncPhase.SYNC)), pair.live)
+    return Pair(stamped(named, stamp_of(seen, SyncPhase.SYNC)), pair.live)
 
 
 def _resource_tasks(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> list[Task]:
@@ -148,7 +148,7 @@ def _hook_tasks(seen: SyncObserved) -> list[Task]:
             if not has_hook_finalizer(target):
                 target = _with_meta(target, finalizers=[*finalizers(target), HOOK_FINALIZER])
             if seen.durable:
-                target = _stamped(target, stamp_of(seen, phase))
+                target = stamped(target, stamp_of(seen, phase))
             tasks.append(Task(phase, target, None))
     return tasks
 
@@ -157,7 +157,8 @@ def _with_meta(obj: Obj, **fields: object) -> Obj:
     return {**obj, "metadata": {**meta(obj), **fields}}
 
 
-def _stamped(obj: Obj, stamp: str) -> Obj:
+def stamped(obj: Obj, stamp: str) -> Obj:
+    """A copy that says which operation makes it."""
     return _with_meta(obj, annotations={**annotations_of(obj), OPERATION: stamp})
 
 
