@@ -44,9 +44,7 @@ def _translated(text: str) -> str:
         if in_class:
             if token == "]" and out[-1] not in ("[", "[^"):
                 in_class = False
-            out.append(
-                _posix(token) if token.startswith("[:") else token.replace("[", r"\[") if token == "[" else token
-            )
+            out.append(_in_class(token))
         elif token == "[":
             in_class = True
             out.append(token)
