@@ -182,9 +182,15 @@ def _namespace_task(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple
     if managed is not None:
         annotations = {**managed.get("annotations", {}), SYNC_OPTIONS: "ServerSideApply=true"}
         manifest = _with_meta(manifest, labels=dict(managed.get("labels", {})), annotations=annotations)
-    elif seen.namespace_live is not None:
+    live = seen.namespace_live
+    made_now = seen.durable and (
+        live is None or annotations_of(live).get(OPERATION) == stamp_of(seen, SyncPhase.PRE_SYNC)
+    )
+    if managed is None and live is not None and not made_now:
         return [], []
-    return [Task(SyncPhase.PRE_SYNC, manifest, seen.namespace_live)], []
+    if made_now:
+        manifest = stamped(manifest, stamp_of(seen, SyncPhase.PRE_SYNC))
+    return [Task(SyncPhase.PRE_SYNC, manifest, live)], []
 
 
 def _is_declared(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool:
