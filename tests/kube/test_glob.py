@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from syncline.kube.glob import MAX_PATTERN, GlobError, glob_match, path_match
+from syncline.kube.glob import (
+    MAX_PATTERN,
+    GlobError,
+    ListStyle,
+    glob_match,
+    glob_matches,
+    list_matches,
+    path_match,
+    rule_matches,
+)
 
 ROOT = Path(__file__).parents[2]
 RECORDED = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT / "../shared/conformance")) / "gitops" / "glob.jsonl"
@@ -18,16 +28,24 @@ MATCHERS = {
     "glob-slash": lambda pattern, text: glob_match(pattern, text, separators="/"),
     "filepath": path_match,
 }
+LENIENT = {
+    "project-source": lambda given: rule_matches(given["pattern"], given["text"], separators="/"),
+    "project-destination": lambda given: rule_matches(given["pattern"], given["text"]),
+    "window": lambda given: glob_matches(given["pattern"], given["text"]),
+    "list-exact": lambda given: list_matches(given["patterns"], given["text"], ListStyle.EXACT),
+    "list-glob": lambda given: list_matches(given["patterns"], given["text"], ListStyle.GLOB),
+    "list-regexp": lambda given: list_matches(given["patterns"], given["text"], ListStyle.REGEXP),
+}
 
 
-def recorded() -> list[Any]:
+def recorded(matchers: Collection[str]) -> list[Any]:
     if not RECORDED.exists():
         return [pytest.param(None, marks=pytest.mark.skip(reason=f"no recordings at {RECORDED}"))]
     cases = [json.loads(line) for line in RECORDED.read_text().splitlines()]
-    return [pytest.param(case, id=case["id"]) for case in cases if case["input"]["matcher"] in MATCHERS]
+    return [pytest.param(case, id=case["id"]) for case in cases if case["input"]["matcher"] in matchers]
 
 
-@pytest.mark.parametrize("case", recorded())
+@pytest.mark.parametrize("case", recorded(MATCHERS))
 def test_patterns_match_as_recorded(case: dict[str, Any]) -> None:
     given = case["input"]
     try:
@@ -35,6 +53,11 @@ def test_patterns_match_as_recorded(case: dict[str, Any]) -> None:
     except GlobError:
         answer = {"match": False, "invalid": True}
     assert answer == case["expect"]
+
+
+@pytest.mark.parametrize("case", recorded(LENIENT))
+def test_lists_and_rules_match_as_recorded(case: dict[str, Any]) -> None:
+    assert {"match": LENIENT[case["input"]["matcher"]](case["input"])} == case["expect"]
 
 
 def test_a_pattern_has_a_length() -> None:

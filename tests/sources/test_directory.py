@@ -9,7 +9,6 @@ from syncline.sources.directory import DirectoryLimits, DirectoryOptions, Manife
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.tree import MemoryTree
 
-
 ALL = DirectoryOptions()
 
 

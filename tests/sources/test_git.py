@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
+import json
 import os
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings, check_url
+from syncline.sources.git import Git, GitSettings, check_url, normalize_url
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
 
@@ -147,16 +150,23 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None: ...
 
 
-@pytest.fixture
-def served(upstream: Upstream) -> Iterator[str]:
-    handler = functools.partial(QuietHandler, directory=str(upstream.path / ".git"))
+@contextlib.contextmanager
+def serving(handler: Any) -> Iterator[str]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def served(upstream: Upstream) -> Iterator[str]:
+    with serving(functools.partial(QuietHandler, directory=str(upstream.path / ".git"))) as url:
+        yield url
 
 
 def test_a_repository_is_read_over_http(upstream: Upstream, git: Git, served: str) -> None:
@@ -166,6 +176,44 @@ def test_a_repository_is_read_over_http(upstream: Upstream, git: Git, served: st
     upstream.commit({"app/a": "2"})
     upstream.run("update-server-info")
     assert files_at(git, served, "main", "app") == {"a": b"2"}
+
+
+class Backend(QuietHandler):
+    """Smart http: every request is answered by ``git http-backend``."""
+
+    root: Path
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        names = {"Content-Type": "CONTENT_TYPE", "Content-Encoding": "HTTP_CONTENT_ENCODING"}
+        names["Git-Protocol"] = "HTTP_GIT_PROTOCOL"
+        variables = {name: self.headers[header] for header, name in names.items() if header in self.headers}
+        variables |= {"GIT_PROJECT_ROOT": str(self.root), "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path}
+        variables |= {"QUERY_STRING": query, "REQUEST_METHOD": self.command, "PATH": os.environ["PATH"]}
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        answer = subprocess.run(["git", "http-backend"], input=body, env=variables, capture_output=True).stdout
+        head, _, content = answer.partition(b"\r\n\r\n")
+        lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        self.send_response(int(lines.pop("Status", "200").split()[0]))
+        for name, value in lines.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_POST = do_GET
+
+
+def test_a_repository_is_read_over_smart_http_with_any_commit_it_still_holds(upstream: Upstream, git: Git) -> None:
+    Backend.root = upstream.path
+    upstream.run("config", "uploadpack.allowAnySHA1InWant", "true")
+    with serving(Backend) as url:
+        first = upstream.commit({"app/a": "1"})
+        assert files_at(git, url + ".git", "main", "app") == {"a": b"1"}
+        gone = upstream.commit({"app/a": "2"})
+        upstream.run("reset", "--quiet", "--hard", first)
+        upstream.commit({"app/a": "3"})
+        assert files_at(git, url + ".git", "main", "app") == {"a": b"3"}
+        assert files_at(git, url + ".git", gone, "app") == {"a": b"2"}
 
 
 def test_credentials_in_an_address_are_masked_in_errors(git: Git, served: str) -> None:
@@ -270,3 +318,16 @@ def test_a_remote_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
             git.repository(f"http://127.0.0.1:{server.server_address[1]}/x").resolve("main")
     finally:
         server.server_close()
+
+
+RECORDED = Path(os.environ.get("SYNCLINE_CONFORMANCE", Path(__file__).parents[2] / "../shared/conformance"))
+
+
+@pytest.mark.skipif(not (RECORDED / "gitops").exists(), reason=f"no recordings at {RECORDED}")
+def test_addresses_are_normalised_as_recorded() -> None:
+    cases = [json.loads(line) for line in (RECORDED / "gitops" / "glob.jsonl").read_text().splitlines()]
+    seen = [case for case in cases if case["input"]["matcher"] == "git-url"]
+    for case in seen:
+        first, second = (normalize_url(case["input"][name]) for name in ("pattern", "text"))
+        assert {"id": case["id"], "normalized": first, "same": first == second} == {"id": case["id"], **case["expect"]}
+    assert seen

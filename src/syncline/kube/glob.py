@@ -9,9 +9,21 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import assert_never
 
-__all__ = ["MAX_PATTERN", "GlobError", "glob_match", "path_match"]
+__all__ = [
+    "MAX_PATTERN",
+    "GlobError",
+    "ListStyle",
+    "glob_match",
+    "glob_matches",
+    "list_matches",
+    "path_match",
+    "rule_matches",
+]
 
 MAX_PATTERN = 4096
 """Characters of one pattern; nobody writes longer ones, and matching time grows with it."""
@@ -24,6 +36,57 @@ class GlobError(ValueError):
 def glob_match(pattern: str, text: str, *, separators: str = "") -> bool:
     """Whether ``text`` as a whole matches; ``*`` stops at ``separators``, ``**`` does not. Raises GlobError."""
     return _compiled(pattern, separators).matches(text)
+
+
+def glob_matches(pattern: str, text: str, *, separators: str = "") -> bool:
+    """As :func:`glob_match`, but a pattern that does not compile matches nothing (sync windows, namespaces)."""
+    try:
+        return glob_match(pattern, text, separators=separators)
+    except GlobError:
+        return False
+
+
+def rule_matches(pattern: str, text: str, *, separators: str = "") -> bool:
+    """An AppProject's source or destination: a bare ``*`` is everything, a leading ``!`` turns the answer round."""
+    if pattern == "*":
+        return True
+    if pattern.startswith("!"):
+        return not glob_matches(pattern[1:], text, separators=separators)
+    return glob_matches(pattern, text, separators=separators)
+
+
+class ListStyle(StrEnum):
+    """How the entries of a list of namespaces are read."""
+
+    EXACT = "exact"
+    GLOB = "glob"
+    REGEXP = "regexp"
+    """``/expression/`` is a regular expression that may match anywhere; every entry is tried as a glob too."""
+
+
+def list_matches(patterns: Iterable[str], text: str, style: ListStyle) -> bool:
+    """Whether any entry matches (Argo CD ``util/glob`` MatchStringInList)."""
+    return any(_entry_matches(pattern, text, style) for pattern in patterns)
+
+
+def _entry_matches(pattern: str, text: str, style: ListStyle) -> bool:
+    match style:
+        case ListStyle.EXACT:
+            return pattern == text
+        case ListStyle.GLOB:
+            return glob_matches(pattern, text)
+        case ListStyle.REGEXP:
+            return _expression_matches(pattern, text) or glob_matches(pattern, text)
+    assert_never(style)
+
+
+def _expression_matches(pattern: str, text: str) -> bool:
+    if len(pattern) < 2 or not (pattern.startswith("/") and pattern.endswith("/")):
+        return False
+    try:
+        return re.search(pattern[1:-1], text) is not None
+    except re.error:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
