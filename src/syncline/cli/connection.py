@@ -1,0 +1,131 @@
+"""How commands reach a cluster: kubeconfig, one HTTP client, blocking calls.
+
+A command is short-lived and sequential, so the asynchronous client is driven on a private event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Generator, Iterator
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from syncline.base.clock import SystemClock
+from syncline.cli.failure import CommandFailed
+from syncline.control.executor import run_in_place
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.http import HttpClient
+from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
+from syncline.kube.mapper import Mapper, discover
+from syncline.kube.objects import GVK, Obj, ResourceInfo
+
+__all__ = ["Connection", "connection_options", "default_kubeconfig", "state_directory"]
+
+T = TypeVar("T")
+
+
+def state_directory() -> Path:
+    """Where ``syncline up`` keeps its data: $SYNCLINE_HOME, else the XDG state folder."""
+    home = os.environ.get("SYNCLINE_HOME")
+    if home:
+        return Path(home)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "syncline"
+
+
+def default_kubeconfig() -> str | None:
+    """$KUBECONFIG, else what the last ``syncline up`` wrote, else kubectl's default."""
+    if os.environ.get("KUBECONFIG"):
+        return None
+    own = state_directory() / "kubeconfig"
+    return str(own) if own.exists() else None
+
+
+def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--kubeconfig`` and ``--context``."""
+    command = click.option("--context", default=None, help="Context of the kubeconfig.")(command)
+    return click.option(
+        "--kubeconfig", default=None, help="Kubeconfig [default: $KUBECONFIG, else that of the last `syncline up`]."
+    )(command)
+
+
+class Connection:
+    """Blocking access for one command. Use as a context manager."""
+
+    def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
+        try:
+            access = load_kubeconfig(kubeconfig or default_kubeconfig(), context)
+        except (KubeconfigError, OSError) as error:
+            raise CommandFailed(f"{error}; start a cluster with `syncline up`, or give --kubeconfig") from error
+        self.namespace = access.namespace or "default"
+        self.server = access.server
+        self._loop = asyncio.new_event_loop()
+        self._client = HttpClient(access)
+        self._mapper: Mapper | None = None
+        self._clock = SystemClock()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.run_until_complete(self._client.close())
+        self._loop.close()
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def send(self, request: Request) -> Response:
+        """One request; a server that is not there is a failure of the command."""
+        try:
+            return self._loop.run_until_complete(self._client.send(request))
+        except ApiError as error:
+            raise CommandFailed(f"{self.server}: {error}") from error
+
+    def ask(self, request: Request) -> Any:
+        """The body of a success; a refusal is a failure of the command."""
+        try:
+            return self.send(request).or_raise()
+        except ApiError as error:
+            raise CommandFailed(str(error)) from error
+
+    def run(self, steps: Generator[Any, Any, T]) -> T:
+        """Drive a generator of requests to its end."""
+        return run_in_place(steps, self)
+
+    @property
+    def mapper(self) -> Mapper:
+        if self._mapper is None:
+            self._mapper = Mapper(self.run(discover()))
+        return self._mapper
+
+    def resource(self, gvk: GVK) -> ResourceInfo:
+        info = self.mapper.find(gvk)
+        if info is None:
+            raise CommandFailed(
+                f"{self.server} serves no {gvk.kind} ({gvk.api_version}); is it a cluster that `syncline up` started?"
+            )
+        return info
+
+    def watch(self, request: Request) -> Iterator[Obj]:
+        """Decoded watch events until the server ends the watch."""
+        events = self._client.watch(request).__aiter__()
+        while True:
+            try:
+                raw = self._loop.run_until_complete(events.__anext__())
+            except StopAsyncIteration:
+                return
+            except ApiError as error:
+                raise CommandFailed(f"{self.server}: {error}") from error
+            for line in raw if isinstance(raw, list) else [raw]:
+                event = msgspec.json.decode(line)
+                if event.get("type") == "ERROR":
+                    raise CommandFailed(str(error_from_status(event.get("object"))))
+                yield event

@@ -1,0 +1,80 @@
+"""``syncline``: the command line. Commands are imported when they are called, so ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from syncline import __version__
+from syncline.cli.failure import CommandFailed
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "apiserver": ("apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
+    "app": ("app:app", "Create, list, get, sync, wait for and delete Applications."),
+    "demo": ("demo:demo", "Show the main job: a Git repository becomes a running cluster."),
+    "explain": ("explain:explain", "Say in a few lines what blocks an object, down to the cause."),
+    "node": ("node:node", "Add and remove simulated nodes of a running cluster."),
+    "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
+    "up": ("up:up", "Run the embedded cluster and the GitOps controllers on this machine."),
+    "version": ("version:version", "Print the version."),
+}
+"""Name → (module:command, one line for ``--help``)."""
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name; imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry[0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"syncline.cli.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="syncline")
+def cli() -> None:
+    """Syncline brings Git to clusters, nodes and fleets in one order.
+
+    It plans, explains what is stuck and why, and runs on a real Kubernetes API or on its own embedded one.
+
+    \b
+    Start here:   syncline up            a cluster and the GitOps controllers, on this machine
+                  syncline app create …  tie a Git repository to it
+                  syncline app sync …    and watch its phases and waves
+    \b
+    Exit codes:   0 done, 1 failed, 2 usage (plan: there are changes), 3 blocked, 4 unsafe
+    """
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns the exit code. A refusal prints one line, never a traceback."""
+    try:
+        result: Any = cli.main(args=arguments, prog_name="syncline", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except CommandFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.code
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0

@@ -1,0 +1,62 @@
+"""Tables like kubectl's, and the other forms of ``-o``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+__all__ = ["age", "output_option", "print_documents", "table"]
+
+GAP = 3
+"""Spaces between columns, as kubectl's printer."""
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Left-aligned columns with three spaces between; empty cells as ``<none>``."""
+    cells = [[str(cell) if cell != "" else "<none>" for cell in row] for row in rows]
+    widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
+    lines = []
+    for row in [list(headers), *cells]:
+        padded = [cell.ljust(width + GAP) for cell, width in zip(row, widths)]
+        lines.append("".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """Kubernetes' short form of a duration: 12s, 3m4s, 5h, 2d3h."""
+    if since is None:
+        return "<unknown>"
+    seconds = max(int((now - since).total_seconds()), 0)
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if seconds < 120:
+        return f"{seconds}s"
+    if minutes < 10:
+        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    if hours < 48:
+        return f"{hours}h"
+    return f"{days}d{hours % 24}h" if days < 8 and hours % 24 else f"{days}d"
+
+
+def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-o/--output`` with these forms; empty is the table."""
+    return click.option(
+        "-o", "--output", "output", type=click.Choice(forms), default=None, help=f"One of {', '.join(forms)}."
+    )
+
+
+def print_documents(value: Any, form: str) -> None:
+    """``json`` or ``yaml`` of any JSON value."""
+    if form == "json":
+        print(json.dumps(value, indent=2, ensure_ascii=False))
+        return
+    from syncline.kube.yaml import dump
+
+    print(dump(value), end="")
