@@ -16,7 +16,7 @@ from syncline.gitops.sync.annotations import delete_policies, hook_types, is_del
 from syncline.gitops.sync.model import KindTable, SelectedResource, SyncObserved, SyncOptions
 from syncline.gitops.sync.pairs import pair_objects
 from syncline.gitops.sync.task import Task
-from syncline.gitops.sync.tasks import build_tasks
+from syncline.gitops.sync.tasks import build_tasks, namespace_manifest
 from syncline.kube.objects import (
     GVK,
     Obj,
@@ -99,6 +99,10 @@ def _observed(given: dict[str, Any]) -> SyncObserved:
         permitted = info is None or not _permits(project, obj, info)
         if permitted and (ref_of(obj) in keys or _is_ours(app["metadata"]["name"], obj)):
             live[ref_of(obj)] = obj
+    managed = (spec.get("syncPolicy") or {}).get("managedNamespaceMetadata")
+    own = ObjectRef("", "Namespace", "", namespace)
+    if managed is not None and own in live and own not in keys:
+        targets.append(namespace_manifest(namespace, managed))
     paired = pair_objects(targets, live, namespace, kinds)
     selected = tuple(
         SelectedResource(r.get("group", ""), r["kind"], r["name"], r.get("namespace", ""))
@@ -116,10 +120,10 @@ def _observed(given: dict[str, Any]) -> SyncObserved:
             prune=sync.get("prune", False),
             skip_hooks="apply" in (sync.get("syncStrategy") or {}),
             resources=selected,
-            managed_namespace_metadata=(spec.get("syncPolicy") or {}).get("managedNamespaceMetadata"),
+            managed_namespace_metadata=managed,
         ),
         permits=lambda obj, info: _permits(project, obj, info),
-        namespace_live=next((o for o in given["live"] if ref_of(o) == ObjectRef("", "Namespace", "", namespace)), None),
+        namespace_live=next((o for o in given["live"] if ref_of(o) == own), None),
     )
 
 

@@ -7,7 +7,7 @@ tasks. Rules: gitops-engine ``pkg/sync/sync_context.go`` (getSyncTasks).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from syncline.gitops.sync.annotations import (
@@ -42,7 +42,16 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["TaskList", "build_tasks", "comes_with_operation", "generated_name", "phases_of", "stamp_of", "stamped"]
+__all__ = [
+    "TaskList",
+    "build_tasks",
+    "comes_with_operation",
+    "generated_name",
+    "namespace_manifest",
+    "phases_of",
+    "stamp_of",
+    "stamped",
+]
 
 _SHORT_REVISION = 7
 _SUFFIX_LENGTH = 5
@@ -173,15 +182,12 @@ def _namespace_task(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple
     """The task that makes or labels the destination Namespace, if the application asks for it."""
     if not seen.options.create_namespace or not seen.namespace or _is_declared(seen, grouped):
         return [], []
-    manifest: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": seen.namespace}}
+    managed = seen.options.managed_namespace_metadata
+    manifest = namespace_manifest(seen.namespace, managed)
     if seen.namespace_error:
         task = Task(SyncPhase.PRE_SYNC, manifest, None)
         why = f"namespace auto creation failed: {seen.namespace_error}"
         return [task], [Problem(task, why, OperationPhase.ERROR)]
-    managed = seen.options.managed_namespace_metadata
-    if managed is not None:
-        annotations = {**managed.get("annotations", {}), SYNC_OPTIONS: "ServerSideApply=true"}
-        manifest = _with_meta(manifest, labels=dict(managed.get("labels", {})), annotations=annotations)
     live = seen.namespace_live
     made_now = seen.durable and (
         live is None or annotations_of(live).get(OPERATION) == stamp_of(seen, SyncPhase.PRE_SYNC)
@@ -191,6 +197,18 @@ def _namespace_task(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple
     if made_now:
         manifest = stamped(manifest, stamp_of(seen, SyncPhase.PRE_SYNC))
     return [Task(SyncPhase.PRE_SYNC, manifest, live)], []
+
+
+def namespace_manifest(name: str, managed: Mapping[str, Mapping[str, str]] | None) -> Obj:
+    """The Namespace that ``CreateNamespace`` makes; with managed metadata it is applied server-side.
+
+    The comparison takes it for a target too, where the live Namespace is tracked by the application.
+    """
+    manifest: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    if managed is None:
+        return manifest
+    annotations = {**(managed.get("annotations") or {}), SYNC_OPTIONS: "ServerSideApply=true"}
+    return _with_meta(manifest, labels=dict(managed.get("labels") or {}), annotations=annotations)
 
 
 def _is_declared(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool:
