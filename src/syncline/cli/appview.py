@@ -1,0 +1,173 @@
+"""An Application as people read it: rows, header, operation block. Text in, text out; no requests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from syncline.base.clock import parse_time
+from syncline.cli.output import table
+from syncline.kube.objects import Obj, dig, meta
+
+__all__ = ["RESOURCE_HEADERS", "app_rows", "describe_app", "resource_rows", "short_revision"]
+
+RESOURCE_HEADERS = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
+LIST_HEADERS = ("NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS")
+WIDE_HEADERS = ("REPO", "PATH", "TARGET")
+LABEL_WIDTH = 20
+"""Width of the labels of ``app get``, as argocd prints them."""
+
+
+def short_revision(revision: str) -> str:
+    """A commit in seven characters; names stay."""
+    return revision[:7] if len(revision) == 40 and all(c in "0123456789abcdef" for c in revision) else revision
+
+
+def _sources(app: Obj) -> list[Obj]:
+    several = dig(app, "spec", "sources", default=[])
+    single = dig(app, "spec", "source")
+    return several or ([single] if single else [])
+
+
+def policy_text(app: Obj) -> str:
+    """``Manual``, ``Auto`` or ``Auto-Prune``."""
+    automated = dig(app, "spec", "syncPolicy", "automated")
+    if automated is None or automated.get("enabled") is False:
+        return "Manual"
+    return "Auto-Prune" if automated.get("prune") else "Auto"
+
+
+def conditions_text(app: Obj) -> str:
+    counts: dict[str, int] = {}
+    for condition in dig(app, "status", "conditions", default=[]):
+        counts[condition["type"]] = counts.get(condition["type"], 0) + 1
+    return ",".join(f"{name}({count})" if count > 1 else name for name, count in counts.items())
+
+
+def app_rows(apps: list[Obj], *, wide: bool) -> str:
+    """The table of ``app list``."""
+    rows = []
+    for app in apps:
+        destination = dig(app, "spec", "destination", default={})
+        row = [
+            f"{meta(app).get('namespace')}/{meta(app).get('name')}",
+            destination.get("name") or destination.get("server") or "",
+            destination.get("namespace") or "",
+            dig(app, "spec", "project", default="default"),
+            dig(app, "status", "sync", "status", default="Unknown"),
+            dig(app, "status", "health", "status", default="Unknown"),
+            policy_text(app),
+            conditions_text(app),
+        ]
+        if wide:
+            source = (_sources(app) or [{}])[0]
+            row += [source.get("repoURL") or "", source.get("path") or "", source.get("targetRevision") or "HEAD"]
+        rows.append(row)
+    return table([*LIST_HEADERS, *(WIDE_HEADERS if wide else ())], rows)
+
+
+def resource_rows(app: Obj) -> list[tuple[str, ...]]:
+    """Rows of the last operation first, then other resources.
+
+    A hook or pruned row shows its phase as STATUS and its result code as HEALTH (behaviour 97).
+    """
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for resource in dig(app, "status", "resources", default=[]):
+        key = tuple(str(resource.get(part) or "") for part in ("group", "kind", "namespace", "name"))
+        health = dig(resource, "health", "status", default="")
+        rows[key] = [*key, str(resource.get("status") or ""), health, "", ""]
+    ordered: list[tuple[str, ...]] = []
+    for result in dig(app, "status", "operationState", "syncResult", "resources", default=[]):
+        key = tuple(str(result.get(part) or "") for part in ("group", "kind", "namespace", "name"))
+        message = str(result.get("message") or "")
+        known = rows.pop(key, None) or rows.pop((*key[:2], "", key[3]), None)
+        if result.get("hookType") or result.get("status") == "Pruned" or known is None:
+            phase, code = str(result.get("hookPhase") or ""), str(result.get("status") or "")
+            ordered.append((*key, phase, code, str(result.get("hookType") or ""), message))
+        else:
+            ordered.append((*known[:6], "", message))
+    return ordered + [tuple(row) for row in rows.values()]
+
+
+def _line(label: str, value: str) -> str:
+    return f"{label + ':':<{LABEL_WIDTH}}{value}"
+
+
+def describe_app(app: Obj, server: str = "") -> str:
+    """The text of ``app get``."""
+    destination = dig(app, "spec", "destination", default={})
+    lines = [
+        _line("Name", f"{meta(app).get('namespace')}/{meta(app).get('name')}"),
+        _line("Project", dig(app, "spec", "project", default="default")),
+        _line("Server", str(destination.get("server") or destination.get("name") or "")),
+        _line("Namespace", str(destination.get("namespace") or "")),
+    ]
+    for index, source in enumerate(_sources(app)):
+        lines += ["Source:"] if index == 0 else []
+        lines += [
+            _line("- Repo", str(source.get("repoURL") or "")),
+            _line("  Target", str(source.get("targetRevision") or "")),
+            _line("  Path", str(source.get("path") or source.get("chart") or "")),
+        ]
+    automated = policy_text(app)
+    lines.append(
+        _line("Sync Policy", {"Auto": "Automated", "Auto-Prune": "Automated (Prune)"}.get(automated, "Manual"))
+    )
+    lines += [_line("Sync Status", _sync_text(app)), _line("Health Status", _health_text(app))]
+    conditions = dig(app, "status", "conditions", default=[])
+    if conditions:
+        rows = [(c.get("type"), c.get("message"), c.get("lastTransitionTime") or "") for c in conditions]
+        lines += ["", table(("CONDITION", "MESSAGE", "LAST TRANSITION"), rows)]
+    block = operation_block(app)
+    if block:
+        lines += ["", block]
+    rows_ = resource_rows(app)
+    if rows_:
+        lines += ["", table(RESOURCE_HEADERS, [[cell or " " for cell in row] for row in rows_])]
+    return "\n".join(lines)
+
+
+def _sync_text(app: Obj) -> str:
+    sync = dig(app, "status", "sync", default={})
+    code = str(sync.get("status") or "Unknown")
+    revision = short_revision(str(sync.get("revision") or ",".join(sync.get("revisions") or [])))
+    target = ((_sources(app) or [{}])[0].get("targetRevision")) or "HEAD"
+    if not revision:
+        return code
+    word = {"Synced": "to", "OutOfSync": "from"}.get(code, "at")
+    return f"{code} {word} {target} ({revision})"
+
+
+def _health_text(app: Obj) -> str:
+    health = dig(app, "status", "health", default={})
+    message = f" ({health['message']})" if health.get("message") else ""
+    return f"{health.get('status') or 'Unknown'}{message}"
+
+
+def operation_block(app: Obj) -> str:
+    """What the last operation did, empty if there was none."""
+    state = dig(app, "status", "operationState")
+    if not state:
+        return ""
+    result = state.get("syncResult") or {}
+    revision = str(result.get("revision") or ",".join(result.get("revisions") or []))
+    lines = [
+        _line("Operation", "Sync"),
+        _line("Sync Revision", revision),
+        _line("Phase", str(state.get("phase") or "")),
+    ]
+    lines.append(_line("Start", str(state.get("startedAt") or "")))
+    if state.get("finishedAt"):
+        lines.append(_line("Finished", str(state["finishedAt"])))
+        lines.append(_line("Duration", _duration(state)))
+    lines.append(_line("Message", str(state.get("message") or "")))
+    return "\n".join(lines)
+
+
+def _duration(state: Any) -> str:
+    try:
+        begun: datetime = parse_time(state["startedAt"])
+        ended: datetime = parse_time(state["finishedAt"])
+    except (KeyError, ValueError):
+        return ""
+    return f"{int((ended - begun).total_seconds())}s"
