@@ -1,0 +1,67 @@
+"""The reasons for which Kubernetes refuses a field, in its words.
+
+Called by every validator of this room. A path and a value come in, one :class:`FieldCause` leaves. ``message`` is the
+part after ``field: ``. Source: Kubernetes apimachinery ``pkg/util/validation/field``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from syncline.kube.errors import FieldCause
+
+__all__ = [
+    "duplicate",
+    "forbidden",
+    "go_text",
+    "invalid",
+    "not_found",
+    "required",
+    "too_long",
+    "too_many",
+    "unsupported",
+]
+
+
+def go_text(value: Any) -> str:
+    """A value as Go prints it in a refusal: JSON for what is no plain number or word."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def required(path: str, why: str = "") -> FieldCause:
+    return FieldCause("FieldValueRequired", f"Required value: {why}" if why else "Required value", path)
+
+
+def invalid(path: str, value: Any, why: str) -> FieldCause:
+    return FieldCause("FieldValueInvalid", f"Invalid value: {go_text(value)}: {why}", path)
+
+
+def forbidden(path: str, why: str) -> FieldCause:
+    return FieldCause("FieldValueForbidden", f"Forbidden: {why}", path)
+
+
+def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldCause:
+    """The allowed values are printed in the order given, which is Kubernetes' own for each field."""
+    listed = ", ".join(go_text(one) for one in allowed)
+    return FieldCause(
+        "FieldValueNotSupported", f"Unsupported value: {go_text(value)}: supported values: {listed}", path
+    )
+
+
+def duplicate(path: str, value: Any) -> FieldCause:
+    return FieldCause("FieldValueDuplicate", f"Duplicate value: {go_text(value)}", path)
+
+
+def not_found(path: str, value: Any) -> FieldCause:
+    return FieldCause("FieldValueNotFound", f"Not found: {go_text(value)}", path)
+
+
+def too_long(path: str, most_bytes: int) -> FieldCause:
+    return FieldCause("FieldValueTooLong", f"Too long: may not be more than {most_bytes} bytes", path)
+
+
+def too_many(path: str, found: int, most: int) -> FieldCause:
+    things = "item" if most == 1 else "items"
+    return FieldCause("FieldValueTooMany", f"Too many: {found}: must have at most {most} {things}", path)

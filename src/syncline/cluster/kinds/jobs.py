@@ -1,0 +1,277 @@
+"""Jobs and CronJobs: the generated selector, and what cannot change once a Job exists.
+
+Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. Source: Kubernetes
+``pkg/apis/batch/validation`` and ``pkg/registry/batch/job/strategy.go``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from syncline.cluster.kinds.base import Context, Kind, spec_of
+from syncline.cluster.kinds.causes import invalid, required, unsupported
+from syncline.cluster.kinds.cron import schedule_problem, time_zone_problem
+from syncline.cluster.kinds.fields import (
+    IMMUTABLE,
+    each,
+    immutable,
+    label_selector_causes,
+    natural_numbers,
+    one_of,
+    selector_or_none,
+)
+from syncline.cluster.kinds.metadata import metadata_update_causes
+from syncline.cluster.kinds.pods import template_warnings
+from syncline.cluster.kinds.podspec import pod_template_causes, template_labels
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["CronJobKind", "JobKind"]
+
+CONTROLLER_UID, LEGACY_CONTROLLER_UID = "batch.kubernetes.io/controller-uid", "controller-uid"
+JOB_NAME, LEGACY_JOB_NAME = "batch.kubernetes.io/job-name", "job-name"
+MISMATCH = "`selector` does not match template `labels`"
+COUNTS = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+MAX_INDEXED_PARALLELISM = 100_000
+CRON_NAME_LENGTH = 52
+FAILURE_ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
+SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+"""What a queueing controller may still set in the template of a suspended Job."""
+
+
+class JobKind(Kind):
+    has_status = True
+    has_generation = True
+    empty_status: ClassVar[Obj | None] = {}
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        super().prepare_create(obj, ctx)
+        if spec_of(obj).get("manualSelector") is not True:
+            _generate_selector(obj, ctx)
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        return _generated_selector_causes(obj) + _whole_spec_causes(spec_of(obj))
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        """The spec's own causes come a second time here, as in Kubernetes (ValidateJobSpecUpdate)."""
+        fresh, before = spec_of(new), spec_of(old)
+        causes = metadata_update_causes(new, old) + _whole_spec_causes(fresh)
+        causes += _completions_causes(fresh, before)
+        causes += immutable(fresh, before, "spec", "selector")
+        if _fixed_template(fresh, old) != _fixed_template(before, old):
+            causes.append(invalid("spec.template", fresh.get("template"), IMMUTABLE))
+        kept = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+        return causes + immutable(fresh, before, "spec", *kept)
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        status = new.get("status") or {}
+        return natural_numbers(status, "status", "active", "succeeded", "failed", "ready", "terminating")
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        return [] if old else template_warnings(dig(new, "spec", "template", "spec", default={}), "spec.template.spec")
+
+
+def _generate_selector(obj: Obj, ctx: Context) -> None:
+    """Label the template with the Job's uid and name, and select by the uid."""
+    metadata, spec = obj.setdefault("metadata", {}), obj.setdefault("spec", {})
+    uid, name = metadata.setdefault("uid", ctx.entropy.uid()), metadata.get("name", "")
+    template = spec.setdefault("template", {}).setdefault("metadata", {})
+    shared = metadata.get("labels") is not None and metadata["labels"] is template.get("labels")
+    labels = dict(template.get("labels") or {})
+    # A label that the user wrote is left for validation to refuse.
+    labels.setdefault(LEGACY_JOB_NAME, name)
+    labels.setdefault(JOB_NAME, name)
+    labels.setdefault(LEGACY_CONTROLLER_UID, uid)
+    labels.setdefault(CONTROLLER_UID, uid)
+    template["labels"] = labels
+    selector = spec["selector"] = dict(spec.get("selector") or {})
+    selector["matchLabels"] = {CONTROLLER_UID: uid} | (selector.get("matchLabels") or {})
+    if shared or not metadata.get("labels"):
+        # A Job without labels takes its template's (SetDefaults_Job when it is read back).
+        metadata["labels"] = dict(labels)
+
+
+def _generated_selector_causes(obj: Obj) -> list[FieldCause]:
+    spec, metadata = spec_of(obj), obj.get("metadata") or {}
+    if spec.get("manualSelector") is True or spec.get("selector") is None:
+        return []
+    uid, name = metadata.get("uid", ""), metadata.get("name", "")
+    expected = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name, CONTROLLER_UID: uid, JOB_NAME: name}
+    causes: list[FieldCause] = []
+    labels = template_labels(spec) or {}
+    for key, value in expected.items():
+        path = f"spec.template.metadata.labels[{key}]"
+        if key not in labels:
+            causes.append(required(path, f"must be '{value}'"))
+        elif labels[key] != value:
+            causes.append(invalid(path, labels, f"must be '{value}'"))
+    selector = selector_or_none(spec["selector"])
+    if selector is not None and not selector.matches(expected):
+        causes.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
+    return causes
+
+
+def _whole_spec_causes(spec: Obj) -> list[FieldCause]:
+    causes = _spec_causes(spec, "spec")
+    selector = spec.get("selector")
+    if selector is None:
+        causes.append(required("spec.selector"))
+    causes += label_selector_causes(selector, "spec.selector")
+    parsed = selector_or_none(selector)
+    if parsed is not None and not parsed.matches(template_labels(spec)):
+        causes.append(invalid("spec.template.metadata.labels", template_labels(spec), MISMATCH))
+    return causes
+
+
+def _spec_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """A Job's spec without its selector, as in a CronJob's template."""
+    causes = natural_numbers(spec, path, *COUNTS)
+    mode = spec.get("completionMode")
+    if mode not in (None, "NonIndexed", "Indexed"):
+        causes.append(unsupported(f"{path}.completionMode", mode, ("Indexed", "NonIndexed")))
+    if mode == "Indexed":
+        causes += _indexed_causes(spec, path)
+    elif spec.get("backoffLimitPerIndex") is not None:
+        why = "requires indexed completion mode"
+        causes.append(invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], why))
+    causes += _failure_policy_causes(spec, f"{path}.podFailurePolicy")
+    replacement = spec.get("podReplacementPolicy")
+    allowed = ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed")
+    if replacement is not None and replacement not in allowed:
+        causes.append(unsupported(f"{path}.podReplacementPolicy", replacement, allowed))
+    causes += pod_template_causes(spec.get("template"), f"{path}.template")
+    return causes + _restart_policy_causes(spec, f"{path}.template.spec.restartPolicy")
+
+
+def _indexed_causes(spec: Obj, path: str) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    if completions is None:
+        causes.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    if isinstance(parallelism, int) and parallelism > MAX_INDEXED_PARALLELISM:
+        why = f"must be less than or equal to {MAX_INDEXED_PARALLELISM} when completion mode is Indexed"
+        causes.append(invalid(f"{path}.parallelism", parallelism, why))
+    failed = spec.get("maxFailedIndexes")
+    if isinstance(failed, int):
+        if spec.get("backoffLimitPerIndex") is None:
+            causes.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+        if isinstance(completions, int) and failed > completions:
+            why = "must be less than or equal to completions"
+            causes.append(invalid(f"{path}.maxFailedIndexes", failed, why))
+    return causes
+
+
+def _restart_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """``Always`` is what defaulting writes where the user wrote nothing, so that it reads as missing."""
+    policy = dig(spec, "template", "spec", "restartPolicy")
+    if policy == "Always":
+        return [required(path, 'valid values: "OnFailure", "Never"')]
+    if policy not in ("OnFailure", "Never"):
+        return [unsupported(path, policy, ("OnFailure", "Never"))]
+    if spec.get("podFailurePolicy") and policy != "Never":
+        return [invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
+    return []
+
+
+def _failure_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
+    policy = spec.get("podFailurePolicy")
+    if not isinstance(policy, dict):
+        return []
+    causes: list[FieldCause] = []
+    for where, rule in each(policy, "rules", path):
+        causes += one_of(rule, where, "action", FAILURE_ACTIONS)
+        codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
+        if codes is not None and conditions:
+            why = "specifying both OnExitCodes and OnPodConditions is not supported"
+            causes.append(invalid(where, rule, why))
+        elif codes is None and not conditions:
+            why = "specifying one of OnExitCodes and OnPodConditions is required"
+            causes.append(invalid(where, rule, why))
+        if isinstance(codes, dict):
+            causes += one_of(codes, f"{where}.onExitCodes", "operator", ("In", "NotIn"))
+            if not codes.get("values"):
+                why = "at least one value is required"
+                causes.append(invalid(f"{where}.onExitCodes.values", codes.get("values"), why))
+            elif codes.get("operator") == "In" and 0 in codes["values"]:
+                where_zero = f"{where}.onExitCodes.values[{codes['values'].index(0)}]"
+                causes.append(invalid(where_zero, 0, "must not be 0 for the In operator"))
+    return causes
+
+
+def _completions_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
+    """Indexed Jobs may be resized, completions and parallelism together."""
+    if fresh.get("completionMode") != "Indexed":
+        return immutable(fresh, before, "spec", "completions")
+    completions = fresh.get("completions")
+    if completions == before.get("completions") or completions is None or completions == fresh.get("parallelism"):
+        return []
+    return [invalid("spec.completions", completions, "can only be modified in tandem with spec.parallelism")]
+
+
+def _fixed_template(spec: Obj, old: Obj) -> Any:
+    """The part of the template that may not change: all of it, or for a Job suspended before its start, all but where
+    its pods go."""
+    template = spec.get("template")
+    suspended = spec_of(old).get("suspend") is True and not dig(old, "status", "startTime")
+    if not suspended or not isinstance(template, dict):
+        return template
+    pod = {key: value for key, value in (template.get("spec") or {}).items() if key not in SCHEDULING_FIELDS}
+    return {"spec": pod}
+
+
+class CronJobKind(Kind):
+    has_status = True
+    has_generation = True
+    empty_status: ClassVar[Obj | None] = {}
+    revalidates = False
+
+    def whole_causes(self, obj: Obj) -> list[FieldCause]:
+        causes = super().whole_causes(obj)
+        name = dig(obj, "metadata", "name", default="")
+        if len(name) > CRON_NAME_LENGTH:
+            # The Jobs it makes add eleven characters, and must stay within a label.
+            causes.append(invalid("metadata.name", name, f"must be no more than {CRON_NAME_LENGTH} characters"))
+        return causes
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        spec = spec_of(obj)
+        causes = _schedule_causes(spec)
+        causes += natural_numbers(spec, "spec", "startingDeadlineSeconds")
+        causes += one_of(spec, "spec", "concurrencyPolicy", ("Allow", "Forbid", "Replace"))
+        job, path = dig(spec, "jobTemplate", "spec", default={}), "spec.jobTemplate.spec"
+        causes += _spec_causes(job, path)
+        if job.get("selector") is not None:
+            causes.append(invalid(f"{path}.selector", job["selector"], "`selector` will be auto-generated"))
+        if job.get("manualSelector"):
+            causes.append(unsupported(f"{path}.manualSelector", True, ("nil", "false")))
+        return causes + natural_numbers(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + self.content_causes(new)
+
+
+def _schedule_causes(spec: Obj) -> list[FieldCause]:
+    schedule, zone = spec.get("schedule"), spec.get("timeZone")
+    causes: list[FieldCause] = []
+    if not schedule:
+        causes.append(required("spec.schedule"))
+    else:
+        if "TZ" in schedule:
+            why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            causes.append(invalid("spec.schedule", schedule, why))
+        problem = schedule_problem(schedule)
+        causes += [invalid("spec.schedule", schedule, problem)] if problem else []
+    if zone == "":
+        causes.append(invalid("spec.timeZone", zone, "must be nil or non-empty string"))
+    elif zone is not None:
+        problem = time_zone_problem(str(zone))
+        causes += [invalid("spec.timeZone", zone, problem)] if problem else []
+    return causes

@@ -1,0 +1,215 @@
+"""Pods: phase and quality of service at birth, and how little may change afterwards.
+
+Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. Source: Kubernetes
+``pkg/registry/core/pod/strategy.go``, ``ValidatePodUpdate`` and ``helper/qos``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from syncline.cluster.kinds import names
+from syncline.cluster.kinds.base import Context, Kind, spec_of
+from syncline.cluster.kinds.causes import forbidden, invalid
+from syncline.cluster.kinds.fields import each
+from syncline.cluster.kinds.metadata import metadata_update_causes
+from syncline.cluster.kinds.podspec import pod_spec_causes
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj, dig
+from syncline.kube.quantity import QuantityError, parse_quantity
+
+__all__ = ["PodKind", "qos_class", "template_warnings"]
+
+POD_GRACE_S = 30
+MUTABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+
+class PodKind(Kind):
+    has_status = True
+    has_generation = True
+    grace_s = POD_GRACE_S
+    empty_status: ClassVar[Obj | None] = {"phase": "Pending"}
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        super().prepare_create(obj, ctx)
+        obj["status"]["qosClass"] = qos_class(spec_of(obj))
+        if spec_of(obj).get("schedulingGates"):
+            why = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
+            condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "lastTransitionTime": None}
+            obj["status"]["conditions"] = [condition | why]
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        super().prepare_update(new, old, ctx, subresource)
+        if subresource == "status":
+            # A kubelet reports; it does not re-own or revive (podStatusStrategy).
+            _copy_or_drop(new.setdefault("metadata", {}), old.get("metadata") or {}, "ownerReferences")
+            quality = dig(old, "status", "qosClass")
+            if quality:
+                new.setdefault("status", {}).setdefault("qosClass", quality)
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        return pod_spec_causes(spec_of(obj), "spec")
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes = metadata_update_causes(new, old)
+        fresh, before = spec_of(new), spec_of(old)
+        for key in ("containers", "initContainers"):
+            if len(fresh.get(key) or ()) != len(before.get(key) or ()):
+                return [*causes, forbidden(f"spec.{key}", "pod updates may not add or remove containers")]
+        causes += _deadline_causes(fresh, before)
+        causes += _toleration_causes(fresh, before)
+        if _fixed_part(fresh, before) != _fixed_part(before, before):
+            causes.append(forbidden("spec", MUTABLE))
+        return causes
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes: list[FieldCause] = []
+        status = new.get("status")
+        for key in ("podIPs", "hostIPs"):
+            for where, entry in each(status, key, "status"):
+                ip = str(entry.get("ip", ""))
+                causes += [] if names.is_ip(ip) else [invalid(where, ip, IP_TEXT)]
+        return causes + _revived_causes(new, old)
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        return template_warnings(spec_of(new), "spec") if old is None else []
+
+
+def _copy_or_drop(new: Obj, old: Any, key: str) -> None:
+    if old.get(key) is None:
+        new.pop(key, None)
+    else:
+        new[key] = old[key]
+
+
+def _fixed_part(spec: Obj, before: Obj) -> Obj:
+    """The spec with the parts that may change taken from ``before``."""
+    fixed = copy.deepcopy(spec)
+    for key in ("activeDeadlineSeconds", "tolerations"):
+        _copy_or_drop(fixed, before, key)
+    for key in ("containers", "initContainers", "ephemeralContainers"):
+        for container, original in zip(fixed.get(key) or (), before.get(key) or ()):
+            if isinstance(container, dict) and isinstance(original, dict):
+                _copy_or_drop(container, original, "image")
+    if before.get("schedulingGates") and _gates(spec) <= _gates(before):
+        # Gates may be lifted, and while they hold the pod's place may still be narrowed.
+        for key in ("schedulingGates", "nodeSelector", "affinity"):
+            _copy_or_drop(fixed, before, key)
+    if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
+        fixed["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
+    return fixed
+
+
+def _gates(spec: Obj) -> set[str]:
+    return {str(gate.get("name")) for gate in spec.get("schedulingGates") or ()}
+
+
+def _deadline_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
+    new, old = fresh.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    path = "spec.activeDeadlineSeconds"
+    if old is None or new == old:
+        return []
+    if new is None:
+        return [invalid(path, None, "must not update from a positive integer to nil value")]
+    return [invalid(path, new, "must be less than or equal to previous value")] if new > old else []
+
+
+def _toleration_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
+    """Tolerations may be added; an old one may change only its seconds."""
+
+    def bare(spec: Obj) -> list[Obj]:
+        listed = spec.get("tolerations") or ()
+        return [{key: value for key, value in one.items() if key != "tolerationSeconds"} for one in listed]
+
+    kept = bare(fresh)
+    if all(one in kept for one in bare(before)):
+        return []
+    return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
+
+
+def _revived_causes(new: Obj, old: Obj) -> list[FieldCause]:
+    """A container that ended for good does not run again."""
+    if spec_of(old).get("restartPolicy") == "Always":
+        return []
+    fresh = {one.get("name"): one for _, one in each(new.get("status"), "containerStatuses", "")}
+    causes: list[FieldCause] = []
+    for _, before in each(old.get("status"), "containerStatuses", ""):
+        ended = dig(before, "state", "terminated")
+        again = fresh.get(before.get("name"))
+        failed = isinstance(ended, dict) and ended.get("exitCode") != 0
+        if not ended or again is None or (failed and spec_of(old).get("restartPolicy") == "OnFailure"):
+            continue
+        if not dig(again, "state", "terminated"):
+            path = f"status.containerStatuses[{list(fresh).index(before.get('name'))}].state"
+            causes.append(forbidden(path, "may not be transitioned to non-terminated state"))
+    return causes
+
+
+def qos_class(spec: Obj) -> str:
+    """Guaranteed, Burstable or BestEffort, from CPU and memory of all containers."""
+    any_amount, guaranteed = False, True
+    for container in _containers(spec):
+        resources = container.get("resources") or {}
+        limits, requests = _compute(resources.get("limits")), _compute(resources.get("requests"))
+        any_amount = any_amount or bool(limits or requests)
+        guaranteed = guaranteed and len(limits) == 2 and all(requests.get(name) == limits[name] for name in limits)
+    if not any_amount:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _containers(spec: Obj) -> Iterator[Obj]:
+    for key in ("containers", "initContainers"):
+        for _, container in each(spec, key, ""):
+            yield container
+
+
+def _compute(amounts: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in ("cpu", "memory"):
+        try:
+            amount = parse_quantity(amounts[name]) if isinstance(amounts, dict) and name in amounts else None
+        except QuantityError:
+            amount = None  # refused while defaulting
+        if amount:
+            found[name] = amount.nano
+    return found
+
+
+def template_warnings(spec: Obj, path: str) -> list[str]:
+    """What Kubernetes warns of in a pod spec (``pkg/api/pod/warnings.go``)."""
+    warnings: list[str] = []
+    for key in ("initContainers", "containers"):
+        for where, container in each(spec, key, path):
+            warnings += _env_warnings(container, where)
+            warnings += _port_warnings(container, where)
+    return warnings
+
+
+def _env_warnings(container: Obj, where: str) -> list[str]:
+    seen: set[str] = set()
+    warnings: list[str] = []
+    for at, variable in each(container, "env", where):
+        name = str(variable.get("name"))
+        if name in seen:
+            warnings.append(f'{at}: hides previous definition of "{name}", which may be dropped when using apply')
+        seen.add(name)
+    return warnings
+
+
+def _port_warnings(container: Obj, where: str) -> list[str]:
+    first: dict[tuple[Any, ...], str] = {}
+    warnings: list[str] = []
+    for at, port in each(container, "ports", where):
+        key = tuple(port.get(name) for name in ("containerPort", "protocol", "hostPort", "hostIP"))
+        if key in first:
+            warnings.append(f"{at}: duplicate port definition with {first[key]}")
+        first.setdefault(key, at)
+    return warnings

@@ -1,0 +1,280 @@
+"""Deployments, replica sets, stateful sets, daemon sets: what they may say and what may change.
+
+Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. Source: Kubernetes
+``pkg/apis/apps/validation`` and ``pkg/registry/apps``.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import ClassVar
+
+from syncline.cluster.kinds import names
+from syncline.cluster.kinds.base import Context, Kind, spec_of
+from syncline.cluster.kinds.causes import forbidden, invalid, required, unsupported
+from syncline.cluster.kinds.fields import (
+    NATURAL,
+    amount_of,
+    at_most_100_percent,
+    count_or_percent,
+    immutable,
+    label_selector_causes,
+    natural_numbers,
+    selector_or_none,
+)
+from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
+from syncline.cluster.kinds.pods import template_warnings
+from syncline.cluster.kinds.podspec import pod_template_causes, template_labels
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["DaemonSetKind", "DeploymentKind", "ReplicaSetKind", "StatefulSetKind", "Workload"]
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+MISMATCH = "`selector` does not match template `labels`"
+STATEFUL_MUTABLE = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+STATEFUL_TEXT = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+class Workload(Kind):
+    """What the four have in common: a selector, a template that it must match, restartPolicy Always."""
+
+    has_status = True
+    has_generation = True
+    revalidates = False
+    word: ClassVar[str] = ""
+    """How the kind is called in its refusals."""
+    counts: ClassVar[tuple[str, ...]] = ("replicas", "minReadySeconds", "revisionHistoryLimit")
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        spec = spec_of(obj)
+        return (
+            natural_numbers(spec, "spec", *self.counts) + self._selector_causes(spec) + self.strategy_causes(obj, spec)
+        )
+
+    def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
+        return []
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + self.content_causes(new)
+
+    def _selector_causes(self, spec: Obj) -> list[FieldCause]:
+        selector = spec.get("selector")
+        if selector is None:
+            return [required("spec.selector"), *self._template_causes(spec)]
+        causes = label_selector_causes(selector, "spec.selector")
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            causes.append(invalid("spec.selector", selector, f"empty selector is invalid for {self.word}"))
+        parsed = selector_or_none(selector)
+        if parsed is None:
+            return [*causes, invalid("spec.selector", selector, "invalid label selector")]
+        labels = template_labels(spec)
+        if not parsed.empty and not parsed.matches(labels):
+            causes.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
+        return causes + self._template_causes(spec)
+
+    def _template_causes(self, spec: Obj) -> list[FieldCause]:
+        causes = pod_template_causes(spec.get("template"), "spec.template")
+        policy = dig(spec, "template", "spec", "restartPolicy")
+        if policy in ("OnFailure", "Never"):
+            causes.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
+        if dig(spec, "template", "spec", "activeDeadlineSeconds") is not None:
+            why = "activeDeadlineSeconds in ReplicaSet is not Supported"
+            causes.append(forbidden("spec.template.spec.activeDeadlineSeconds", why))
+        return causes
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        if old is not None and spec_of(old).get("template") == spec_of(new).get("template"):
+            return []
+        return template_warnings(dig(new, "spec", "template", "spec", default={}), "spec.template.spec")
+
+
+def _rolling_causes(rolling: Obj, path: str, *, exclusive: bool) -> list[FieldCause]:
+    """``maxUnavailable`` and ``maxSurge``: not both nothing, and for daemon sets not both something."""
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    causes = count_or_percent(unavailable, f"{path}.maxUnavailable")
+    causes += count_or_percent(surge, f"{path}.maxSurge")
+    if amount_of(unavailable) == 0 and amount_of(surge) == 0:
+        why = "cannot be 0 when `maxSurge` is 0" if exclusive else "may not be 0 when `maxSurge` is 0"
+        shown = unavailable if unavailable is not None else 0
+        causes.append(invalid(f"{path}.maxUnavailable", shown, why))
+    elif exclusive and amount_of(unavailable) and amount_of(surge):
+        causes.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+    return causes + at_most_100_percent(unavailable, f"{path}.maxUnavailable")
+
+
+def _above_replicas(status: Obj, *keys: str) -> list[FieldCause]:
+    """Counters that a status may not raise above its replicas; missing ones count as zero."""
+    replicas, why = status.get("replicas") or 0, "cannot be greater than status.replicas"
+    causes = [invalid(f"status.{key}", status.get(key) or 0, why) for key in keys if (status.get(key) or 0) > replicas]
+    if (status.get("availableReplicas") or 0) > (status.get("readyReplicas") or 0):
+        why = "cannot be greater than readyReplicas"
+        causes.append(invalid("status.availableReplicas", status["availableReplicas"], why))
+    return causes
+
+
+class DeploymentKind(Workload):
+    word = "deployment"
+    empty_status: ClassVar[Obj | None] = {}
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        super().prepare_update(new, old, ctx, subresource)
+        if subresource == "status":
+            # The controller reports numbers, labels are the owner's (deploymentStatusStrategy).
+            metadata, labels = new.setdefault("metadata", {}), dig(old, "metadata", "labels")
+            metadata.pop("labels", None)
+            if labels:
+                metadata["labels"] = labels
+
+    def changed(self, new: Obj, old: Obj) -> bool:
+        """Annotations count too: the controller copies them to its replica sets."""
+        fresh, before = dig(new, "metadata", "annotations"), dig(old, "metadata", "annotations")
+        return super().changed(new, old) or (fresh or {}) != (before or {})
+
+    def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
+        strategy, path = spec.get("strategy") or {}, "spec.strategy"
+        kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+        causes: list[FieldCause] = []
+        if kind == "Recreate" and rolling is not None:
+            why = "may not be specified when strategy `type` is 'Recreate'"
+            causes.append(forbidden(f"{path}.rollingUpdate", why))
+        elif kind == "RollingUpdate":
+            causes += _rolling_causes(rolling or {}, f"{path}.rollingUpdate", exclusive=False)
+        elif kind != "Recreate":
+            causes.append(unsupported(f"{path}.type", kind or "", ("Recreate", "RollingUpdate")))
+        deadline = spec.get("progressDeadlineSeconds")
+        if isinstance(deadline, int):
+            causes += natural_numbers(spec, "spec", "progressDeadlineSeconds")
+            if deadline <= (spec.get("minReadySeconds") or 0):
+                causes.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+        return causes
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return super().update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "selector")
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        status = new.get("status") or {}
+        keys = ("updatedReplicas", "readyReplicas", "availableReplicas")
+        counts = ("observedGeneration", "replicas", *keys, "unavailableReplicas", "collisionCount")
+        return natural_numbers(status, "status", *counts) + _above_replicas(status, *keys)
+
+
+class ReplicaSetKind(Workload):
+    word = "deployment"  # Kubernetes' own slip: ValidateReplicaSetSpec speaks of deployments
+    empty_status: ClassVar[Obj | None] = {"replicas": 0}
+    revalidates = True
+    counts = ("replicas", "minReadySeconds")
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return super().update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "selector")
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        status = new.get("status") or {}
+        keys = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        return natural_numbers(status, "status", "replicas", *keys, "observedGeneration") + _above_replicas(
+            status, *keys
+        )
+
+
+class StatefulSetKind(Workload):
+    word = "statefulset"
+    name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
+    empty_status: ClassVar[Obj | None] = {"replicas": 0, "availableReplicas": 0}
+
+    def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
+        causes: list[FieldCause] = []
+        policy = spec.get("podManagementPolicy")
+        if policy not in ("OrderedReady", "Parallel"):
+            causes.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+        update = spec.get("updateStrategy") or {}
+        rolling, path = update.get("rollingUpdate"), "spec.updateStrategy"
+        if update.get("type") == "OnDelete" and rolling is not None:
+            why = "only allowed for updateStrategy 'RollingUpdate'"
+            causes.append(invalid(f"{path}.rollingUpdate", rolling, why))
+        elif update.get("type") == "RollingUpdate":
+            causes += natural_numbers(rolling or {}, f"{path}.rollingUpdate", "partition")
+        elif update.get("type") != "OnDelete":
+            causes.append(invalid(path, update, "must be 'RollingUpdate' or 'OnDelete'"))
+        retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        for key in ("whenDeleted", "whenScaled"):
+            if retention.get(key) not in (None, "Retain", "Delete"):
+                where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+                causes.append(unsupported(where, retention[key], ("Delete", "Retain")))
+        return causes
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes = super().update_causes(new, old)
+        fresh, before = (
+            {key: value for key, value in spec_of(obj).items() if key not in STATEFUL_MUTABLE} for obj in (new, old)
+        )
+        return causes if fresh == before else [*causes, forbidden("spec", STATEFUL_TEXT)]
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        status = new.get("status") or {}
+        keys = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+        causes = natural_numbers(status, "status", "replicas", *keys, "observedGeneration", "collisionCount")
+        return causes + _above_replicas(status, *keys[:3])
+
+
+class DaemonSetKind(Workload):
+    word = "daemonset"
+    revalidates = True
+    counts = ("minReadySeconds", "revisionHistoryLimit")
+    empty_status: ClassVar[Obj | None] = {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    }
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        super().prepare_create(obj, ctx)
+        _set_template_generation(obj, max(1, _template_generation(obj)))
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        super().prepare_update(new, old, ctx, subresource)
+        if not subresource:
+            moved = spec_of(new).get("template") != spec_of(old).get("template")
+            _set_template_generation(new, _template_generation(old) + int(moved))
+
+    def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
+        update = spec.get("updateStrategy") or {}
+        if update.get("type") == "OnDelete":
+            return []
+        if update.get("type") != "RollingUpdate":
+            return [unsupported("spec.updateStrategy.type", update.get("type") or "", ("OnDelete", "RollingUpdate"))]
+        return _rolling_causes(update.get("rollingUpdate") or {}, "spec.updateStrategy.rollingUpdate", exclusive=True)
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return super().update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "selector")
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        status = new.get("status") or {}
+        return [
+            invalid(f"status.{key}", status[key], NATURAL)
+            for key in (*(self.empty_status or {}), "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
+            if (status.get(key) or 0) < 0
+        ]
+
+
+def _template_generation(obj: Obj) -> int:
+    text = (dig(obj, "metadata", "annotations") or {}).get(TEMPLATE_GENERATION, "")
+    return int(text) if str(text).isdigit() else 0
+
+
+def _set_template_generation(obj: Obj, generation: int) -> None:
+    metadata = obj.setdefault("metadata", {})
+    annotations = copy.copy(metadata.get("annotations") or {})
+    annotations[TEMPLATE_GENERATION] = str(generation)
+    metadata["annotations"] = annotations
