@@ -64,3 +64,10 @@ def test_a_pattern_has_a_length() -> None:
     for match in (glob_match, path_match):
         with pytest.raises(GlobError, match=str(MAX_PATTERN)):
             match("a" * (MAX_PATTERN + 1), "a")
+
+
+def test_many_stars_take_no_time() -> None:
+    assert not glob_match("*a" * 200 + "b", "a" * 4000)
+    assert not path_match("*a" * 200 + "b", "a" * 4000)
+    with pytest.raises(GlobError, match="nested"):
+        glob_match("{" * 100, "a")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 __all__ = [
     "MAX_PATTERN",
@@ -26,7 +26,10 @@ __all__ = [
 ]
 
 MAX_PATTERN = 4096
-"""Characters of one pattern; nobody writes longer ones, and matching time grows with it."""
+"""Characters of one pattern; nobody writes longer ones, and matching time is this times the length of the text."""
+
+MAX_NESTING = 64
+"""Alternatives within alternatives."""
 
 
 class GlobError(ValueError):
@@ -90,171 +93,209 @@ def _expression_matches(pattern: str, text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Star:
+    """Any run of characters outside ``stop``."""
+
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """One character within one of ``ranges``, or outside all of them, but never one of ``stop``."""
+
+    ranges: tuple[tuple[str, str], ...]
+    negated: bool
+    stop: str = ""
+
+    def accepts(self, letter: str) -> bool:
+        within = any(low <= letter <= high for low, high in self.ranges)
+        return within is not self.negated and letter not in self.stop
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    options: tuple[tuple[_Part, ...], ...]
+
+
+_Part: TypeAlias = _Text | _Star | _One | _Choice
+
+
+@dataclass(frozen=True, slots=True)
 class _Glob:
-    expression: re.Pattern[str]
-    ends: tuple[str, str] | None
-    empty: bool
+    parts: tuple[_Part, ...]
 
     def matches(self, text: str) -> bool:
-        if text == "" and self.empty:
-            return True
-        if self.ends is not None:
-            return text.startswith(self.ends[0]) and text.endswith(self.ends[1])
-        return self.expression.fullmatch(text) is not None
+        """By gobwas' rules, two of its optimisations included because they change the answer."""
+        match self.parts:
+            case (_One() as one,) if text == "":
+                # One character alone decodes an empty text as an invalid character and judges that.
+                return one.negated
+            case (_Text(first), _Star(""), _Text(last)):
+                # One star between texts is compiled to "begins and ends with", so that both may overlap.
+                return text.startswith(first) and text.endswith(last)
+        return len(text) in _ends(self.parts, text, {0})
 
 
-@dataclass(slots=True)
-class _Scan:
-    """What a pattern is made of, for gobwas' two optimisations that change the answer."""
+def _ends(parts: Sequence[_Part], text: str, starts: set[int]) -> set[int]:
+    """Where matches of ``parts`` that begin at ``starts`` may end. All ways at once: no backtracking."""
+    places = starts
+    for part in parts:
+        match part:
+            case _Text(wanted):
+                places = {place + len(wanted) for place in places if text.startswith(wanted, place)}
+            case _One():
+                places = {place + 1 for place in places if place < len(text) and part.accepts(text[place])}
+            case _Star(stop):
+                places = _runs(text, places, stop)
+            case _Choice(options):
+                places = {end for option in options for end in _ends(option, text, places)}
+            case _:
+                assert_never(part)
+        if not places:
+            break
+    return places
 
-    position: int = 0
-    depth: int = 0
-    output: list[str] = field(default_factory=list)
-    literals: list[str] = field(default_factory=lambda: [""])
-    supers: int = 0
-    others: list[str] = field(default_factory=list)
+
+def _runs(text: str, starts: set[int], stop: str) -> set[int]:
+    places: set[int] = set()
+    for start in sorted(starts):
+        end = start
+        while end not in places:
+            places.add(end)
+            if end >= len(text) or text[end] in stop:
+                break
+            end += 1
+    return places
 
 
 @functools.lru_cache(maxsize=4096)
 def _compiled(pattern: str, separators: str) -> _Glob:
+    _check_length(pattern)
+    parts, _ = _sequence(pattern, 0, separators, 0)
+    return _Glob(parts)
+
+
+def _check_length(pattern: str) -> None:
     if len(pattern) > MAX_PATTERN:
         raise GlobError(f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN} are allowed")
-    scan = _Scan()
-    while scan.position < len(pattern):
-        _token(pattern, separators, scan)
-    scan.output.append(")" * scan.depth)
-    # One star between plain texts is compiled to "begins and ends with", so that both may overlap.
-    ends = (scan.literals[0], scan.literals[1]) if scan.supers == 1 and not scan.others else None
-    # A pattern of one single character decodes an empty text as an invalid rune and compares that.
-    alone = not scan.supers and len(scan.others) == 1 and scan.literals == [""]
-    empty = alone and (scan.others[0] == "?" or scan.others[0].startswith("[!"))
-    return _Glob(re.compile("".join(scan.output), re.DOTALL), ends, empty)
 
 
-def _token(pattern: str, separators: str, scan: _Scan) -> None:
-    letter = pattern[scan.position]
-    scan.position += 1
-    inside = f"[^{re.escape(separators)}]" if separators else "."
-    if letter == "*":
-        _star(pattern, inside, bool(separators), scan)
-    elif letter == "?":
-        scan.output.append(inside)
-        scan.others.append("?")
-    elif letter == "[":
-        start = scan.position - 1
-        scan.output.append(_class(pattern, scan))
-        scan.others.append(pattern[start : scan.position])
-    elif letter == "{":
-        scan.depth += 1
-        scan.output.append("(?:")
-        scan.others.append("{")
-    elif letter == "}" and scan.depth:
-        scan.depth -= 1
-        scan.output.append(")")
-    elif letter == "," and scan.depth:
-        scan.output.append("|")
-    else:
-        if letter == "\\":
-            letter = pattern[scan.position : scan.position + 1]
-            scan.position += 1
-        scan.output.append(re.escape(letter))
-        scan.literals[-1] += letter
+def _sequence(pattern: str, at: int, separators: str, depth: int) -> tuple[tuple[_Part, ...], int]:
+    """The parts up to the end, or inside braces up to ``,`` or ``}``; and where they end."""
+    if depth > MAX_NESTING:
+        raise GlobError(f"{pattern!r}: braces are nested deeper than {MAX_NESTING}")
+    parts: list[_Part] = []
+    while at < len(pattern) and not (depth and pattern[at] in ",}"):
+        part, at = _part(pattern, at, separators, depth)
+        if isinstance(part, _Text) and parts and isinstance(parts[-1], _Text):
+            part = _Text(parts.pop().text + part.text)  # type: ignore[union-attr]
+        parts.append(part)
+    return tuple(parts), at
 
 
-def _star(pattern: str, inside: str, separated: bool, scan: _Scan) -> None:
-    double = pattern[scan.position : scan.position + 1] == "*"
-    scan.position += int(double)
-    if double or not separated:
-        scan.supers += 1
-        scan.literals.append("")
-        scan.output.append(".*")
-    else:
-        scan.others.append("*")
-        scan.output.append(f"{inside}*")
+def _part(pattern: str, at: int, separators: str, depth: int) -> tuple[_Part, int]:
+    match pattern[at]:
+        case "*" if pattern[at + 1 : at + 2] == "*":
+            return _Star(""), at + 2
+        case "*":
+            return _Star(separators), at + 1
+        case "?":
+            return _One((), True, separators), at + 1
+        case "[":
+            return _class(pattern, at + 1)
+        case "{":
+            return _choice(pattern, at + 1, separators, depth + 1)
+        case "\\":
+            return _Text(pattern[at + 1 : at + 2]), at + 2
+        case letter:
+            return _Text(letter), at + 1
 
 
-def _class(pattern: str, scan: _Scan) -> str:
+def _choice(pattern: str, at: int, separators: str, depth: int) -> tuple[_Part, int]:
+    options: list[tuple[_Part, ...]] = []
+    while True:
+        option, at = _sequence(pattern, at, separators, depth)
+        options.append(option)
+        if pattern[at : at + 1] != ",":
+            # A closing brace, or the end: gobwas forgives a missing one.
+            return _Choice(tuple(options)), at + 1
+        at += 1
+
+
+def _class(pattern: str, at: int) -> tuple[_Part, int]:
     """``[abc]``, ``[!abc]`` or one range ``[a-c]``; gobwas knows no ``^`` and no mixture."""
-    negated = pattern[scan.position : scan.position + 1] == "!"
-    scan.position += int(negated)
-    body = pattern[scan.position :]
-    if len(body) >= 2 and body[1] == "-":
-        if len(body) < 4 or body[3] != "]" or body[2] < body[0]:
+    negated = pattern[at : at + 1] == "!"
+    at += int(negated)
+    if pattern[at + 1 : at + 2] == "-":
+        low, high = pattern[at], pattern[at + 2 : at + 3]
+        if pattern[at + 3 : at + 4] != "]" or high < low:
             raise GlobError(f"{pattern!r}: a range is written [a-z], lower end first, and alone")
-        scan.position += 4
-        content = f"{re.escape(body[0])}-{re.escape(body[2])}"
-    else:
-        content = _listed(pattern, scan)
-    return f"[{'^' if negated else ''}{content}]"
-
-
-def _listed(pattern: str, scan: _Scan) -> str:
+        return _One(((low, high),), negated), at + 4
     letters: list[str] = []
-    while scan.position < len(pattern) and pattern[scan.position] != "]":
-        if pattern[scan.position] == "\\":
-            scan.position += 1
-        letters.append(pattern[scan.position : scan.position + 1])
-        scan.position += 1
-    if scan.position >= len(pattern) or not letters:
+    while at < len(pattern) and pattern[at] != "]":
+        at += int(pattern[at] == "\\")
+        letters.append(pattern[at : at + 1])
+        at += 1
+    if at >= len(pattern) or not letters:
         raise GlobError(f"{pattern!r}: a list of characters is written [abc]")
-    scan.position += 1
-    return "".join(re.escape(letter) for letter in letters)
+    return _One(tuple((letter, letter) for letter in letters), negated), at + 1
 
 
 def path_match(pattern: str, text: str) -> bool:
     """Go's ``filepath.Match``: ``*`` and ``?`` stop at ``/``, ``[^a-z]`` negates, no ``**``. Raises GlobError."""
-    return _path_expression(pattern).fullmatch(text) is not None
+    return len(text) in _ends(_path_parts(pattern), text, {0})
 
 
 @functools.lru_cache(maxsize=4096)
-def _path_expression(pattern: str) -> re.Pattern[str]:
-    if len(pattern) > MAX_PATTERN:
-        raise GlobError(f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN} are allowed")
-    output: list[str] = []
-    position = 0
-    while position < len(pattern):
-        letter = pattern[position]
-        position += 1
-        if letter == "*":
-            output.append("[^/]*")
-        elif letter == "?":
-            output.append("[^/]")
-        elif letter == "[":
-            text, position = _path_class(pattern, position)
-            output.append(text)
-        else:
-            text, position = _path_character(pattern, position - 1)
-            output.append(text)
-    return re.compile("".join(output), re.DOTALL)
+def _path_parts(pattern: str) -> tuple[_Part, ...]:
+    _check_length(pattern)
+    parts: list[_Part] = []
+    at = 0
+    while at < len(pattern):
+        match pattern[at]:
+            case "*":
+                parts.append(_Star("/"))
+                at += 1
+            case "?":
+                parts.append(_One((), True, "/"))
+                at += 1
+            case "[":
+                part, at = _path_class(pattern, at + 1)
+                parts.append(part)
+            case _:
+                letter, at = _path_letter(pattern, at)
+                parts.append(_Text(letter))
+    return tuple(parts)
 
 
-def _path_class(pattern: str, position: int) -> tuple[str, int]:
-    negated = pattern[position : position + 1] == "^"
-    position += int(negated)
-    ranges: list[str] = []
-    while not (pattern[position : position + 1] == "]" and ranges):
-        if pattern[position : position + 1] in ("", "-", "]"):
-            raise GlobError(f"{pattern!r}: syntax error in pattern")
-        low, position = _path_character(pattern, position)
+def _path_class(pattern: str, at: int) -> tuple[_Part, int]:
+    negated = pattern[at : at + 1] == "^"
+    at += int(negated)
+    ranges: list[tuple[str, str]] = []
+    while not (pattern[at : at + 1] == "]" and ranges):
+        low, at = _path_end(pattern, at)
         high = low
-        if pattern[position : position + 1] == "-":
-            if pattern[position + 1 : position + 2] in ("", "-", "]"):
-                raise GlobError(f"{pattern!r}: syntax error in pattern")
-            high, position = _path_character(pattern, position + 1)
+        if pattern[at : at + 1] == "-":
+            high, at = _path_end(pattern, at + 1)
         # A range that runs backwards matches nothing, but is no error.
-        if low[-1] <= high[-1]:
-            ranges.append(f"{low}-{high}")
-        else:
-            ranges.append("")
-    content = "".join(ranges)
-    if not content:
-        return ("." if negated else "(?!)"), position + 1
-    return f"[{'^' if negated else ''}{content}]", position + 1
+        ranges.append((low, high))
+    return _One(tuple(ranges), negated), at + 1
 
 
-def _path_character(pattern: str, position: int) -> tuple[str, int]:
-    if pattern[position] == "\\":
-        position += 1
-        if position >= len(pattern):
-            raise GlobError(f"{pattern!r}: syntax error in pattern")
-    return re.escape(pattern[position]), position + 1
+def _path_end(pattern: str, at: int) -> tuple[str, int]:
+    """One end of a range in brackets."""
+    if pattern[at : at + 1] in ("", "-", "]"):
+        raise GlobError(f"{pattern!r}: syntax error in pattern")
+    return _path_letter(pattern, at)
+
+
+def _path_letter(pattern: str, at: int) -> tuple[str, int]:
+    at += int(pattern[at] == "\\")
+    if at >= len(pattern):
+        raise GlobError(f"{pattern!r}: syntax error in pattern")
+    return pattern[at], at + 1
