@@ -18,41 +18,6 @@ import pytest
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings, check_url, normalize_url
 
-IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
-
-
-class Upstream:
-    """A repository that people push to."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.run("init", "--quiet", str(path), inside=False)
-
-    def run(self, *arguments: str, inside: bool = True) -> str:
-        place = ["-C", str(self.path)] if inside else []
-        return subprocess.run(
-            ["git", *IDENTITY, *place, *arguments], check=True, capture_output=True, text=True
-        ).stdout.strip()
-
-    def commit(self, files: dict[str, str], message: str = "change") -> str:
-        for name, content in files.items():
-            target = self.path / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(content)
-        self.run("add", "-A")
-        self.run("commit", "--quiet", "--allow-empty", "-m", message)
-        return self.run("rev-parse", "HEAD")
-
-
-@pytest.fixture
-def upstream(tmp_path: Path) -> Upstream:
-    return Upstream(tmp_path / "upstream")
-
-
-@pytest.fixture
-def git(tmp_path: Path) -> Git:
-    return Git(GitSettings(tmp_path / "cache", allow_local=True))
-
 
 def files_at(git: Git, url: str, revision: str, path: str = "") -> dict[str, bytes]:
     repository = git.repository(url)
@@ -60,7 +25,7 @@ def files_at(git: Git, url: str, revision: str, path: str = "") -> dict[str, byt
     return tree.read(tree.entries)
 
 
-def test_a_tree_is_read_at_a_commit_without_a_checkout(upstream: Upstream, git: Git) -> None:
+def test_a_tree_is_read_at_a_commit_without_a_checkout(upstream: Any, git: Git) -> None:
     sha = upstream.commit({"app/a.yaml": "a: 1\n", "app/sub/b ü.yaml": "b\n", "other.txt": "x"})
     tree = git.repository(str(upstream.path)).tree(sha, "app")
     assert [(e.path, e.mode, e.size) for e in tree.entries] == [("a.yaml", "100644", 5), ("sub/b ü.yaml", "100644", 2)]
@@ -69,7 +34,7 @@ def test_a_tree_is_read_at_a_commit_without_a_checkout(upstream: Upstream, git: 
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
-def test_branches_tags_and_commits_name_a_commit(upstream: Upstream, git: Git, form: str) -> None:
+def test_branches_tags_and_commits_name_a_commit(upstream: Any, git: Git, form: str) -> None:
     first = upstream.commit({"a": "1"})
     upstream.run("tag", "-a", "v1.0.0", "-m", "annotated")
     upstream.run("branch", "release")
@@ -89,7 +54,7 @@ def test_branches_tags_and_commits_name_a_commit(upstream: Upstream, git: Git, f
         assert (revision, resolved.sha, resolved.ref) == (revision, sha, ref)
 
 
-def test_behaviour_82_a_version_range_considers_tags_only(upstream: Upstream, git: Git) -> None:
+def test_behaviour_82_a_version_range_considers_tags_only(upstream: Any, git: Git) -> None:
     first = upstream.commit({"a": "1"})
     upstream.run("tag", "v1.8.0")
     upstream.commit({"a": "2"})
@@ -97,7 +62,7 @@ def test_behaviour_82_a_version_range_considers_tags_only(upstream: Upstream, gi
     assert git.repository(str(upstream.path)).resolve("1.*").sha == first
 
 
-def test_behaviour_83_a_missing_full_commit_resolves_and_fails_when_it_is_read(upstream: Upstream, git: Git) -> None:
+def test_behaviour_83_a_missing_full_commit_resolves_and_fails_when_it_is_read(upstream: Any, git: Git) -> None:
     upstream.commit({"a": "1"})
     repository = git.repository(str(upstream.path))
     resolved = repository.resolve("a" * 40)
@@ -105,7 +70,7 @@ def test_behaviour_83_a_missing_full_commit_resolves_and_fails_when_it_is_read(u
         repository.tree(resolved)
 
 
-def test_a_new_commit_is_seen_and_a_rewritten_branch_is_followed(upstream: Upstream, git: Git) -> None:
+def test_a_new_commit_is_seen_and_a_rewritten_branch_is_followed(upstream: Any, git: Git) -> None:
     first = upstream.commit({"a": "1"})
     repository = git.repository(str(upstream.path))
     before = repository.refs()
@@ -120,7 +85,7 @@ def test_a_new_commit_is_seen_and_a_rewritten_branch_is_followed(upstream: Upstr
     assert files_at(git, str(upstream.path), "main") == {"a": b"3"}
 
 
-def test_a_branch_that_becomes_a_folder_of_branches_does_not_block_the_mirror(upstream: Upstream, git: Git) -> None:
+def test_a_branch_that_becomes_a_folder_of_branches_does_not_block_the_mirror(upstream: Any, git: Git) -> None:
     upstream.commit({"a": "1"})
     upstream.run("branch", "topic")
     assert files_at(git, str(upstream.path), "topic") == {"a": b"1"}
@@ -130,7 +95,7 @@ def test_a_branch_that_becomes_a_folder_of_branches_does_not_block_the_mirror(up
     assert files_at(git, str(upstream.path), "topic/y") == {"a": b"2"}
 
 
-def test_a_reference_beside_branches_and_tags_is_brought_by_name(upstream: Upstream, git: Git) -> None:
+def test_a_reference_beside_branches_and_tags_is_brought_by_name(upstream: Any, git: Git) -> None:
     upstream.commit({"a": "1"})
     proposed = upstream.commit({"a": "pull"})
     upstream.run("update-ref", "refs/pull/7/head", proposed)
@@ -138,7 +103,7 @@ def test_a_reference_beside_branches_and_tags_is_brought_by_name(upstream: Upstr
     assert files_at(git, str(upstream.path), "refs/pull/7/head") == {"a": b"pull"}
 
 
-def test_a_commit_that_leaves_a_folder_alone_keeps_its_tree_id(upstream: Upstream, git: Git) -> None:
+def test_a_commit_that_leaves_a_folder_alone_keeps_its_tree_id(upstream: Any, git: Git) -> None:
     repository = git.repository(str(upstream.path))
     first = repository.tree(upstream.commit({"app/a": "1", "b": "1"}), "app")
     second = repository.tree(upstream.commit({"b": "2"}), "app")
@@ -164,12 +129,12 @@ def serving(handler: Any) -> Iterator[str]:
 
 
 @pytest.fixture
-def served(upstream: Upstream) -> Iterator[str]:
+def served(upstream: Any) -> Iterator[str]:
     with serving(functools.partial(QuietHandler, directory=str(upstream.path / ".git"))) as url:
         yield url
 
 
-def test_a_repository_is_read_over_http(upstream: Upstream, git: Git, served: str) -> None:
+def test_a_repository_is_read_over_http(upstream: Any, git: Git, served: str) -> None:
     upstream.commit({"app/a": "1"})
     upstream.run("update-server-info")
     assert files_at(git, served, "main", "app") == {"a": b"1"}
@@ -203,7 +168,7 @@ class Backend(QuietHandler):
     do_POST = do_GET
 
 
-def test_a_repository_is_read_over_smart_http_with_any_commit_it_still_holds(upstream: Upstream, git: Git) -> None:
+def test_a_repository_is_read_over_smart_http_with_any_commit_it_still_holds(upstream: Any, git: Git) -> None:
     Backend.root = upstream.path
     upstream.run("config", "uploadpack.allowAnySHA1InWant", "true")
     with serving(Backend) as url:
@@ -225,7 +190,7 @@ def test_credentials_in_an_address_are_masked_in_errors(git: Git, served: str) -
 
 
 def test_a_remote_address_mapped_by_the_git_configuration_is_read(
-    upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    upstream: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sha = upstream.commit({"a": "1"})
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
@@ -242,7 +207,7 @@ def test_a_missing_repository_says_so(tmp_path: Path, git: Git) -> None:
     assert caught.value.problem is Problem.UNREACHABLE
 
 
-def test_a_missing_path_says_so_in_upstreams_words(upstream: Upstream, git: Git) -> None:
+def test_a_missing_path_says_so_in_upstreams_words(upstream: Any, git: Git) -> None:
     sha = upstream.commit({"a/b": "1"})
     with pytest.raises(SourceError, match=r"^guestbook: app path does not exist$"):
         git.repository(str(upstream.path)).tree(sha, "guestbook")
@@ -251,7 +216,7 @@ def test_a_missing_path_says_so_in_upstreams_words(upstream: Upstream, git: Git)
 
 
 @pytest.mark.parametrize("revision", ["nope", "-v", "--upload-pack=touch x", "a\nb", "9.x", "x" * 2000, "deadbeef"])
-def test_an_unknown_or_hostile_revision_is_refused(upstream: Upstream, git: Git, revision: str) -> None:
+def test_an_unknown_or_hostile_revision_is_refused(upstream: Any, git: Git, revision: str) -> None:
     upstream.commit({"a": "1"})
     with pytest.raises(SourceError) as caught:
         git.repository(str(upstream.path)).resolve(revision)
@@ -259,7 +224,7 @@ def test_an_unknown_or_hostile_revision_is_refused(upstream: Upstream, git: Git,
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc", "a\\b", "a\nb", "x" * 5000])
-def test_a_path_that_could_leave_the_repository_is_refused(upstream: Upstream, git: Git, path: str) -> None:
+def test_a_path_that_could_leave_the_repository_is_refused(upstream: Any, git: Git, path: str) -> None:
     sha = upstream.commit({"a": "1"})
     with pytest.raises(SourceError, match=r"^Application path .* leaves the repository"):
         git.repository(str(upstream.path)).tree(sha, path)
@@ -293,7 +258,7 @@ def test_remote_addresses_are_allowed_everywhere(url: str) -> None:
     check_url(url, allow_local=False)
 
 
-def test_links_are_followed_inside_the_repository_and_refused_outside(upstream: Upstream, git: Git) -> None:
+def test_links_are_followed_inside_the_repository_and_refused_outside(upstream: Any, git: Git) -> None:
     upstream.commit({"app/a.yaml": "a", "shared/s.yaml": "shared"})
     targets = {"in": "a.yaml", "up": "../shared/s.yaml", "folder": "../shared", "out": "../../x", "root": "/etc/passwd"}
     targets |= {"dangling": "nothing", "loop": "loop"}

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from syncline.sources.errors import Problem, SourceError
+from syncline.sources.git import Git
 from syncline.sources.render_cache import CacheLimits, RenderCache
-from syncline.sources.renderer import Rendered, SourceSpec, SourceType, detect, parse_source, render_tree
+from syncline.sources.renderer import (
+    Rendered,
+    SourceSpec,
+    SourceType,
+    detect,
+    parse_source,
+    render,
+    render_source,
+    render_tree,
+)
 from syncline.sources.tree import MemoryTree
 
 MANIFEST = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -91,3 +103,54 @@ def test_a_folder_keeps_renders_across_restarts_and_damage_is_a_miss(tmp_path: P
     assert (second.cached, second.objects) == (True, first.objects)
     (tmp_path / f"{first.key}.json").write_text('{"objects": [[1]]')
     assert not rendered({"a.yaml": MANIFEST}, RenderCache(folder=tmp_path)).cached
+
+
+def test_a_commit_elsewhere_in_the_repository_is_a_hit(upstream: Any, git: Git) -> None:
+    cache = RenderCache()
+    repository = git.repository(str(upstream.path))
+    spec = SourceSpec(str(upstream.path), "app", "main")
+    first_sha = upstream.commit({"app/a.yaml": MANIFEST.decode(), "other/b.yaml": "x: 1\n"})
+    first = render(spec, repository, cache=cache)
+    second_sha = upstream.commit({"other/b.yaml": "x: 2\n", "app/notes.md": "n"})
+    second = render(spec, repository, cache=cache)
+    assert [(r.sha, r.cached) for r in (first, second)] == [(first_sha, False), (second_sha, True)]
+    assert str(second.objects[0].position) == "app/a.yaml:1:1"
+
+
+def test_a_change_behind_a_link_is_a_miss(upstream: Any, git: Git) -> None:
+    cache = RenderCache()
+    repository = git.repository(str(upstream.path))
+    upstream.commit({"shared/a.yaml": MANIFEST.decode(), "app/b.yaml": MANIFEST.decode()})
+    (upstream.path / "app" / "a.yaml").symlink_to("../shared/a.yaml")
+    upstream.commit({})
+    spec = SourceSpec(str(upstream.path), "app", "main")
+    assert len(render(spec, repository, cache=cache).objects) == 2
+    upstream.commit({"shared/a.yaml": MANIFEST.decode().replace("name: a", "name: z")})
+    again = render(spec, repository, cache=cache)
+    assert (again.cached, [m["metadata"]["name"] for m in again.manifests]) == (False, ["z", "a"])
+
+
+def test_overrides_in_the_folder_change_the_source_but_not_where_it_is(upstream: Any, git: Git) -> None:
+    files = {"app/sub/a.yaml": MANIFEST.decode(), "app/sub/b.yaml": MANIFEST.decode()}
+    files["app/.argocd-source.yaml"] = "path: elsewhere\nrepoURL: x\ndirectory: {recurse: true}\n"
+    files["app/.argocd-source-shop.yaml"] = "directory: {exclude: 'sub/b*'}\n"
+    upstream.commit(files)
+    repository = git.repository(str(upstream.path))
+    source = {"repoURL": str(upstream.path), "path": "app", "targetRevision": "main"}
+    assert len(render_source(source, repository).objects) == 2
+    assert len(render_source(source, repository, application="shop").objects) == 1
+    upstream.commit({"app/.argocd-source.yaml": "- no\n"})
+    with pytest.raises(SourceError, match=r"\.argocd-source\.yaml: an override is a mapping"):
+        render_source(source, repository)
+
+
+def test_many_threads_share_one_mirror(upstream: Any, git: Git) -> None:
+    shas = [upstream.commit({f"app/{name}.yaml": MANIFEST.decode()}) for name in "abcd"]
+    repository = git.repository(str(upstream.path))
+    spec = SourceSpec(str(upstream.path), "app")
+
+    def count(sha: str) -> int:
+        return len(render(spec, repository, revision=repository.resolve(sha)).objects)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(count, shas * 4)) == [1, 2, 3, 4] * 4

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from syncline.kube import yaml
 from syncline.kube.objects import Obj
+from syncline.kube.patches import json_merge_patch
 from syncline.sources.directory import (
     DirectoryLimits,
     DirectoryOptions,
@@ -36,7 +38,9 @@ __all__ = [
     "detect",
     "parse_source",
     "render",
+    "render_source",
     "render_tree",
+    "with_overrides",
 ]
 
 
@@ -169,6 +173,54 @@ def render(
     """The objects of ``spec`` at ``revision``, or at what ``spec.revision`` names now. Raises :class:`SourceError`."""
     resolved = revision or repository.resolve(spec.revision)
     return render_tree(spec, repository.tree(resolved, spec.path), resolved.sha, cache=cache, renderers=renderers)
+
+
+def render_source(
+    source: Mapping[str, Any],
+    repository: Repository,
+    *,
+    application: str = "",
+    revision: ResolvedRevision | None = None,
+    cache: RenderCache | None = None,
+    renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
+) -> Rendered:
+    """The objects of an Application's source as it is written, with the overrides that lie in its folder.
+
+    ``application`` is the instance name. Raises :class:`SourceError`.
+    """
+    resolved = revision or repository.resolve(str(source.get("targetRevision") or ""))
+    tree = repository.tree(resolved, str(source.get("path") or ""))
+    spec = parse_source(with_overrides(source, tree, application))
+    return render_tree(spec, tree, resolved.sha, cache=cache, renderers=renderers)
+
+
+_FIXED = ("repoURL", "path", "chart", "targetRevision")
+"""What an override file cannot change."""
+
+
+def with_overrides(source: Mapping[str, Any], tree: Tree, application: str = "") -> dict[str, Any]:
+    """``source`` merged with ``.argocd-source.yaml``, then ``.argocd-source-<application>.yaml`` of the folder.
+
+    JSON merge patches (Argo CD ``reposerver/repository`` mergeSourceParameters). Raises :class:`SourceError`.
+    """
+    names = [".argocd-source.yaml", f".argocd-source-{application}.yaml"]
+    found = {entry.path: entry for entry in tree.entries if entry.path in names and entry.is_file}
+    merged: Any = dict(source)
+    for name in names:
+        if name in found:
+            merged = json_merge_patch(merged, _override(name, tree.read([found[name]])[name]))
+    kept = {name: source[name] for name in _FIXED if name in source}
+    return {name: value for name, value in merged.items() if name not in _FIXED} | kept
+
+
+def _override(name: str, content: bytes) -> dict[str, Any]:
+    try:
+        value = yaml.load(content, file=name)
+    except yaml.YamlError as error:
+        raise SourceError(Problem.INVALID, str(error), subject=name, position=error.position) from None
+    if value is not None and not isinstance(value, dict):
+        raise SourceError(Problem.INVALID, f"{name}: an override is a mapping of source fields", subject=name)
+    return value or {}
 
 
 def render_tree(
