@@ -275,6 +275,16 @@ def test_links_are_followed_inside_the_repository_and_refused_outside(upstream: 
             tree.follow(links[name])
 
 
+def test_a_name_that_is_no_utf8_and_a_link_with_a_line_break_do_no_harm(upstream: Any, git: Git) -> None:
+    (upstream.path / "app").mkdir()
+    Path(os.fsdecode(os.fsencode(upstream.path / "app") + b"/\xff.yaml")).write_text("x")
+    (upstream.path / "app" / "a\nb.yaml").symlink_to("a")
+    tree = git.repository(str(upstream.path)).tree(upstream.commit({"app/a": "secret"}), "app")
+    assert [entry.path for entry in tree.entries] == ["\\xff.yaml", "a", "a\nb.yaml"]
+    with pytest.raises(SourceError, match="does not end at a file"):
+        tree.follow(tree.entries[2])
+
+
 def test_a_remote_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     git = Git(GitSettings(tmp_path / "cache", list_timeout_s=0.3))

@@ -153,7 +153,7 @@ class Repository:
         resolved = ResolvedRevision(revision, revision) if isinstance(revision, str) else revision
         folder = clean_path(path)
         self.ensure(resolved)
-        kind, tree_id = self._object_at(resolved.sha, folder)
+        kind, tree_id = self.object_at(resolved.sha, folder)
         if kind != "tree":
             raise SourceError(
                 Problem.PATH_MISSING,
@@ -188,9 +188,9 @@ class Repository:
 
     def object_at(self, sha: str, path: str) -> tuple[str, str]:
         """Kind and id of what stands at ``path``, links followed; kind says ``missing``, ``symlink``, ... if none."""
-        return self._object_at(sha, path)
-
-    def _object_at(self, sha: str, path: str) -> tuple[str, str]:
+        if "\n" in path:
+            # The protocol is one line per question.
+            return "missing", ""
         command = ["cat-file", "--follow-symlinks", "--batch-check"]
         answer = self.read_mirror(command, f"{sha}:{path}\n".encode())
         first = answer.output.split(b"\n", 1)[0].decode("utf-8", "replace").rsplit(" ", 2)
@@ -334,7 +334,7 @@ class GitTree:
 
 
 def _parse_entry(line: bytes) -> Entry:
-    """``MODE TYPE OBJECT SIZE<tab>PATH``; names that are no UTF-8 keep their bytes as surrogates."""
+    """``MODE TYPE OBJECT SIZE<tab>PATH``; bytes of a name that are no UTF-8 are shown as escapes."""
     head, _, path = line.partition(b"\t")
     mode, _, blob, size = head.decode().split()
-    return Entry(path.decode("utf-8", "surrogateescape"), mode, blob, 0 if mode == SUBMODULE_MODE else int(size))
+    return Entry(path.decode("utf-8", "backslashreplace"), mode, blob, 0 if mode == SUBMODULE_MODE else int(size))

@@ -36,9 +36,9 @@ def read_set_key(renderer: str, path: str, options: object, entries: Iterable[En
     """
     digest = hashlib.sha256()
     for part in (FORMAT, renderer, path, repr(options)):
-        digest.update(part.encode("utf-8", "surrogateescape") + b"\0")
+        digest.update(part.encode() + b"\0")
     for entry in entries:
-        digest.update(f"{entry.path}\0{entry.blob}\0".encode("utf-8", "surrogateescape"))
+        digest.update(f"{entry.path}\0{entry.blob}\0".encode())
     return digest.hexdigest()
 
 

@@ -136,6 +136,8 @@ def parse_source(source: Mapping[str, Any]) -> SourceSpec:
             Problem.UNSUPPORTED, "Helm chart repositories are not supported yet", field="spec.source.chart"
         )
     block = source.get("directory") or {}
+    if not isinstance(block, dict):
+        raise SourceError(Problem.INVALID, "spec.source.directory is not a mapping", field="spec.source.directory")
     if block.get("jsonnet"):
         raise SourceError(Problem.UNSUPPORTED, "Jsonnet is not supported yet", field="spec.source.directory.jsonnet")
     options = DirectoryOptions(
