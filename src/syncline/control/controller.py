@@ -33,6 +33,7 @@ class Controller(Protocol):
     """One kind, one plan function.
 
     ``name`` appears in journals and events. ``reads`` are kinds that ``observe`` looks at without being woken by them.
+    A controller may also have ``indices`` (name to IndexFn), which its loop declares on the cache.
     """
 
     @property

@@ -42,7 +42,8 @@ def event_object(emit: Emit, now: datetime) -> Obj:
         "resourceVersion": str(meta(emit.regarding).get("resourceVersion") or ""),
     }
     stamp = format_time(now)
-    return {
+    doing = {"action": emit.event_action} if emit.event_action else {}
+    return doing | {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": f"{name_of(emit.regarding)[:200]}.{digest}", "namespace": namespace},

@@ -78,6 +78,9 @@ class ControlLoop:
         self._strict = strict
         self._own_writes: dict[Key, _OwnWrite] = {}
         self._routes = self._build_routes()
+        for controller in self.controllers.values():
+            for name, values in getattr(controller, "indices", {}).items():
+                self.cache.add_index(name, values)
 
     def _build_routes(self) -> list[tuple[GroupKind | None, Controller, Any]]:
         routes: list[tuple[GroupKind | None, Controller, Any]] = []

@@ -184,7 +184,10 @@ class SetStatus:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """A Kubernetes Event about ``regarding`` (an object, or enough of one: apiVersion, kind, metadata)."""
+    """A Kubernetes Event about ``regarding`` (an object, or enough of one: apiVersion, kind, metadata).
+
+    ``event_action`` is what the component was doing (``Scheduling``), for those that say so.
+    """
 
     regarding: Obj
     event_reason: str
@@ -192,6 +195,7 @@ class Emit:
     component: str
     warning: bool = False
     reason: str = "tell people"
+    event_action: str = ""
 
     @property
     def target(self) -> ObjectRef:

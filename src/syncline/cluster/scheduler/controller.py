@@ -1,0 +1,36 @@
+"""Binds the scheduler to pods and nodes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.cluster.scheduler import observe as observing
+from syncline.cluster.scheduler import plan as planning
+from syncline.cluster.scheduler.observe import NAMESPACE, NODE, POD, Observed
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Plan, Result
+from syncline.kube.objects import GroupKind, ObjectRef
+
+__all__ = ["SchedulerController"]
+
+
+class SchedulerController:
+    """Finds nodes for pods of ``default-scheduler``."""
+
+    name = "scheduler"
+    kind = NODE
+    watches: tuple[Watch, ...] = (Watch(POD, observing.concerned_by_pod), Watch(NODE, observing.concerned_by_node))
+    reads: tuple[GroupKind, ...] = (NAMESPACE,)
+    indices = observing.indices()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        return observing.observe(cache, ref)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return planning.plan(seen, now)
+
+    def settle(
+        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        return planning.settle(seen, results, now)

@@ -1,0 +1,80 @@
+"""What the scheduler sees: the pods that wait for a node, and the nodes with what is on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, labels_of, name_of, ref_of
+
+__all__ = ["BY_NODE", "NODE", "POD", "SCHEDULER", "SCHEDULER_REF", "WAITING", "Observed", "indices", "is_waiting"]
+
+SCHEDULER = "default-scheduler"
+POD, NODE, NAMESPACE = GroupKind("", "Pod"), GroupKind("", "Node"), GroupKind("", "Namespace")
+SCHEDULER_REF = ObjectRef("", "Node", "", "")
+"""The scheduler's only key: one pass places all waiting pods, so that no two passes fill the same room."""
+WAITING = "scheduler/waiting"
+BY_NODE = "scheduler/placed"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``waiting`` in the order in which they are placed; ``placed`` are all pods on nodes."""
+
+    waiting: tuple[Obj, ...]
+    nodes: tuple[Obj, ...]
+    placed: tuple[Obj, ...]
+    namespaces: Mapping[str, Mapping[str, str]]
+
+
+def is_waiting(obj: Obj) -> bool:
+    """A pod of ours without node, not held by a gate, not going."""
+    spec = obj.get("spec") or {}
+    return (
+        obj.get("kind") == POD.kind
+        and not spec.get("nodeName")
+        and not spec.get("schedulingGates")
+        and spec.get("schedulerName", SCHEDULER) == SCHEDULER
+        and not is_terminating(obj)
+        and dig(obj, "status", "phase") not in ("Succeeded", "Failed")
+    )
+
+
+def _placed(obj: Obj) -> bool:
+    return obj.get("kind") == POD.kind and bool(dig(obj, "spec", "nodeName"))
+
+
+def indices() -> dict[str, object]:
+    """Waiting and placed pods, so that a pass does not read all others."""
+    return {
+        WAITING: lambda obj: ("",) if is_waiting(obj) else (),
+        BY_NODE: lambda obj: ("",) if _placed(obj) else (),
+    }
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    """None while nothing waits, or before nodes and pods were listed once."""
+    if ref != SCHEDULER_REF or not (cache.has_synced(NODE) and cache.has_synced(POD)):
+        return None
+    waiting = sorted(cache.indexed(WAITING, ""), key=_turn)
+    if not waiting:
+        return None
+    namespaces = {name_of(each): labels_of(each) for each in cache.objects(NAMESPACE)}
+    placed = tuple(cache.indexed(BY_NODE, ""))
+    return Observed(tuple(waiting), tuple(cache.objects(NODE)), placed, namespaces)
+
+
+def _turn(pod: Obj) -> tuple[int, str, ObjectRef]:
+    """Higher priority first, then the older, then by name."""
+    priority = int(dig(pod, "spec", "priority", default=0))
+    return -priority, str(dig(pod, "metadata", "creationTimestamp", default="")), ref_of(pod)
+
+
+def concerned_by_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """A pod that waits, and one on a node (it takes room, gives it back, or attracts others)."""
+    return (SCHEDULER_REF,) if is_waiting(pod) or _placed(pod) else ()
+
+
+def concerned_by_node(_node: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    return (SCHEDULER_REF,)

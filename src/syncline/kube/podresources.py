@@ -1,0 +1,73 @@
+"""What a pod asks for and what a node has to give.
+
+Amounts are integers in the unit the scheduler counts in: millicores for cpu, whole units for all else.
+Source of the rule: Kubernetes ``resourcehelper.PodRequests``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from syncline.kube.objects import Obj, dig
+from syncline.kube.quantity import QuantityError, parse_quantity
+
+__all__ = ["ROOM", "allocatable", "requests_of"]
+
+ROOM = "pods"
+"""The resource that counts pods themselves."""
+
+
+def _amounts(resources: Mapping[str, object]) -> dict[str, int]:
+    return {name: _amount(name, value) for name, value in resources.items()}
+
+
+def _amount(name: str, value: object) -> int:
+    """Unreadable quantities count as nothing: the API has refused them long before."""
+    if not isinstance(value, str | int | float):
+        return 0
+    try:
+        quantity = parse_quantity(value)
+    except QuantityError:
+        return 0
+    return quantity.milli() if name == "cpu" else quantity.value()
+
+
+def _added(left: dict[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return left | {name: left.get(name, 0) + amount for name, amount in right.items()}
+
+
+def _larger(left: dict[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return left | {name: max(left.get(name, 0), amount) for name, amount in right.items()}
+
+
+def _requests(container: Obj) -> dict[str, int]:
+    return _amounts(dig(container, "resources", "requests", default={}))
+
+
+def requests_of(pod: Obj) -> dict[str, int]:
+    """The larger of what the containers need together and what initialization needs at its peak, plus the overhead.
+
+    Sidecars (init containers that restart always) run beside all that start after them. Requests of the pod as a whole
+    take the place of those of its containers.
+    """
+    spec = pod.get("spec") or {}
+    running: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        running = _added(running, _requests(container))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            sidecars = _added(sidecars, _requests(container))
+            peak = _larger(peak, sidecars)
+        else:
+            peak = _larger(peak, _added(sidecars, _requests(container)))
+    total = _larger(_added(running, sidecars), peak)
+    total |= _amounts(dig(spec, "resources", "requests", default={}))
+    return _added(total, _amounts(spec.get("overhead") or {}))
+
+
+def allocatable(node: Obj) -> dict[str, int]:
+    """``status.allocatable``, or the capacity where it says nothing."""
+    given = dig(node, "status", "allocatable", default=None) or dig(node, "status", "capacity", default={})
+    return _amounts(given)

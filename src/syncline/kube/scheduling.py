@@ -1,0 +1,372 @@
+"""Where a pod may run: the scheduler's filters and scores as pure functions.
+
+Called by the scheduler, by drain feasibility proofs and by rehearsals. A pod, the nodes and the pods on them come in;
+a node's name or Kubernetes' sentence about why there is none leaves. Nothing is bound here.
+
+Source of the rules, reasons and their order: the default profile of Kubernetes' kube-scheduler (1.36).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, namespace_of
+from syncline.kube.podresources import ROOM, allocatable, requests_of
+from syncline.kube.scheduling_terms import (
+    Term,
+    matches_node_terms,
+    pinned_names,
+    pod_terms,
+    tolerates,
+    tolerates_all,
+)
+from syncline.kube.selectors import label_selector_from
+
+__all__ = ["NO_NODES", "Cluster", "NodeState", "Refusal", "choose", "explain", "feasible"]
+
+NO_NODES = "no nodes available to schedule pods"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_TOPOLOGY = "node(s) didn't match pod topology spread constraints"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node does not take the pod. ``helpless``: removing other pods would not change it."""
+
+    reasons: tuple[str, ...]
+    helpless: bool
+
+
+@dataclass(slots=True)
+class NodeState:
+    """One node, what runs or was just placed on it, and what that takes."""
+
+    node: Obj
+    pods: list[Obj] = field(default_factory=list)
+    used: Counter[str] = field(default_factory=Counter)
+    ports: set[tuple[str, str, int]] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        return name_of(self.node)
+
+    def place(self, pod: Obj) -> None:
+        """Count a pod in."""
+        self.pods.append(pod)
+        self.used.update(requests_of(pod))
+        self.used[ROOM] += 1
+        self.ports |= set(_host_ports(pod))
+
+
+@dataclass(slots=True)
+class Cluster:
+    """All nodes in order of name, and the labels of namespaces (for namespace selectors)."""
+
+    nodes: list[NodeState]
+    namespaces: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(
+        cls, nodes: Iterable[Obj], pods: Iterable[Obj], namespaces: Mapping[str, Mapping[str, str]] | None = None
+    ) -> Cluster:
+        """``pods`` that are finished or on no known node are left out."""
+        states = {name_of(node): NodeState(node) for node in sorted(nodes, key=name_of)}
+        for pod in pods:
+            state = states.get(str(dig(pod, "spec", "nodeName", default="")))
+            if state is not None and dig(pod, "status", "phase") not in ("Succeeded", "Failed"):
+                state.place(pod)
+        return cls(list(states.values()), namespaces or {})
+
+    def pods(self) -> Iterable[tuple[NodeState, Obj]]:
+        for state in self.nodes:
+            for pod in state.pods:
+                yield state, pod
+
+
+Judgement: TypeAlias = "dict[str, Refusal]"
+"""The refusing nodes by name."""
+
+
+def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
+    """The nodes that take the pod, and why the others do not: the first filter that refuses speaks."""
+    pinned = pinned_names(pod)
+    spread, affinity = _Spread(pod, cluster), _Neighbours(pod, cluster)
+    fitting: list[NodeState] = []
+    refused: Judgement = {}
+    for state in cluster.nodes:
+        if pinned is not None and state.name not in pinned:
+            refused[state.name] = Refusal(("node(s) didn't satisfy plugin(s) [NodeAffinity]",), True)
+            continue
+        refusal = _own_refusal(pod, state) or spread.refusal(state) or affinity.refusal(state)
+        if refusal is None:
+            fitting.append(state)
+        else:
+            refused[state.name] = refusal
+    return fitting, refused
+
+
+def choose(pod: Obj, cluster: Cluster) -> tuple[str, Judgement]:
+    """The best node, or an empty name with the refusals. Equal scores are decided by name."""
+    fitting, refused = feasible(pod, cluster)
+    if not fitting:
+        return "", refused
+    scores = _scores(pod, fitting, cluster)
+    return min(fitting, key=lambda state: (-scores[state.name], state.name)).name, refused
+
+
+def explain(pod: Obj, refused: Judgement) -> str:
+    """Kubernetes' FailedScheduling sentence over all nodes."""
+    if not refused:
+        return NO_NODES
+    total = len(refused)
+    reasons = Counter(reason for refusal in refused.values() for reason in refusal.reasons)
+    text = f"0/{total} nodes are available: {_listed(reasons)}. no new claims to deallocate, preemption: "
+    if dig(pod, "spec", "preemptionPolicy") == "Never":
+        return text + "not eligible due to preemptionPolicy=Never."
+    preemption = Counter(
+        "Preemption is not helpful for scheduling."
+        if refusal.helpless
+        else "No preemption victims found for incoming pod."
+        for refusal in refused.values()
+    )
+    return f"{text}0/{total} nodes are available: {_listed(preemption)}."
+
+
+def _listed(reasons: Counter[str]) -> str:
+    """Counted reasons, sorted as texts; the sentence brings its own full stop."""
+    return ", ".join(sorted(f"{number} {reason.rstrip('.')}" for reason, number in reasons.items()))
+
+
+# --- filters that look at one node ---------------------------------------------------------------------------------
+
+
+def _own_refusal(pod: Obj, state: NodeState) -> Refusal | None:
+    spec = pod.get("spec") or {}
+    node = state.node
+    tolerations = spec.get("tolerations") or []
+    cordon = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
+    if dig(node, "spec", "unschedulable", default=False) and not tolerates(tolerations, cordon):
+        return Refusal(("node(s) were unschedulable",), True)
+    if spec.get("nodeName") and spec["nodeName"] != state.name:
+        return Refusal(("node(s) didn't match the requested node name",), True)
+    if not tolerates_all(tolerations, dig(node, "spec", "taints", default=[]), ("NoSchedule", "NoExecute")):
+        return Refusal(("node(s) had untolerated taint(s)",), True)
+    if not matches_node_terms(spec, node):
+        return Refusal(("node(s) didn't match Pod's node affinity/selector",), True)
+    if any(_port_taken(port, state.ports) for port in _host_ports(pod)):
+        return Refusal(("node(s) didn't have free ports for the requested pod ports",), False)
+    return _fit_refusal(pod, state)
+
+
+def _fit_refusal(pod: Obj, state: NodeState) -> Refusal | None:
+    has = allocatable(state.node)
+    wants = {ROOM: 1} | {name: amount for name, amount in requests_of(pod).items() if amount}
+    short = [name for name, amount in wants.items() if state.used[name] + amount > has.get(name, 0)]
+    if not short:
+        return None
+    texts = tuple("Too many pods" if name == ROOM else f"Insufficient {name}" for name in sorted(short))
+    return Refusal(texts, any(wants[name] > has.get(name, 0) for name in short))
+
+
+def _host_ports(pod: Obj) -> list[tuple[str, str, int]]:
+    found: list[tuple[str, str, int]] = []
+    spec = pod.get("spec") or {}
+    for container in spec.get("containers") or ():
+        for port in container.get("ports") or ():
+            number = port.get("hostPort") or (port.get("containerPort") if spec.get("hostNetwork") else 0)
+            if number:
+                found.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", int(number)))
+    return found
+
+
+def _port_taken(wanted: tuple[str, str, int], taken: set[tuple[str, str, int]]) -> bool:
+    address, protocol, number = wanted
+    for other_address, other_protocol, other_number in taken:
+        same = (protocol, number) == (other_protocol, other_number)
+        if same and ("0.0.0.0" in (address, other_address) or address == other_address):
+            return True
+    return False
+
+
+# --- filters that look at the neighbours ---------------------------------------------------------------------------
+
+
+class _Spread:
+    """Topology spread constraints with ``DoNotSchedule``: counts per domain, made once per pod."""
+
+    def __init__(self, pod: Obj, cluster: Cluster) -> None:
+        wanted = dig(pod, "spec", "topologySpreadConstraints", default=[])
+        self._hard = [c for c in wanted if c.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"]
+        self._pod = pod
+        self._counts = [_domain_counts(pod, each, self._hard, cluster) for each in self._hard]
+
+    def refusal(self, state: NodeState) -> Refusal | None:
+        for constraint, counts in zip(self._hard, self._counts):
+            domain = labels_of(state.node).get(str(constraint.get("topologyKey")))
+            if domain is None:
+                return Refusal((f"{_TOPOLOGY} (missing required label)",), True)
+            few = len(counts) < int(constraint.get("minDomains") or 1)
+            least = 0 if few or not counts else min(counts.values())
+            itself = 1 if _spread_selector(self._pod, constraint).matches(labels_of(self._pod)) else 0
+            if counts.get(domain, 0) + itself - least > int(constraint.get("maxSkew") or 1):
+                return Refusal((_TOPOLOGY,), False)
+        return None
+
+
+def _spread_selector(pod: Obj, constraint: Obj) -> Any:
+    selector = dict(constraint.get("labelSelector") or {})
+    labels = labels_of(pod)
+    keyed = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
+    selector["matchLabels"] = dict(selector.get("matchLabels") or {}) | keyed
+    return label_selector_from(selector if constraint.get("labelSelector") is not None or keyed else None)
+
+
+def _domain_counts(pod: Obj, constraint: Obj, group: Sequence[Obj], cluster: Cluster) -> dict[str, int]:
+    """Matching pods per domain, over the nodes that count (``nodeAffinityPolicy``, ``nodeTaintsPolicy``)."""
+    selector = _spread_selector(pod, constraint)
+    keys = [str(each.get("topologyKey")) for each in group]
+    counts: dict[str, int] = {}
+    for state in cluster.nodes:
+        labels = labels_of(state.node)
+        if not all(key in labels for key in keys) or not _counts_for_spread(pod, constraint, state):
+            continue
+        domain = labels[str(constraint.get("topologyKey"))]
+        counts.setdefault(domain, 0)
+        for other in state.pods:
+            here = namespace_of(other) == namespace_of(pod) and not is_terminating(other)
+            counts[domain] += bool(here and selector.matches(labels_of(other)))
+    return counts
+
+
+def _counts_for_spread(pod: Obj, constraint: Obj, state: NodeState) -> bool:
+    spec = pod.get("spec") or {}
+    if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not matches_node_terms(spec, state.node):
+        return False
+    if constraint.get("nodeTaintsPolicy", "Ignore") == "Ignore":
+        return True
+    taints = dig(state.node, "spec", "taints", default=[])
+    return tolerates_all(spec.get("tolerations") or [], taints, ("NoSchedule", "NoExecute"))
+
+
+class _Neighbours:
+    """Required pod affinity and anti-affinity, of the pod and of those that run already."""
+
+    def __init__(self, pod: Obj, cluster: Cluster) -> None:
+        self._wants = pod_terms(pod, "podAffinity")
+        self._shuns = pod_terms(pod, "podAntiAffinity")
+        self._near: Counter[tuple[str, str]] = Counter()
+        self._far: Counter[tuple[str, str]] = Counter()
+        self._shunned: set[tuple[str, str]] = set()
+        for state, other in cluster.pods():
+            self._count(pod, state, other, cluster.namespaces)
+        self._first_of_kind = not self._near and all(t.matches(pod, cluster.namespaces) for t in self._wants)
+
+    def _count(self, pod: Obj, state: NodeState, other: Obj, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        labels = labels_of(state.node)
+        if self._wants and all(term.matches(other, namespaces) for term in self._wants):
+            self._near.update((t.topology, labels[t.topology]) for t in self._wants if t.topology in labels)
+        self._far.update(
+            (t.topology, labels[t.topology])
+            for t in self._shuns
+            if t.topology in labels and t.matches(other, namespaces)
+        )
+        for term in pod_terms(other, "podAntiAffinity"):
+            if term.topology in labels and term.matches(pod, namespaces):
+                self._shunned.add((term.topology, labels[term.topology]))
+
+    def refusal(self, state: NodeState) -> Refusal | None:
+        places = set(labels_of(state.node).items())
+        if not self._near_enough(labels_of(state.node)):
+            return Refusal(("node(s) didn't match pod affinity rules",), True)
+        if any(place in places for place in self._far):
+            return Refusal(("node(s) didn't match pod anti-affinity rules",), False)
+        if self._shunned & places:
+            return Refusal(("node(s) didn't satisfy existing pods anti-affinity rules",), False)
+        return None
+
+    def _near_enough(self, labels: Mapping[str, str]) -> bool:
+        """A pod that wants company of its own kind may be the first of it."""
+        if not all(term.topology in labels for term in self._wants):
+            return False
+        close = all(self._near[(t.topology, labels[t.topology])] > 0 for t in self._wants)
+        return close or self._first_of_kind
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def _scores(pod: Obj, nodes: list[NodeState], cluster: Cluster) -> dict[str, float]:
+    """Weighted as the default profile weighs: taints 3, affinities 2, spreading 2, free room 1."""
+    taints = _inverted({s.name: _soft_taints(pod, s) for s in nodes})
+    preferred = _normalised({s.name: _preference(pod, s, cluster) for s in nodes})
+    company = _inverted({s.name: _siblings(pod, s) for s in nodes})
+    return {
+        s.name: 3 * taints[s.name] + 2 * preferred[s.name] + 2 * company[s.name] + _least_allocated(pod, s)
+        for s in nodes
+    }
+
+
+def _normalised(raw: Mapping[str, float]) -> dict[str, float]:
+    low, high = min(raw.values()), max(raw.values())
+    return {name: 100 * (value - low) / (high - low) if high > low else 0.0 for name, value in raw.items()}
+
+
+def _inverted(raw: Mapping[str, float]) -> dict[str, float]:
+    high = max(raw.values())
+    return {name: 100 * (high - value) / high if high else 100.0 for name, value in raw.items()}
+
+
+def _soft_taints(pod: Obj, state: NodeState) -> int:
+    tolerations = dig(pod, "spec", "tolerations", default=[])
+    taints = dig(state.node, "spec", "taints", default=[])
+    return sum(t.get("effect") == "PreferNoSchedule" and not tolerates(tolerations, t) for t in taints)
+
+
+def _preference(pod: Obj, state: NodeState, cluster: Cluster) -> float:
+    """Weights of the preferred node terms and pod terms that the node satisfies."""
+    weight = 0
+    affinity = dig(pod, "spec", "affinity", default={})
+    for choice in dig(affinity, "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution", default=[]):
+        if Term.node_term_matches(choice.get("preference") or {}, state.node):
+            weight += int(choice.get("weight") or 0)
+    for kind, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
+        for choice in dig(affinity, kind, "preferredDuringSchedulingIgnoredDuringExecution", default=[]):
+            term = Term.of(pod, choice.get("podAffinityTerm") or {})
+            weight += sign * int(choice.get("weight") or 0) * _matching_in_domain(term, state, cluster)
+    return weight
+
+
+def _matching_in_domain(term: Term, state: NodeState, cluster: Cluster) -> int:
+    domain = labels_of(state.node).get(term.topology)
+    if domain is None:
+        return 0
+    return sum(
+        term.matches(other, cluster.namespaces)
+        for place, other in cluster.pods()
+        if labels_of(place.node).get(term.topology) == domain
+    )
+
+
+def _siblings(pod: Obj, state: NodeState) -> int:
+    """Pods of the same controller on the node: fewer is better."""
+    owner = _controller_uid(pod)
+    return sum(bool(owner) and _controller_uid(other) == owner for other in state.pods)
+
+
+def _controller_uid(pod: Obj) -> str:
+    owners = dig(pod, "metadata", "ownerReferences", default=[])
+    return next((str(owner.get("uid")) for owner in owners if owner.get("controller")), "")
+
+
+def _least_allocated(pod: Obj, state: NodeState) -> float:
+    """Mean share of cpu and memory that would stay free, 0 to 100."""
+    has, wants = allocatable(state.node), requests_of(pod)
+    shares = []
+    for name in ("cpu", "memory"):
+        total = has.get(name, 0)
+        free = total - state.used[name] - wants.get(name, 0)
+        shares.append(max(free, 0) * 100 / total if total else 0.0)
+    return sum(shares) / len(shares)
