@@ -235,12 +235,12 @@ class _Apply:
         answer = yield client.get(self.info, self.place, name_of(self.target))
         return None if answer.status == NotFound.code else dict(answer.or_raise())
 
-    def _post(self, obj: Obj) -> Request:
+    def _post(self, obj: Obj, *, dry: bool = False) -> Request:
         return client.create(
             self.info,
             obj,
             namespace=self.place,
-            dry_run=self.dry,
+            dry_run=dry or self.dry,
             field_manager=FIELD_MANAGER,
             field_validation=self.validation,
         )
@@ -325,11 +325,17 @@ class _Apply:
         return self._done("replaced")
 
     def _recreate(self) -> Requests:
-        """Delete, wait until it is gone (in later passes), create. Repeated after a crash it goes on where it was."""
+        """Delete, wait until it is gone (in later passes), create. Repeated after a crash it goes on where it was.
+
+        Nothing is deleted before the API has said that it would accept the new object.
+        """
         live = yield from self._read()
         if live is not None and self._is_ours(live):
             return self._done("replaced")
         if live is not None and not is_terminating(live):
+            question = yield self._post(self.target, dry=True)
+            if question.status != AlreadyExists.code:
+                question.or_raise()
             answer = yield client.delete(
                 self.info,
                 self.place,

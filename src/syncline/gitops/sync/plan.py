@@ -7,11 +7,14 @@ plan's phase, message and results in the Application. Pure: no cluster, no clock
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from syncline.gitops.sync.actions import SyncAction
 from syncline.gitops.sync.book import Book
+from syncline.gitops.sync.cause import missing_service_account
+from syncline.gitops.sync.change import Change, classify_change
 from syncline.gitops.sync.decide import apply_action, delete_hook, needs_confirmation, prune_action, prune_skipped
 from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPhase, SyncPlan
 from syncline.gitops.sync.passes import sync_pass, terminate_pass
@@ -73,7 +76,7 @@ def record(seen: SyncObserved, plan: SyncPlan, outcomes: Answers) -> SyncObserve
 
 @dataclass(frozen=True, slots=True)
 class PlannedWave:
-    """What a wave would do. ``notes``: prunes that will not happen, and why."""
+    """What a wave would do. ``notes``: prunes that will not happen, changes that will be refused, hooks that hang."""
 
     phase: SyncPhase
     wave: int
@@ -85,14 +88,35 @@ def plan_preview(seen: SyncObserved, now: datetime) -> list[PlannedWave]:
     """The whole operation ahead of time, wave by wave, from the same tasks and decisions; SyncFail comes last and
     runs only if the operation fails. ``now`` is not used yet but belongs to every plan."""
     waves: dict[tuple[SyncPhase, int], list[Task]] = {}
-    for task in build_tasks(seen).tasks:
+    made = build_tasks(seen)
+    for task in made.tasks:
         waves.setdefault((task.phase, task.wave), []).append(task)
-    return [_preview(seen, phase, wave, tasks) for (phase, wave), tasks in waves.items()]
+    problems = {id(problem.task): problem.message for problem in made.invalid}
+    return [
+        _preview(seen, key, tasks, [*_warnings(made.tasks, tasks), *_invalid(problems, tasks)])
+        for key, tasks in waves.items()
+    ]
 
 
-def _preview(seen: SyncObserved, phase: SyncPhase, wave: int, tasks: list[Task]) -> PlannedWave:
+def _invalid(problems: Mapping[int, str], tasks: list[Task]) -> list[str]:
+    return [f"{task.ref}: not valid: {problems[id(task)]}" for task in tasks if id(task) in problems]
+
+
+def _warnings(everything: Sequence[Task], tasks: list[Task]) -> list[str]:
+    found: list[str] = []
+    for task in tasks:
+        account = missing_service_account(task, everything)
+        if account is not None:
+            found.append(
+                f"{task.ref}: runs as {account.ref}, which comes only in wave {account.wave} of {account.phase}; "
+                "the hook waits for it for ever"
+            )
+    return found
+
+
+def _preview(seen: SyncObserved, key: tuple[SyncPhase, int], tasks: list[Task], notes: list[str]) -> PlannedWave:
+    phase, wave = key
     actions: list[SyncAction] = []
-    notes: list[str] = []
     for task in tasks:
         if not task.is_prune:
             continue
@@ -104,7 +128,17 @@ def _preview(seen: SyncObserved, phase: SyncPhase, wave: int, tasks: list[Task])
             notes.append(f"{task.ref}: waits for pruning confirmation")
         actions.append(prune_action(seen, task))
     creates = [task for task in tasks if not task.is_prune]
+    notes += [refusal for task in creates if (refusal := _refusal(seen, task))]
     leftovers = [task for task in creates if task.delete_before_creation]
     actions += [delete_hook(seen, task, "its delete policy is BeforeHookCreation") for task in leftovers]
     actions += [apply_action(seen, task, dry=False) for task in creates]
     return PlannedWave(phase, wave, tuple(actions), tuple(notes))
+
+
+def _refusal(seen: SyncObserved, task: Task) -> str:
+    """Why a change would be refused, if it would; a leftover hook is deleted first."""
+    if task.target is None or task.live is None or task.delete_before_creation:
+        return ""
+    options = seen.options
+    classified = classify_change(task.target, task.live, replace=options.replace, force=options.force)
+    return classified.message if classified.change is Change.REFUSE else ""
