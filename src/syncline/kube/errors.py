@@ -73,7 +73,10 @@ class FieldCause:
 
 
 class ApiError(Exception):
-    """A refusal of the API. ``details`` is the Status' details object, without empty fields."""
+    """A refusal of the API. ``details`` is the Status' details object, without empty fields.
+
+    Given as ``{}`` it is shown empty, as Kubernetes' generic refusals do; None leaves it out.
+    """
 
     code = 500
     reason = "InternalError"
@@ -93,6 +96,7 @@ class ApiError(Exception):
         self.code = self.code if code is None else code
         self.reason = self.reason if reason is None else reason
         self.details: Obj = dict(details or {})
+        self._shows_details = details is not None
         listed = [cause.to_obj() for cause in causes]
         if listed:
             self.details["causes"] = listed
@@ -111,7 +115,7 @@ class ApiError(Exception):
         }
         if not self.reason:
             del status["reason"]
-        if self.details:
+        if self.details or self._shows_details:
             status["details"] = self.details
         status["code"] = self.code
         return status

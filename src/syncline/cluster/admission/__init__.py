@@ -1,0 +1,6 @@
+"""What the API adds to and refuses of well-formed objects; see :mod:`syncline.cluster.admission.chain`."""
+
+from syncline.cluster.admission.attempt import Attempt, forbid
+from syncline.cluster.admission.chain import Admission
+
+__all__ = ["Admission", "Attempt", "forbid"]

@@ -1,0 +1,42 @@
+"""One write before it is decided, as admission sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.base.entropy import Entropy
+from syncline.cluster.registry import Resource
+from syncline.cluster.users import UserInfo
+from syncline.kube.errors import FieldCause, Forbidden
+from syncline.kube.objects import Obj
+
+__all__ = ["Attempt", "forbid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """``verb`` is create, update or delete; ``name`` may be empty for a generated one."""
+
+    verb: str
+    resource: Resource
+    user: UserInfo
+    namespace: str
+    name: str
+    subresource: str
+    now: datetime
+    entropy: Entropy
+    dry_run: bool = False
+
+    def concerns(self, storage: str, subresource: str = "") -> bool:
+        return self.resource.storage == storage and self.subresource == subresource
+
+
+def forbid(attempt: Attempt, why: str, causes: list[FieldCause] | None = None) -> Forbidden:
+    """``pods "web" is forbidden: <why>`` (admission.NewForbidden)."""
+    info = attempt.resource.info
+    name = attempt.name or "Unknown"
+    details: Obj = {"name": name, "kind": info.plural}
+    if info.group:
+        details["group"] = info.group
+    return Forbidden(f'{info.group_resource} "{name}" is forbidden: {why}', details=details, causes=causes or ())

@@ -1,0 +1,55 @@
+"""The admission chain: which plug-ins see which write, in Kubernetes' order.
+
+Called by the write verbs: ``admit_*`` may change the new object in place (the request owns it), ``check_*`` only
+refuse. Reads the store, never writes it.
+"""
+
+from __future__ import annotations
+
+from syncline.cluster.admission import grants, namespaces, pods, storage
+from syncline.cluster.admission.attempt import Attempt
+from syncline.cluster.admission.services import ServiceAddresses
+from syncline.cluster.authz import Authorizer
+from syncline.cluster.store import Store
+from syncline.kube.objects import Obj
+
+__all__ = ["Admission"]
+
+
+class Admission:
+    """One per cluster; holds the service address pool."""
+
+    def __init__(self, store: Store, authorizer: Authorizer) -> None:
+        self._store = store
+        self._authorizer = authorizer
+        self.addresses = ServiceAddresses(store)
+
+    def admit_create(self, attempt: Attempt, obj: Obj) -> None:
+        namespaces.require_living(self._store, attempt)
+        if attempt.subresource:
+            return
+        if attempt.concerns("/pods"):
+            pods.admit(self._store, attempt, obj)
+        elif attempt.concerns("/nodes"):
+            pods.taint_new_node(obj)
+        elif attempt.concerns("/services"):
+            self.addresses.assign(attempt, obj, None)
+        else:
+            storage.admit(self._store, attempt, obj)
+
+    def check_create(self, attempt: Attempt, obj: Obj) -> None:
+        if attempt.subresource:
+            return
+        grants.check(self._authorizer, attempt, obj, None)
+
+    def admit_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
+        if attempt.concerns("/services"):
+            self.addresses.assign(attempt, new, old)
+
+    def check_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
+        if attempt.subresource:
+            return
+        grants.check(self._authorizer, attempt, new, old)
+
+    def check_delete(self, attempt: Attempt) -> None:
+        namespaces.refuse_immortal(attempt)

@@ -1,0 +1,190 @@
+"""Addresses and ports of Services.
+
+Called by the chain for each write of a Service. Which addresses are taken is learned from the store's events, so that
+nothing has to be given back. Rules: Kubernetes ``pkg/registry/core/service/storage/alloc.go``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from syncline.cluster.admission.attempt import Attempt
+from syncline.cluster.store import Event, EventType, Store, Stored
+from syncline.kube.errors import ApiError, FieldCause, invalid
+from syncline.kube.objects import Obj
+
+__all__ = ["SERVICE_NETWORK", "ServiceAddresses"]
+
+SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
+NODE_PORTS = range(30000, 32768)
+SERVICES = "/services"
+
+_LAST_OFFSET = SERVICE_NETWORK.num_addresses - 2
+_FIRST_OFFSET = 16
+"""The first addresses are left to services that ask for theirs (kubernetes .1, DNS .10)."""
+
+
+class ServiceAddresses:
+    """The pool of cluster IPs and node ports."""
+
+    def __init__(self, store: Store) -> None:
+        self._addresses: dict[str, str] = {}
+        self._ports: dict[int, str] = {}
+        for stored in store.list(SERVICES):
+            self._learn(stored)
+        store.subscribe(self._on_event)
+
+    def assign(self, attempt: Attempt, new: Obj, old: Obj | None) -> None:
+        """Keep, check or give addresses and node ports, in place."""
+        spec: Obj = new.setdefault("spec", {})
+        owner = f"{attempt.namespace}/{attempt.name}" if attempt.name else ""
+        kind = spec.get("type", "ClusterIP")
+        before: Obj = (old or {}).get("spec") or {}
+        if kind == "ExternalName":
+            _drop_addresses(spec, before)
+        else:
+            self._assign_address(attempt, spec, before, owner)
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+        if kind in ("NodePort", "LoadBalancer"):
+            self._assign_ports(attempt, spec, before, owner)
+        elif old is not None:
+            _drop_ports(spec, before)
+
+    # -- addresses ------------------------------------------------------------------------------------------------
+
+    def _assign_address(self, attempt: Attempt, spec: Obj, before: Obj, owner: str) -> None:
+        if not spec.get("clusterIP"):
+            asked = spec.get("clusterIPs") or []
+            kept = before.get("clusterIP", "") if before.get("type", "ClusterIP") != "ExternalName" else ""
+            spec["clusterIP"] = asked[0] if asked else kept or self._free_address(attempt)
+        address = spec["clusterIP"]
+        if not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [address]
+        if address == "None":
+            if not spec.get("ipFamilies"):
+                spec["ipFamilies"] = ["IPv4"]
+            spec.setdefault("ipFamilyPolicy", "SingleStack" if spec.get("selector") else "RequireDualStack")
+            return
+        self._check_address(attempt, address, owner)
+        if not spec.get("ipFamilies"):
+            spec["ipFamilies"] = ["IPv4"]
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+    def _free_address(self, attempt: Attempt) -> str:
+        """The next free one behind a random place, as far from others as chance allows."""
+        span = _LAST_OFFSET - _FIRST_OFFSET
+        start = attempt.entropy.randrange(span)
+        for step in range(span):
+            address = str(SERVICE_NETWORK[_FIRST_OFFSET + (start + step) % span])
+            if address not in self._addresses:
+                return address
+        raise ApiError("failed to allocate a serviceIP: range is full", code=500)
+
+    def _check_address(self, attempt: Attempt, address: str, owner: str) -> None:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return  # Validation words what is wrong with it.
+        if parsed not in SERVICE_NETWORK:
+            raise _refused(
+                attempt,
+                address,
+                f"failed to allocate IP {address}: the provided network does not match the current "
+                f"range: provided IP is not in the valid range. The range of valid IPs is {SERVICE_NETWORK}",
+            )
+        if self._addresses.get(address, owner) != owner:
+            raise _refused(attempt, address, f"failed to allocate IP {address}: provided IP is already allocated")
+
+    # -- node ports -----------------------------------------------------------------------------------------------
+
+    def _assign_ports(self, attempt: Attempt, spec: Obj, before: Obj, owner: str) -> None:
+        if spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
+            return
+        kept = {(p.get("protocol"), p.get("port")): p.get("nodePort") for p in before.get("ports") or ()}
+        used: set[int] = set()
+        ports: list[Obj] = spec.get("ports") or []
+        for index, port in enumerate(ports):
+            if not port.get("nodePort"):
+                before_port = kept.get((port.get("protocol"), port.get("port")))
+                port["nodePort"] = before_port or self._free_port(attempt, used)
+            elif self._ports.get(port["nodePort"], owner) != owner:
+                raise _port_refused(attempt, index, port["nodePort"], "provided port is already allocated")
+            elif port["nodePort"] not in NODE_PORTS:
+                raise _port_refused(
+                    attempt,
+                    index,
+                    port["nodePort"],
+                    "provided port is not in the valid range. The range of valid "
+                    f"ports is {NODE_PORTS.start}-{NODE_PORTS.stop - 1}",
+                )
+            used.add(port["nodePort"])
+        if spec.get("externalTrafficPolicy") == "Local" and spec.get("type") == "LoadBalancer":
+            kept_check = before.get("healthCheckNodePort")
+            spec["healthCheckNodePort"] = (
+                spec.get("healthCheckNodePort") or kept_check or self._free_port(attempt, used)
+            )
+
+    def _free_port(self, attempt: Attempt, used: set[int]) -> int:
+        start = attempt.entropy.randrange(len(NODE_PORTS))
+        for step in range(len(NODE_PORTS)):
+            port = NODE_PORTS[(start + step) % len(NODE_PORTS)]
+            if port not in self._ports and port not in used:
+                return port
+        raise ApiError("failed to allocate a nodePort: range is full", code=500)
+
+    # -- following the store --------------------------------------------------------------------------------------
+
+    def _on_event(self, event: Event) -> None:
+        if event.stored.key.resource != SERVICES:
+            return
+        if event.previous is not None:
+            self._forget(event.previous)
+        if event.type is not EventType.DELETED:
+            self._learn(event.stored)
+
+    def _learn(self, stored: Stored) -> None:
+        owner = f"{stored.key.namespace}/{stored.key.name}"
+        spec = stored.obj.get("spec") or {}
+        for address in spec.get("clusterIPs") or ():
+            if address != "None":
+                self._addresses[address] = owner
+        for port in _ports_of(spec):
+            self._ports[port] = owner
+
+    def _forget(self, stored: Stored) -> None:
+        spec = stored.obj.get("spec") or {}
+        for address in spec.get("clusterIPs") or ():
+            self._addresses.pop(address, None)
+        for port in _ports_of(spec):
+            self._ports.pop(port, None)
+
+
+def _ports_of(spec: Obj) -> list[int]:
+    ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
+    return [*ports, spec["healthCheckNodePort"]] if spec.get("healthCheckNodePort") else ports
+
+
+def _drop_addresses(spec: Obj, before: Obj) -> None:
+    """An ExternalName has none; those that were only carried over from the old object go (``patchAllocatedValues``)."""
+    for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
+        if field in spec and spec.get(field) == before.get(field):
+            del spec[field]
+
+
+def _drop_ports(spec: Obj, before: Obj) -> None:
+    if before.get("type") not in ("NodePort", "LoadBalancer"):
+        return
+    old = {port.get("nodePort") for port in before.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        if port.get("nodePort") in old:
+            port.pop("nodePort", None)
+
+
+def _refused(attempt: Attempt, address: str, why: str) -> ApiError:
+    cause = FieldCause("FieldValueInvalid", f'Invalid value: ["{address}"]: {why}', "spec.clusterIPs")
+    return invalid("Service", attempt.name, [cause])
+
+
+def _port_refused(attempt: Attempt, index: int, port: int, why: str) -> ApiError:
+    field = f"spec.ports[{index}].nodePort"
+    return invalid("Service", attempt.name, [FieldCause("FieldValueInvalid", f"Invalid value: {port}: {why}", field)])

@@ -1,0 +1,45 @@
+"""Claims and volumes are protected while in use, and get the default class (plug-ins StorageObjectInUseProtection,
+DefaultStorageClass, DefaultIngressClass)."""
+
+from __future__ import annotations
+
+from syncline.cluster.admission.attempt import Attempt
+from syncline.cluster.store import Store
+from syncline.kube.objects import Obj, annotations_of, name_of
+
+__all__ = ["admit"]
+
+_PROTECTION = {
+    "/persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "/persistentvolumes": "kubernetes.io/pv-protection",
+}
+_DEFAULT_STORAGE = "storageclass.kubernetes.io/is-default-class"
+_DEFAULT_INGRESS = "ingressclass.kubernetes.io/is-default-class"
+
+
+def admit(store: Store, attempt: Attempt, obj: Obj) -> None:
+    finalizer = _PROTECTION.get(attempt.resource.storage)
+    if finalizer is not None:
+        metadata = obj["metadata"]
+        held = metadata.get("finalizers") or []
+        if finalizer not in held:
+            metadata["finalizers"] = [*held, finalizer]
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        return
+    if attempt.concerns("/persistentvolumeclaims") and spec.get("storageClassName") is None:
+        _set_default(store, "storage.k8s.io/storageclasses", _DEFAULT_STORAGE, spec, "storageClassName")
+    elif attempt.concerns("networking.k8s.io/ingresses") and not _names_class(obj, spec):
+        _set_default(store, "networking.k8s.io/ingressclasses", _DEFAULT_INGRESS, spec, "ingressClassName")
+
+
+def _names_class(ingress: Obj, spec: Obj) -> bool:
+    return spec.get("ingressClassName") is not None or "kubernetes.io/ingress.class" in annotations_of(ingress)
+
+
+def _set_default(store: Store, resource: str, annotation: str, spec: Obj, field: str) -> None:
+    """The newest class that says it is the default."""
+    classes = [s.obj for s in store.list(resource) if annotations_of(s.obj).get(annotation) == "true"]
+    if classes:
+        newest = max(classes, key=lambda c: (c["metadata"].get("creationTimestamp", ""), name_of(c)))
+        spec[field] = name_of(newest)

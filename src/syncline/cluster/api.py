@@ -1,0 +1,183 @@
+"""The embedded Kubernetes API without sockets: a request and a user in, an answer out.
+
+Called by ``serve`` for HTTP and by ``direct`` in process. :meth:`Api.handle` authorizes, finds the resource and its
+verb, and turns every refusal into a ``Status``. It never raises, never blocks and never sleeps; it is called from one
+thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
+from syncline.cluster.admission import Admission
+from syncline.cluster.answers import refusal
+from syncline.cluster.authz import Authorizer
+from syncline.cluster.definitions import Definitions
+from syncline.cluster.discovery import Discovery, page_not_found
+from syncline.cluster.negotiate import JSON, accepted_of
+from syncline.cluster.rbac import Attributes
+from syncline.cluster.registry import Registry, Resource
+from syncline.cluster.routes import Route, route_of, verb_of
+from syncline.cluster.store import Store
+from syncline.cluster.tokens import ServiceAccountTokens
+from syncline.cluster.users import UserInfo
+from syncline.cluster.verbs.create import create
+from syncline.cluster.verbs.delete import delete, delete_collection
+from syncline.cluster.verbs.exchange import Backend, Exchange, LogSource, NoLogs, TokenReviewer
+from syncline.cluster.verbs.patching import patch
+from syncline.cluster.verbs.read import get, list_objects
+from syncline.cluster.verbs.reviews import REVIEWS
+from syncline.cluster.verbs.subresources import accounts, pods, scale
+from syncline.cluster.verbs.update import update
+from syncline.cluster.verbs.watching import watch
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound
+from syncline.kube.schema.resources import subresource_of
+
+__all__ = ["Api"]
+
+Verb = Callable[[Exchange], Response]
+
+_VERBS: dict[str, Verb] = {
+    "get": get,
+    "list": list_objects,
+    "watch": watch,
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": delete_collection,
+}
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+_HALVES: dict[str, Verb] = {"get": get, "update": update, "patch": patch}
+"""Verbs of subresources that are a part of the object itself: status, finalize, approval, …"""
+
+_SUBRESOURCES: dict[tuple[str, str], Mapping[str, Verb]] = {
+    ("/pods", "binding"): {"create": pods.bind},
+    ("/pods", "eviction"): {"create": pods.evict},
+    ("/pods", "log"): {"get": pods.log},
+    ("/serviceaccounts", "token"): {"create": accounts.request_token},
+}
+_SCALE: dict[str, Verb] = {"get": scale.read, "update": scale.update, "patch": scale.patch}
+
+_UNSUPPORTED = frozenset({"attach", "exec", "portforward", "proxy"})
+"""Subresources that are listed, but need a connection into a machine that this API does not offer."""
+
+
+class Api:
+    """One embedded API server. ``review_token`` is ``Authenticator.token_user``."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        authorizer: Authorizer,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        tokens: ServiceAccountTokens | None = None,
+        review_token: TokenReviewer | None = None,
+        logs: LogSource | None = None,
+    ) -> None:
+        admission = Admission(store, authorizer)
+        self.backend = Backend(
+            store, registry, authorizer, admission, clock, entropy, tokens, logs or NoLogs(), review_token
+        )
+        self.registry = registry
+        self._discovery = Discovery(registry)
+        self._definitions = Definitions(self.backend)
+
+    def handle(self, request: Request, user: UserInfo) -> Response:
+        """Answer ``request`` as ``user``; every failure is a Status."""
+        try:
+            return self._handle(request, user)
+        except ApiError as error:
+            return refusal(error)
+        except Exception as error:
+            return refusal(InternalError(f"Internal error occurred: {type(error).__name__}: {error}"))
+
+    def _handle(self, request: Request, user: UserInfo) -> Response:
+        route = route_of(request.path)
+        verb = verb_of(request.method, route, request.query)
+        self.backend.authorizer.require(user, _attributes(request, route, verb))
+        if not route.resource:
+            return self._discovery.answer(request)
+        resource = self.registry.find(route.group, route.version, route.resource)
+        if resource is None or not _fits(resource, route):
+            return self._unserved(route)
+        handler = _handler(resource, route, verb)
+        accept = request.headers.get("accept", "") if request.headers else ""
+        accepted = accepted_of(accept) if accept else JSON
+        now = self.backend.clock.now()
+        x = Exchange(self.backend, request, user, route, verb, resource, now, accepted)
+        if resource.custom is not None and resource.custom.deprecation:
+            x.warn(resource.custom.deprecation)
+        response = handler(x)
+        if verb in _WRITES:
+            self._definitions.after_write(x)
+        if x.warnings:
+            response.headers = {**response.headers, "warning": _warnings(x.warnings)}
+        return response
+
+    def _unserved(self, route: Route) -> Response:
+        if self.registry.is_builtin_version(route.group, route.version):
+            raise NotFound("the server could not find the requested resource", details={})
+        return page_not_found()
+
+
+def _attributes(request: Request, route: Route, verb: str) -> Attributes:
+    if not route.resource:
+        return Attributes(verb, path=request.path)
+    return Attributes(verb, route.group, route.resource, route.subresource, route.namespace, route.name, request.path)
+
+
+def _fits(resource: Resource, route: Route) -> bool:
+    """A namespaced path names no cluster-scoped object, nor the other way round except to list all namespaces."""
+    if resource.info.namespaced:
+        return bool(route.namespace) or not route.name
+    return not route.namespace or resource.storage == "/namespaces"
+
+
+def _handler(resource: Resource, route: Route, verb: str) -> Verb:
+    if route.subresource:
+        return _subresource_handler(resource, route, verb)
+    review = REVIEWS.get((route.group, route.resource))
+    if review is not None and verb == "create":
+        return review
+    if resource.storage == "/bindings" and verb == "create":
+        return pods.bind_by_collection
+    handler = _VERBS.get(verb)
+    named = bool(route.name)
+    if handler is None or not resource.supports(verb) or (verb == "create") is named:
+        raise _not_allowed()
+    if verb in ("update", "patch") and not named:
+        raise _not_allowed()
+    return handler
+
+
+def _subresource_handler(resource: Resource, route: Route, verb: str) -> Verb:
+    sub = subresource_of(resource.info, route.subresource)
+    if sub is None or route.tail or not route.name:
+        raise NotFound("the server could not find the requested resource", details={})
+    if verb not in sub.verbs:
+        raise _not_allowed()
+    if route.subresource == "scale":
+        verbs: Mapping[str, Verb] = _SCALE
+    else:
+        verbs = _SUBRESOURCES.get((resource.storage, route.subresource), _HALVES)
+    handler = verbs.get(verb)
+    if handler is None or route.subresource in _UNSUPPORTED:
+        raise _not_allowed()
+    return handler
+
+
+def _not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed("the server does not allow this method on the requested resource", details={})
+
+
+def _warnings(texts: list[str]) -> str:
+    """``299 - "text"`` for each, a line per header (apimachinery ``net.NewWarningHeader``)."""
+    return "\n".join('299 - "' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)

@@ -1,0 +1,1 @@
+"""kubectl's columns for the built-in kinds, one module per family of kinds."""

@@ -1,0 +1,180 @@
+"""Custom resources: one served version of a CustomResourceDefinition, and the strategy its objects follow.
+
+Made by the registry from a stored definition; used by the verbs as built-in kinds use their schema and strategy.
+Schemas are judged by ``kube/structural.py``; nothing here reads or writes the store.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from syncline.cluster.kinds import names
+from syncline.cluster.kinds.base import Context
+from syncline.cluster.kinds.metadata import common_update_causes, metadata_causes
+from syncline.cluster.versions import version_order
+from syncline.kube import structural
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.kube.schema.model import Schema
+
+__all__ = ["CustomStrategy", "CustomVersion", "custom_versions"]
+
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""In the order in which Kubernetes lists them for custom resources."""
+
+
+class CustomVersion:
+    """One served version: ``spec.versions[]`` of a definition with what follows from it."""
+
+    def __init__(self, crd: Obj, version: Obj) -> None:
+        spec, names = crd["spec"], dig(crd, "status", "acceptedNames", default={})
+        self.definition: str = crd["metadata"]["name"]
+        self.raw = version
+        self.root: Obj = dig(version, "schema", "openAPIV3Schema", default={})
+        self.has_status = dig(version, "subresources", "status") is not None
+        self.scale: Obj | None = dig(version, "subresources", "scale")
+        self.columns: list[Obj] = version.get("additionalPrinterColumns") or []
+        self.selectable_fields = tuple(f["jsonPath"] for f in version.get("selectableFields") or ())
+        self.list_kind: str = names.get("listKind") or f"{names['kind']}List"
+        self.storage_version = next(v["name"] for v in spec["versions"] if v.get("storage"))
+        self.preserve = bool(spec.get("preserveUnknownFields"))
+        self.info = _info(spec, names, version, self)
+        self.deprecation = _deprecation(crd, version)
+        self.terminating = bool(dig(crd, "metadata", "deletionTimestamp"))
+        self.strategy = CustomStrategy(self)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema.from_openapi(self.root, resource=True)
+
+    def pruned(self, obj: Obj) -> tuple[Obj, list[str]]:
+        """Without unknown fields, and which they were (``unknown field "spec.x"``)."""
+        if self.preserve:
+            return obj, []
+        kept = structural.prune(obj, self.schema)
+        return kept, [] if kept is obj else structural.unknown_fields(obj, self.schema)
+
+    def fill_defaults(self, obj: Obj) -> None:
+        """In place: the request owns the object."""
+        filled = structural.fill_defaults(obj, self.schema)
+        if filled is not obj:
+            kept = msgspec.json.decode(msgspec.json.encode(filled))
+            obj.clear()
+            obj.update(kept)
+
+
+def _info(spec: Obj, names: Obj, version: Obj, custom: CustomVersion) -> ResourceInfo:
+    subresources = (("status",) if custom.has_status else ()) + (("scale",) if custom.scale is not None else ())
+    return ResourceInfo(
+        spec["group"],
+        version["name"],
+        names["kind"],
+        names["plural"],
+        spec["scope"] == "Namespaced",
+        VERBS,
+        subresources,
+        names.get("singular", ""),
+        tuple(names.get("shortNames") or ()),
+        tuple(names.get("categories") or ()),
+    )
+
+
+def _deprecation(crd: Obj, version: Obj) -> str:
+    """The warning for each request to a deprecated version; empty if it is not."""
+    if not version.get("deprecated"):
+        return ""
+    given = version.get("deprecationWarning")
+    if given:
+        return str(given)
+    spec = crd["spec"]
+    kind, group = spec["names"]["kind"], spec["group"]
+    text = f"{group}/{version['name']} {kind} is deprecated"
+    newer = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
+    return f"{text}; use {group}/{min(newer, key=version_order)} {kind}" if newer else text
+
+
+def custom_versions(crd: Obj) -> list[CustomVersion]:
+    """The versions that are served now: those of an established definition."""
+    conditions = {c.get("type"): c.get("status") for c in dig(crd, "status", "conditions", default=[])}
+    if conditions.get("Established") != "True" or not dig(crd, "status", "acceptedNames", "kind"):
+        return []
+    return [CustomVersion(crd, version) for version in crd["spec"]["versions"] if version.get("served")]
+
+
+class CustomStrategy:
+    """What happens to a custom resource before it is stored (apiextensions ``customResourceStrategy``)."""
+
+    has_generation = True
+    grace_s = 0
+
+    def __init__(self, version: CustomVersion) -> None:
+        self._version = version
+
+    @property
+    def has_status(self) -> bool:
+        return self._version.has_status
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        if self.has_status:
+            obj.pop("status", None)
+        obj["metadata"]["generation"] = 1
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        if subresource == "status":
+            self._keep_all_but_status(new, old)
+            return
+        if self.has_status:
+            _keep(new, old, "status")
+        if _content(new, self.has_status) != _content(old, self.has_status):
+            new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
+
+    def _keep_all_but_status(self, new: Obj, old: Obj) -> None:
+        managed = new["metadata"].get("managedFields")
+        status = new.get("status")
+        for key in [key for key in new if key != "status"]:
+            del new[key]
+        new.update({key: value for key, value in old.items() if key != "status"})
+        new["metadata"] = {**old["metadata"]}
+        if managed is not None:
+            new["metadata"]["managedFields"] = managed
+        if status is None:
+            new.pop("status", None)
+
+    def validate_create(self, obj: Obj) -> list[FieldCause]:
+        causes = metadata_causes(obj, names.dns_subdomain, namespaced=self._version.info.namespaced)
+        return causes + self._validate(obj, None)
+
+    def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
+        return common_update_causes(new, old, namespaced=self._version.info.namespaced) + self._validate(new, old)
+
+    def _validate(self, obj: Obj, old: Obj | None) -> list[FieldCause]:
+        return structural.validate(obj, self._version.schema) + _scale_causes(obj, self._version.scale)
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        return []
+
+
+def _keep(new: Obj, old: Obj, key: str) -> None:
+    if key in old:
+        new[key] = old[key]
+    else:
+        new.pop(key, None)
+
+
+def _content(obj: Obj, without_status: bool) -> Obj:
+    """What counts for ``generation``: everything but metadata, and status where it is a subresource."""
+    return {key: value for key, value in obj.items() if key != "metadata" and not (without_status and key == "status")}
+
+
+def _scale_causes(obj: Obj, scale: Obj | None) -> list[FieldCause]:
+    """Replica counts of the scale subresource are never negative."""
+    causes = []
+    for path in (scale.get("specReplicasPath"), scale.get("statusReplicasPath")) if scale else ():
+        value: Any = dig(obj, *str(path).strip(".").split("."))
+        if isinstance(value, int) and value < 0:
+            message = f"Invalid value: {value}: should be a non-negative integer"
+            causes.append(FieldCause("FieldValueInvalid", message, str(path)))
+    return causes

@@ -1,0 +1,236 @@
+"""What is served, as clients ask for it: group lists, resource lists, aggregated discovery, version, OpenAPI.
+
+Called by ``api`` for paths that name no resource. Documents are built from the registry and kept until it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from syncline.cluster.negotiate import discovery_of
+from syncline.cluster.registry import Registry, Resource
+from syncline.cluster.versions import version_order
+from syncline.kube.client import Request, Response
+from syncline.kube.objects import GVK, Obj
+from syncline.kube.schema.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from syncline.kube.schema.resources import subresource_of
+
+__all__ = ["VERSION", "Discovery", "page_not_found"]
+
+VERSION: Obj = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.0+syncline",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "2026-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "python",
+    "platform": "linux/amd64",
+}
+_TEXT = {"content-type": "text/plain; charset=utf-8"}
+_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+
+
+def page_not_found() -> Response:
+    """What Kubernetes' outermost handler says for a path that nobody serves."""
+    return Response.encoded(404, b"404 page not found\n", {**_TEXT, "x-content-type-options": "nosniff"})
+
+
+class Discovery:
+    """Answers for paths without a resource."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._kept: dict[tuple[str, str], bytes] = {}
+        self._generation = -1
+
+    def answer(self, request: Request) -> Response:
+        path = request.path.rstrip("/") or "/"
+        if path in _HEALTH or path.startswith(("/healthz/", "/livez/", "/readyz/")):
+            return Response.encoded(200, b"ok", _TEXT)
+        if request.method not in ("GET", "HEAD"):
+            return page_not_found()
+        if path == "/version":
+            return Response.of(200, VERSION)
+        if path == "/":
+            return self._document("", path, self._root)
+        if path.startswith("/openapi"):
+            return self._openapi(path)
+        return self._groups(path, request.headers.get("accept", ""))
+
+    def _document(self, form: str, path: str, make: Callable[[], Any]) -> Response:
+        """Build a document once per state of the registry."""
+        if self._generation != self._registry.generation:
+            self._kept.clear()
+            self._generation = self._registry.generation
+        raw = self._kept.get((form, path))
+        if raw is None:
+            made = make()
+            if made is None:
+                return page_not_found()
+            raw = self._kept[(form, path)] = msgspec.json.encode(made)
+        return Response.encoded(200, raw)
+
+    # -- groups ---------------------------------------------------------------------------------------------------
+
+    def _groups(self, path: str, accept: str) -> Response:
+        parts = path.strip("/").split("/")
+        aggregated = discovery_of(accept) if len(parts) == 1 else ""
+        if parts[0] not in ("api", "apis"):
+            return page_not_found()
+        if aggregated:
+            response = self._document(aggregated, path, lambda: self._aggregated(parts[0], aggregated))
+            kind = f"application/json;g=apidiscovery.k8s.io;v={aggregated};as=APIGroupDiscoveryList"
+            response.headers = {"content-type": kind}
+            return response
+        return self._document("", path, lambda: self._plain(parts))
+
+    def _plain(self, parts: list[str]) -> Obj | None:
+        if parts == ["api"]:
+            address = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": address}
+        if parts[0] == "api":
+            return self._resource_list("", parts[1]) if len(parts) == 2 else None
+        match parts[1:]:
+            case []:
+                groups = [_group(name, versions) for name, versions in self._versions().items() if name]
+                return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+            case [group]:
+                versions = self._versions().get(group)
+                return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)} if versions else None
+            case [group, version]:
+                return self._resource_list(group, version)
+        return None
+
+    def _versions(self) -> dict[str, list[str]]:
+        """Served versions by group, in discovery order."""
+        found: dict[str, list[str]] = {}
+        for resource in self._registry.resources():
+            versions = found.setdefault(resource.info.group, [])
+            if resource.info.version not in versions:
+                versions.append(resource.info.version)
+        return {group: sorted(versions, key=version_order) for group, versions in found.items()}
+
+    def _served(self, group: str, version: str) -> list[Resource]:
+        return [r for r in self._registry.resources() if (r.info.group, r.info.version) == (group, version)]
+
+    def _resource_list(self, group: str, version: str) -> Obj | None:
+        served = self._served(group, version)
+        if not served:
+            return None
+        entries: list[Obj] = []
+        for resource in sorted(served, key=lambda r: r.info.plural) if not served[0].custom else served:
+            entries += _resource_entries(resource)
+        name = f"{group}/{version}" if group else version
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": entries}
+
+    def _aggregated(self, root: str, version: str) -> Obj:
+        items = []
+        for group, versions in self._versions().items():
+            if (root == "api") == (group == ""):
+                entries = [self._aggregated_version(group, served) for served in versions]
+                items.append({"metadata": {"name": group} if group else {}, "versions": entries})
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": f"apidiscovery.k8s.io/{version}",
+            "metadata": {},
+            "items": items,
+        }
+
+    def _aggregated_version(self, group: str, version: str) -> Obj:
+        resources = [_aggregated_resource(resource) for resource in self._served(group, version)]
+        return {"version": version, "resources": resources, "freshness": "Current"}
+
+    def _root(self) -> Obj:
+        paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        for group, versions in self._versions().items():
+            if group:
+                paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
+        return {"paths": sorted(paths)}
+
+    # -- OpenAPI --------------------------------------------------------------------------------------------------
+
+    def _openapi(self, path: str) -> Response:
+        parts = path.strip("/").split("/")[1:]
+        match parts:
+            case ["v2"]:
+                infos = [resource.info for resource in self._registry.resources()]
+                return self._document("", path, lambda: openapi_v2(infos, self._custom_schemas()))
+            case ["v3"]:
+                groups = {(r.info.group, r.info.version) for r in self._registry.resources()}
+                return self._document("", path, lambda: openapi_v3_index(sorted(groups), self._custom_schemas()))
+            case ["v3", "api", version]:
+                return self._document("", path, lambda: self._openapi_v3("", version))
+            case ["v3", "apis", group, version]:
+                return self._document("", path, lambda: self._openapi_v3(group, version))
+        return page_not_found()
+
+    def _openapi_v3(self, group: str, version: str) -> Obj | None:
+        infos = [resource.info for resource in self._served(group, version)]
+        return openapi_v3(group, version, infos, self._custom_schemas()) if infos else None
+
+    def _custom_schemas(self) -> dict[GVK, Obj]:
+        return {r.gvk: r.custom.root for r in self._registry.resources() if r.custom is not None}
+
+
+def _group(name: str, versions: list[str]) -> Obj:
+    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
+
+
+def _resource_entries(resource: Resource) -> list[Obj]:
+    """The line of a resource and those of its subresources."""
+    info = resource.info
+    main: Obj = {
+        "name": info.plural,
+        "singularName": info.singular,
+        "namespaced": info.namespaced,
+        "kind": info.kind,
+        "verbs": list(info.verbs),
+    }
+    if info.short_names:
+        main["shortNames"] = list(info.short_names)
+    if info.categories:
+        main["categories"] = list(info.categories)
+    entries = [main]
+    for name in sorted(info.subresources):
+        sub = subresource_of(info, name)
+        assert sub is not None, f"{info.plural} lists the subresource {name} but does not know it"
+        entry: Obj = {"name": f"{info.plural}/{name}", "singularName": "", "namespaced": info.namespaced}
+        if sub.foreign:
+            entry |= {"group": sub.gvk.group, "version": sub.gvk.version}
+        entries.append({**entry, "kind": sub.gvk.kind, "verbs": list(sub.verbs)})
+    return entries
+
+
+def _aggregated_resource(resource: Resource) -> Obj:
+    info = resource.info
+    entry: Obj = {
+        "resource": info.plural,
+        "responseKind": {"group": "", "version": "", "kind": info.kind},
+        "scope": "Namespaced" if info.namespaced else "Cluster",
+        "singularResource": info.singular,
+        "verbs": list(info.verbs),
+    }
+    if info.short_names:
+        entry["shortNames"] = list(info.short_names)
+    if info.categories:
+        entry["categories"] = list(info.categories)
+    subresources = []
+    for name in sorted(info.subresources):
+        sub = subresource_of(info, name)
+        assert sub is not None, f"{info.plural} lists the subresource {name} but does not know it"
+        group, version = (sub.gvk.group, sub.gvk.version) if sub.foreign else ("", "")
+        kind = {"group": group, "version": version, "kind": sub.gvk.kind}
+        subresources.append({"subresource": name, "responseKind": kind, "verbs": list(sub.verbs)})
+    if subresources:
+        entry["subresources"] = subresources
+    return entry

@@ -1,0 +1,196 @@
+"""Bodies as objects: decoded, checked against the address they were sent to, and stripped of what is unknown.
+
+Called by create, update and patch. A body of bytes or an object of an in-process caller comes in; an object that the
+request owns leaves. Refusals are Kubernetes': media types, decoding, versions, kinds, strict field validation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from syncline.cluster.registry import Resource
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import Validation
+from syncline.kube import yaml
+from syncline.kube.client import Request
+from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
+from syncline.kube.fields import decode as decode_strictly
+from syncline.kube.fields import loads
+from syncline.kube.objects import GVK, Obj, gvk_of, name_of
+
+__all__ = ["content_type", "decode", "own_copy", "read_object", "typed"]
+
+_JSON_TYPES = frozenset({"", "application/json"})
+_YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml"})
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+_PACKAGES = {
+    "": "core",
+    "rbac.authorization.k8s.io": "rbac",
+    "networking.k8s.io": "networking",
+    "storage.k8s.io": "storage",
+    "certificates.k8s.io": "certificates",
+    "coordination.k8s.io": "coordination",
+    "discovery.k8s.io": "discovery",
+    "events.k8s.io": "core",
+    "scheduling.k8s.io": "scheduling",
+    "admissionregistration.k8s.io": "admissionregistration",
+    "apiextensions.k8s.io": "apiextensions",
+    "node.k8s.io": "node",
+}
+"""Groups whose Go package is not called like the group; refusals of conversions name it."""
+
+
+def content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def own_copy(value: Any) -> Any:
+    """A deep copy of a JSON value that the request may change."""
+    return _decode(_encode(value))
+
+
+def decode(request: Request, *, media: str | None = None) -> Any:
+    """The JSON value of a body, owned by the request. Raises UnsupportedMedia or BadRequest."""
+    body = request.body
+    kind = content_type(request) if media is None else media
+    if kind not in _JSON_TYPES and kind not in _YAML_TYPES:
+        raise UnsupportedMedia(
+            "the body of the request was in an unknown format - accepted media types include: application/json, "
+            "application/yaml, application/vnd.kubernetes.protobuf"
+        )
+    if not isinstance(body, bytes | bytearray | str):
+        return own_copy(body)
+    try:
+        if kind in _YAML_TYPES:
+            return yaml.load(body if isinstance(body, str) else bytes(body))
+        return _decode(body)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: Exception) -> BadRequest:
+    return BadRequest(f"couldn't get version/kind; json parse error: {error}")
+
+
+def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
+    """As :func:`decode`, with the fields that a JSON body gives twice (``duplicate field "data.a"``)."""
+    body = request.body
+    plain = content_type(request) in _JSON_TYPES and isinstance(body, bytes | bytearray | str)
+    if not plain or validation == Validation.IGNORE:
+        return decode(request), []
+    try:
+        return loads(bytes(body) if isinstance(body, bytearray) else body)
+    except ValueError as error:
+        raise _unreadable(error) from None
+
+
+MAX_STRICT_ERRORS = 100
+"""Problems named in one refusal, as Kubernetes lists."""
+
+
+def read_object(x: Exchange, validation: str) -> Obj:
+    """The body of a create or update as an object of the resource's version, unknown fields dealt with."""
+    obj, duplicates = decode_watching(x.request, validation)
+    if not isinstance(obj, dict):
+        raise BadRequest("the body of the request is not an object")
+    check_version(x.resource, obj)
+    check_kind(x.resource, obj)
+    return typed(x, obj, validation, duplicates)
+
+
+def check_version(resource: Resource, obj: Obj) -> None:
+    given = obj.get("apiVersion")
+    expected = resource.info.api_version
+    if given is None and resource.custom is None:
+        obj["apiVersion"] = expected
+    elif given != expected:
+        if resource.custom and not given:
+            raise BadRequest(f"Object 'apiVersion' is missing in '{_shown(obj)}'")
+        raise BadRequest(f"the API version in the data ({given}) does not match the expected API version ({expected})")
+
+
+def check_kind(resource: Resource, obj: Obj) -> None:
+    given, info = obj.get("kind"), resource.info
+    if given == info.kind:
+        return
+    if not given:
+        if resource.custom:
+            raise BadRequest(f"Object 'Kind' is missing in '{_shown(obj)}'")
+        obj["kind"] = info.kind
+        return
+    if resource.custom:
+        cause = FieldCause("FieldValueInvalid", f'Invalid value: "{given}": must be {info.kind}', "kind")
+        raise invalid(str(given), name_of(obj), [cause], info.group)
+    raise BadRequest(
+        f'{given} in version "{info.version}" cannot be handled as a {info.kind}: {unconvertible(resource, obj)}'
+    )
+
+
+def unconvertible(resource: Resource, obj: Obj) -> str:
+    """How Kubernetes says that one kind is not another."""
+    gvk, info = gvk_of(obj), resource.info
+    package = _PACKAGES.get(info.group, info.group.partition(".")[0])
+    return f"converting ({gvk.version}.{gvk.kind}) to ({package}.{info.kind}): unknown conversion"
+
+
+def _shown(obj: Obj) -> str:
+    """Only names of fields: a body may hold secrets."""
+    return "{" + ", ".join(sorted(obj)) + "}"
+
+
+class StrictError(Exception):
+    """Unknown or repeated fields under fieldValidation=Strict."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("strict decoding error: " + ", ".join(problems))
+
+
+def typed(x: Exchange, obj: Obj, validation: str, duplicates: list[str] | None = None) -> Obj:
+    """Type errors refused, unknown fields refused, warned of or ignored, and dropped."""
+    info = x.resource.info
+    try:
+        return checked(x, obj, validation, duplicates or [])
+    except StrictError as error:
+        raise _unhandled(info.gvk, str(error)) from None
+    except _TypeMismatch as error:
+        raise _unhandled(info.gvk, str(error)) from None
+
+
+def _unhandled(gvk: GVK, why: str) -> ApiError:
+    return BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
+
+
+class _TypeMismatch(Exception):
+    """A value that does not fit its Go type."""
+
+
+TypeMismatch = _TypeMismatch
+
+
+def checked(x: Exchange, obj: Obj, validation: str, duplicates: list[str]) -> Obj:
+    """As :func:`typed`, raising :class:`StrictError` or :class:`TypeMismatch` for the caller to word."""
+    resource = x.resource
+    custom = resource.custom
+    if custom is not None:
+        obj, unknown = custom.pruned(obj)
+    else:
+        schema = resource.schema
+        if schema is None:
+            return obj
+        found = decode_strictly(obj, schema)
+        if found.errors:
+            raise _TypeMismatch(found.errors[0])
+        obj, unknown = found.obj, list(found.unknown)
+    problems = duplicates + unknown
+    if problems and validation == Validation.STRICT:
+        raise StrictError(problems[:MAX_STRICT_ERRORS])
+    if validation == Validation.WARN:
+        for problem in problems:
+            x.warn(problem)
+    return obj

@@ -1,0 +1,254 @@
+"""delete and deletecollection.
+
+Called by ``api``, by eviction and by the clean-up of custom resources. An object with finalizers, or one that is given
+time, is marked and stays; any other goes at once. Rules: apiserver ``rest.BeforeDelete`` and the generic registry.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from syncline.base.clock import format_time, parse_time
+from syncline.cluster.answers import fresh_answer, list_object, object_answer, success
+from syncline.cluster.registry import CRDS, Resource
+from syncline.cluster.store import Key, Stored
+from syncline.cluster.verbs.body import decode, own_copy
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import DeleteOptions, delete_options, list_options
+from syncline.cluster.verbs.read import Matcher
+from syncline.cluster.verbs.write import attempt_of
+from syncline.kube.client import Response
+from syncline.kube.errors import BadRequest, conflict
+from syncline.kube.objects import Obj, dig, finalizers, is_terminating, meta
+
+__all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+"""Holds a CustomResourceDefinition until its objects are gone."""
+
+_ANSWERS_OBJECT = frozenset(
+    {
+        "/pods",
+        "/services",
+        "/serviceaccounts",
+        "/persistentvolumes",
+        "/persistentvolumeclaims",
+        "/podtemplates",
+        "/resourcequotas",
+        "storage.k8s.io/storageclasses",
+        "storage.k8s.io/csidrivers",
+        "storage.k8s.io/csinodes",
+        "storage.k8s.io/volumeattachments",
+    }
+)
+"""Storage that answers a deletion with the object (``ReturnDeletedObject``)."""
+
+_DEFAULT_GRACE_S = 30
+
+
+class Removal:
+    """What became of a deletion: ``gone`` with the ``last`` object, or the object that stays ``marked``."""
+
+    __slots__ = ("gone", "last", "marked", "revision")
+
+    def __init__(self, last: Obj, *, gone: bool, marked: Stored | None = None, revision: int = 0) -> None:
+        self.last = last
+        self.gone = gone
+        self.marked = marked
+        self.revision = revision
+
+
+def _options(x: Exchange) -> DeleteOptions:
+    body = x.request.body
+    decoded = None if body is None or body == b"" else decode(x.request)
+    if decoded is not None and not isinstance(decoded, dict):
+        raise BadRequest("the body of a delete is a DeleteOptions object")
+    return delete_options(x.request.query, decoded)
+
+
+def delete(x: Exchange) -> Response:
+    options = _options(x)
+    current = x.current()
+    x.backend.admission.check_delete(attempt_of(x, "delete", x.route.name))
+    removal = remove(x, current, options)
+    if removal.marked is not None:
+        return object_answer(x, 200, removal.marked)
+    if not removal.gone or x.resource.storage in _ANSWERS_OBJECT:
+        return fresh_answer(x, 200, x.resource.shown(removal.last), removal.revision)
+    response = success(200, _details(x.resource, current))
+    response.revision = removal.revision
+    return response
+
+
+def _details(resource: Resource, stored: Stored) -> Obj:
+    info = resource.info
+    details: Obj = {"name": stored.key.name, "kind": info.plural, "uid": stored.uid}
+    if info.group:
+        details["group"] = info.group
+    return details
+
+
+def delete_collection(x: Exchange) -> Response:
+    options = _options(x)
+    selection = list_options(x.request.query)
+    matcher = Matcher(x.resource, selection.labels, selection.fields)
+    found = [stored for stored in x.store.list(x.resource.storage, x.namespace) if matcher(stored)]
+    for stored in found:
+        if x.store.get(stored.key) is not None:
+            remove(x, stored, options)
+    body = list_object(x.resource, found, {"resourceVersion": str(x.store.revision)})
+    return Response.of(200, body, revision=x.store.revision)
+
+
+def remove(x: Exchange, stored: Stored, options: DeleteOptions) -> Removal:
+    """Delete or mark ``stored``; raises Conflict when a precondition does not hold."""
+    check_preconditions(x.resource, stored, options)
+    if x.resource.storage == "/namespaces":
+        return _end_namespace(x, stored, options)
+    obj = stored.obj
+    grace = _grace(x.resource, obj, options)
+    held = _finalizers(x.resource, obj, options)
+    if held or grace:
+        return _mark(x, stored, options, held, grace)
+    last = _ended(x, obj, 0) if x.resource.storage == "/pods" else obj
+    if options.dry_run:
+        return Removal(last, gone=True)
+    event = x.store.delete(stored.key, expect=None)
+    return Removal(last, gone=True, revision=event.revision)
+
+
+def check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
+    info = resource.info
+    if options.uid is not None and options.uid != stored.uid:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({stored.uid}). The object "
+            "might have been deleted and then recreated"
+        )
+        raise conflict(info.kind, stored.key.name, why, info.group)
+    if options.revision is not None and options.revision != str(stored.revision):
+        why = (
+            f"the ResourceVersion in the precondition ({options.revision}) does not match the ResourceVersion in "
+            f"record ({stored.revision}). The object might have been modified"
+        )
+        raise conflict(info.kind, stored.key.name, why, info.group)
+
+
+# --- finalizers ----------------------------------------------------------------------------------------------------
+
+
+def _finalizers(resource: Resource, obj: Obj, options: DeleteOptions) -> list[str]:
+    """The finalizers after this deletion was asked for (``deletionFinalizersForGarbageCollection``)."""
+    held = finalizers(obj)
+    orphan = _wants(options, "Orphan", ORPHAN, held, options.orphan)
+    foreground = _wants(options, "Foreground", FOREGROUND, held, None if options.orphan is None else False)
+    kept = [name for name in held if name not in (ORPHAN, FOREGROUND)]
+    if orphan:
+        kept.append(ORPHAN)
+    if foreground:
+        kept.append(FOREGROUND)
+    if resource.storage == CRDS and not is_terminating(obj) and CLEANUP_FINALIZER not in kept:
+        kept.append(CLEANUP_FINALIZER)
+    return kept
+
+
+def _wants(options: DeleteOptions, policy: str, finalizer: str, held: list[str], old_style: bool | None) -> bool:
+    if old_style is not None:
+        return old_style
+    if options.propagation:
+        return options.propagation == policy
+    return finalizer in held
+
+
+# --- time to end ---------------------------------------------------------------------------------------------------
+
+
+def _grace(resource: Resource, obj: Obj, options: DeleteOptions) -> int:
+    """Seconds a Pod has to end; everything else has none (pod strategy ``CheckGracefulDelete``)."""
+    if resource.storage != "/pods":
+        return 0
+    grace = options.grace_s
+    if grace is None:
+        grace = dig(obj, "spec", "terminationGracePeriodSeconds", default=_DEFAULT_GRACE_S)
+    if not dig(obj, "spec", "nodeName") or dig(obj, "status", "phase") in ("Succeeded", "Failed"):
+        grace = 0
+    return 1 if grace < 0 else int(grace)
+
+
+def _mark(x: Exchange, stored: Stored, options: DeleteOptions, held: list[str], grace: int) -> Removal:
+    """Set the deletion timestamp, or shorten the time that was given before."""
+    obj = stored.obj
+    if is_terminating(obj):
+        before = meta(obj).get("deletionGracePeriodSeconds") or 0
+        if grace >= before and held == finalizers(obj):
+            return Removal(obj, gone=False, marked=stored)
+        marked = _shortened(obj, min(grace, before), before)
+    else:
+        marked = _ended(x, obj, grace)
+    metadata = marked["metadata"]
+    if held:
+        metadata["finalizers"] = held
+    else:
+        metadata.pop("finalizers", None)
+    if x.resource.storage == CRDS:
+        marked = _crd_terminating(x, marked)
+    if options.dry_run:
+        return Removal(marked, gone=False)
+    new = x.store.put(stored.key, marked, expect=stored.revision)
+    return Removal(marked, gone=False, marked=new, revision=new.revision)
+
+
+def _ended(x: Exchange, obj: Obj, grace: int) -> Obj:
+    ended = {**obj, "metadata": dict(meta(obj))}
+    metadata = ended["metadata"]
+    metadata["deletionTimestamp"] = format_time(x.now + timedelta(seconds=grace))
+    metadata["deletionGracePeriodSeconds"] = grace
+    if metadata.get("generation"):
+        metadata["generation"] += 1
+    return ended
+
+
+def _shortened(obj: Obj, grace: int, before: int) -> Obj:
+    metadata = dict(meta(obj))
+    began = parse_time(metadata["deletionTimestamp"]) - timedelta(seconds=before)
+    metadata["deletionTimestamp"] = format_time(began + timedelta(seconds=grace))
+    metadata["deletionGracePeriodSeconds"] = grace
+    return {**obj, "metadata": metadata}
+
+
+def _crd_terminating(x: Exchange, crd: Obj) -> Obj:
+    conditions = [c for c in dig(crd, "status", "conditions", default=[]) if c.get("type") != "Terminating"]
+    conditions.append(
+        {
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": format_time(x.now),
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        }
+    )
+    return {**crd, "status": {**(crd.get("status") or {}), "conditions": conditions}}
+
+
+# --- namespaces ----------------------------------------------------------------------------------------------------
+
+
+def _end_namespace(x: Exchange, stored: Stored, options: DeleteOptions) -> Removal:
+    """A namespace ends in two steps: first it is Terminating, then the controller empties and finalizes it."""
+    obj = stored.obj
+    if not is_terminating(obj):
+        marked = own_copy(obj)
+        marked["metadata"]["deletionTimestamp"] = format_time(x.now)
+        marked.setdefault("status", {})["phase"] = "Terminating"
+        if options.propagation or options.orphan is not None:
+            held = _finalizers(x.resource, obj, options)
+            if held:
+                marked["metadata"]["finalizers"] = held
+        if options.dry_run:
+            return Removal(marked, gone=False)
+        new = x.store.put(stored.key, marked, expect=stored.revision)
+        return Removal(marked, gone=False, marked=new, revision=new.revision)
+    if dig(obj, "spec", "finalizers") or finalizers(obj):
+        return Removal(obj, gone=False, marked=stored)
+    event = x.store.delete(Key(*stored.key), expect=stored.revision)
+    return Removal(obj, gone=True, revision=event.revision)

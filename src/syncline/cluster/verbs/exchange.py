@@ -1,0 +1,109 @@
+"""One request on its way through the API, and what the verbs may use.
+
+Made by ``api`` for each request; handed to a verb, which answers or raises an ``ApiError``. Lives as long as the
+request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
+from syncline.cluster.admission import Admission
+from syncline.cluster.authz import Authorizer
+from syncline.cluster.kinds.base import Context
+from syncline.cluster.negotiate import JSON, Accepted
+from syncline.cluster.registry import Registry, Resource
+from syncline.cluster.routes import Route
+from syncline.cluster.store import Key, Store, Stored
+from syncline.cluster.tokens import ServiceAccountTokens
+from syncline.cluster.users import UserInfo
+from syncline.kube.client import Request, Response, Stream
+from syncline.kube.errors import ApiError, NotFound, not_found
+from syncline.kube.objects import Obj
+
+__all__ = ["Backend", "Exchange", "LogSource", "NoLogs"]
+
+
+class LogSource(Protocol):
+    """Where container logs come from; the machines give one."""
+
+    def log(self, pod: Obj, container: str, query: Mapping[str, str], now: datetime) -> bytes | Stream:
+        """The lines so far, or a stream when ``follow`` is asked. Raises ApiError."""
+        ...
+
+
+class NoLogs:
+    """A cluster without machines: a pod that runs nowhere has no log."""
+
+    def log(self, pod: Obj, container: str, query: Mapping[str, str], now: datetime) -> bytes | Stream:
+        raise NotFound("the server could not find the requested resource", details={})
+
+
+TokenReviewer = Callable[[str, datetime, Sequence[str]], tuple[UserInfo, list[str]] | None]
+"""``Authenticator.token_user``: the user of a bearer token and the audiences it holds for."""
+
+
+@dataclass(slots=True)
+class Backend:
+    """The parts of one embedded cluster that verbs use."""
+
+    store: Store
+    registry: Registry
+    authorizer: Authorizer
+    admission: Admission
+    clock: Clock
+    entropy: Entropy
+    tokens: ServiceAccountTokens | None = None
+    logs: LogSource = field(default_factory=NoLogs)
+    review_token: TokenReviewer | None = None
+
+
+@dataclass(slots=True)
+class Exchange:
+    backend: Backend
+    request: Request
+    user: UserInfo
+    route: Route
+    verb: str
+    resource: Resource
+    now: datetime
+    accepted: Accepted = JSON
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def store(self) -> Store:
+        return self.backend.store
+
+    @property
+    def namespace(self) -> str:
+        return self.route.namespace if self.resource.info.namespaced else ""
+
+    @property
+    def context(self) -> Context:
+        return Context(self.now, self.backend.entropy, self.user.name)
+
+    def key(self, name: str) -> Key:
+        return Key(self.resource.storage, self.namespace, name)
+
+    def current(self) -> Stored:
+        """The object that the path names; raises NotFound."""
+        stored = self.store.get(self.key(self.route.name))
+        if stored is None:
+            raise self.missing()
+        return stored
+
+    def missing(self) -> ApiError:
+        info = self.resource.info
+        return not_found(info.plural, self.route.name, info.group)
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def respond(self, status: int, obj: Obj, revision: int = 0) -> Response:
+        return Response.of(status, obj, revision=revision)

@@ -1,0 +1,153 @@
+"""patch: the four kinds of patches, and create by apply.
+
+Called by ``api`` for objects and their status. The patch is applied to the served version; what comes out goes the
+way of an update. JSON, merge and strategic patches that leave nothing to write answer the object as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncline.cluster.registry import Resource
+from syncline.cluster.store import Stored
+from syncline.cluster.verbs.body import (
+    StrictError,
+    TypeMismatch,
+    checked,
+    content_type,
+    decode,
+    own_copy,
+    unconvertible,
+)
+from syncline.cluster.verbs.create import answer_written
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import Validation, WriteOptions, write_options
+from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert
+from syncline.kube import managedfields
+from syncline.kube.client import PatchType, Response
+from syncline.kube.errors import BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict
+from syncline.kube.objects import Obj, gvk_of, meta
+from syncline.kube.patches import json_merge_patch, json_patch
+from syncline.kube.strategic import strategic_merge_patch
+
+__all__ = ["apply_to", "patch", "patch_type", "patched_value"]
+
+_CUSTOM = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+
+
+def patch_type(x: Exchange) -> PatchType:
+    """From the content type; raises UnsupportedMedia in the words for built-in or custom resources."""
+    try:
+        kind = PatchType(content_type(x.request))
+    except ValueError:
+        raise UnsupportedMedia("415: Unsupported Media Type", details={}) from None
+    if kind is PatchType.STRATEGIC and x.resource.custom is not None:
+        raise UnsupportedMedia(
+            f"the body of the request was in an unknown format - accepted media types include: {_CUSTOM}"
+        )
+    return kind
+
+
+def patch(x: Exchange) -> Response:
+    kind = patch_type(x)
+    options = write_options(x.request.query, x.request.headers, "PatchOptions", apply=kind is PatchType.APPLY)
+    body = decode(x.request, media="application/yaml" if kind is PatchType.APPLY else "application/json")
+    current = x.store.get(x.key(x.route.name))
+    if kind is PatchType.APPLY:
+        return _apply(x, current, body, options)
+    if current is None:
+        raise x.missing()
+    live = x.resource.shown(current.obj)
+    obj = own_copy(patched_value(kind, live, body, x.resource))
+    obj = _checked_result(x, obj, options.validation)
+    check_address(x, obj)
+    return answer_written(x, change(x, current, obj, options, unconditional=True))
+
+
+def patched_value(kind: PatchType, live: Obj, body: Any, resource: Resource) -> Any:
+    """The patch applied to ``live``, which stays as it was."""
+    if kind is PatchType.JSON:
+        return json_patch(live, body)
+    if not isinstance(body, dict):
+        raise BadRequest(f"error decoding patch: a {kind.value} body is an object, not {type(body).__name__}")
+    if kind is PatchType.MERGE:
+        return json_merge_patch(live, body)
+    return strategic_merge_patch(live, body, resource.schema)
+
+
+def _checked_result(x: Exchange, obj: Any, validation: str) -> Obj:
+    if not isinstance(obj, dict):
+        raise _unpatchable("the patched value is not an object")
+    info = x.resource.info
+    if obj.get("kind") != info.kind or obj.get("apiVersion") != info.api_version:
+        if x.resource.custom is None:
+            raise _unpatchable(unconvertible(x.resource, obj))
+        gvk = gvk_of(obj)
+        raise BadRequest(f"the patched object is {gvk}, but this address serves {info.gvk}")
+    try:
+        return checked(x, obj, validation, [])
+    except (StrictError, TypeMismatch) as error:
+        raise _unpatchable(str(error)) from None
+
+
+def _unpatchable(why: str) -> Invalid:
+    """The API server shows the whole patched object here; ours may hold secrets and stays unsaid."""
+    message = f'Invalid value: "{{}}": {why}'
+    cause = FieldCause("FieldValueInvalid", message, "patch")
+    return Invalid(f' "" is invalid: patch: {message}', details={}, causes=[cause])
+
+
+# --- apply ---------------------------------------------------------------------------------------------------------
+
+
+def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions) -> Response:
+    if not isinstance(body, dict):
+        raise BadRequest("error decoding YAML: an applied configuration is an object")
+    _check_applied(x, body, current)
+    if current is None:
+        if x.route.subresource:
+            raise x.missing()
+        return _create_by_apply(x, body, options)
+    result = apply_to(x, x.resource.shown(current.obj), body, options)
+    if not result.changed:
+        return answer_written(x, change(x, current, own_copy(result.obj), options, owned=True, unconditional=True))
+    obj = _after_apply(x, own_copy(result.obj), options)
+    check_address(x, obj)
+    return answer_written(x, change(x, current, obj, options, owned=True, unconditional=True))
+
+
+def _check_applied(x: Exchange, body: Obj, current: Stored | None) -> None:
+    given = gvk_of(body)
+    if given.kind != x.resource.info.kind or body.get("apiVersion") != x.resource.info.api_version:
+        raise BadRequest(f"invalid object type: {given.group}/{given.version}, Kind={given.kind}")
+    check_address(x, body)
+    version = meta(body).get("resourceVersion")
+    if version and (current is None or version != str(current.revision)):
+        info = x.resource.info
+        raise conflict(info.plural, x.route.name, MODIFIED, info.group)
+
+
+def apply_to(x: Exchange, live: Obj | None, body: Obj, options: WriteOptions) -> managedfields.ApplyResult:
+    return managedfields.apply(
+        live,
+        body,
+        options.manager,
+        schema=x.resource.schema,
+        api_version=x.resource.info.api_version,
+        now=x.now,
+        force=options.force,
+        subresource=x.route.subresource,
+        reset=x.resource.reset_fields(x.route.subresource),
+    )
+
+
+def _after_apply(x: Exchange, obj: Obj, options: WriteOptions) -> Obj:
+    validation = Validation.IGNORE if options.validation == Validation.WARN else options.validation
+    return _checked_result(x, obj, validation)
+
+
+def _create_by_apply(x: Exchange, body: Obj, options: WriteOptions) -> Response:
+    result = apply_to(x, None, body, options)
+    obj = _after_apply(x, own_copy(result.obj), options)
+    check_address(x, obj)
+    return answer_written(x, insert(x, obj, options, owned=True))

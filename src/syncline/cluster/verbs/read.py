@@ -1,0 +1,152 @@
+"""get and list.
+
+Called by ``api``; answers from the store's memory. Chunked lists show one revision on all pages, as etcd does.
+"""
+
+from __future__ import annotations
+
+from syncline.cluster.answers import list_answer, object_answer
+from syncline.cluster.registry import Resource
+from syncline.cluster.store import Compacted, Store, Stored
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import ContinueToken, ListOptions, list_options
+from syncline.kube.client import Response
+from syncline.kube.errors import ApiError, BadRequest, FieldCause, Gone
+from syncline.kube.objects import Obj
+from syncline.kube.selectors import FieldSelector, Selector
+
+__all__ = ["Matcher", "check_not_ahead", "get", "list_objects"]
+
+PAGE = 500
+"""Objects looked at in one step while a selector hides most of them."""
+
+
+def get(x: Exchange) -> Response:
+    query = x.request.query
+    if query:
+        revision = query.get("resourceVersion", "")
+        if revision and not revision.isdigit():
+            raise BadRequest(f'resourceVersion: Invalid value: "{revision}": must be a number')
+        check_not_ahead(x.store, revision)
+    return object_answer(x, 200, x.current())
+
+
+def check_not_ahead(store: Store, revision: str) -> None:
+    """A version from the future can only come from another cluster (storage.NewTooLargeResourceVersionError)."""
+    if revision and int(revision) > store.revision:
+        raise ApiError(
+            f"Too large resource version: {revision}, current: {store.revision}",
+            code=504,
+            reason="Timeout",
+            causes=[FieldCause("ResourceVersionTooLarge", "Too large resource version")],
+            retry_after_s=1,
+        )
+
+
+class Matcher:
+    """Both selectors of a request over stored objects; labels are read without decoding."""
+
+    __slots__ = ("_fields", "_labels", "_resource", "everything")
+
+    def __init__(self, resource: Resource, labels: Selector, fields: FieldSelector) -> None:
+        resource.fields.check(fields)
+        self._resource = resource
+        self._labels = labels
+        self._fields = fields
+        self.everything = labels.empty and fields.empty
+
+    def __call__(self, stored: Stored) -> bool:
+        if self.everything:
+            return True
+        if not self._labels.empty and not self._labels.matches(stored.labels):
+            return False
+        return self._fields.empty or self._matches_fields(stored)
+
+    def _matches_fields(self, stored: Stored) -> bool:
+        name = self._fields.exact("metadata.name")
+        if name is not None and name != stored.key.name:
+            return False
+        return self._resource.fields.matches(self._fields, stored.obj)
+
+
+def list_objects(x: Exchange) -> Response:
+    options = list_options(x.request.query)
+    matcher = Matcher(x.resource, options.labels, options.fields)
+    revision = _revision(x.store, options)
+    try:
+        if not options.limit and options.token is None:
+            stored = _all(x, matcher, options, revision)
+            return _answer(x, stored, revision, None, 0, matcher)
+        return _page(x, matcher, options, revision)
+    except Compacted as compacted:
+        raise _too_old(compacted, options) from None
+
+
+def _revision(store: Store, options: ListOptions) -> int:
+    if options.token is not None:
+        return options.token.revision
+    check_not_ahead(store, options.revision)
+    if options.match == "Exact" or (options.limit and options.revision not in ("", "0") and not options.match):
+        return int(options.revision)
+    return store.revision
+
+
+def _at(store: Store, revision: int) -> int | None:
+    return None if revision == store.revision else revision
+
+
+def _all(x: Exchange, matcher: Matcher, options: ListOptions, revision: int) -> list[Stored]:
+    name = options.fields.exact("metadata.name")
+    at = _at(x.store, revision)
+    if name is not None and x.namespace and at is None:
+        one = x.store.get(x.key(name))
+        return [one] if one is not None and matcher(one) else []
+    found = x.store.list_page(x.resource.storage, x.namespace, at=at)
+    return found if matcher.everything else [stored for stored in found if matcher(stored)]
+
+
+def _page(x: Exchange, matcher: Matcher, options: ListOptions, revision: int) -> Response:
+    at = _at(x.store, revision)
+    after = options.token.after if options.token else None
+    wanted = options.limit or 0
+    found: list[Stored] = []
+    while True:
+        step = x.store.list_page(x.resource.storage, x.namespace, after=after, limit=max(wanted + 1, PAGE), at=at)
+        found.extend(stored for stored in step if matcher(stored))
+        if (wanted and len(found) > wanted) or len(step) < max(wanted + 1, PAGE):
+            break
+        after = (step[-1].key.namespace, step[-1].key.name)
+    more = bool(wanted) and len(found) > wanted
+    page = found[:wanted] if wanted else found
+    if not more:
+        return _answer(x, page, revision, None, 0, matcher)
+    total = options.token.left if options.token else _total(x, revision, at)
+    left = total - len(page)
+    last = page[-1].key
+    return _answer(x, page, revision, ContinueToken(revision, (last.namespace, last.name), left), left, matcher)
+
+
+def _total(x: Exchange, revision: int, at: int | None) -> int:
+    if at is None:
+        return x.store.count(x.resource.storage, x.namespace)
+    return len(x.store.list_page(x.resource.storage, x.namespace, at=revision))
+
+
+def _answer(
+    x: Exchange, stored: list[Stored], revision: int, token: ContinueToken | None, left: int, matcher: Matcher
+) -> Response:
+    metadata: Obj = {"resourceVersion": str(revision)}
+    if token is not None:
+        metadata["continue"] = token.encode()
+        if matcher.everything:
+            metadata["remainingItemCount"] = left
+    return list_answer(x, stored, metadata, x.store.revision)
+
+
+def _too_old(compacted: Compacted, options: ListOptions) -> Gone:
+    if options.token is not None:
+        return Gone(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new "
+            "list without the continue parameter."
+        )
+    return Gone(f"The resourceVersion for the provided list is too old: {compacted.requested}")

@@ -1,0 +1,239 @@
+"""pods/binding, pods/eviction and pods/log.
+
+Called by ``api``; binding and eviction write the Pod (and its disruption budget), log asks the machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncline.base.clock import format_time
+from syncline.cluster.answers import success
+from syncline.cluster.store import Key, Stored
+from syncline.cluster.verbs.body import decode, own_copy
+from syncline.cluster.verbs.delete import check_preconditions, remove
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import DeleteOptions, delete_options, write_options
+from syncline.kube.client import Response
+from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyRequests, conflict, not_found
+from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, name_of
+from syncline.kube.selectors import SelectorError, label_selector_from
+
+__all__ = ["bind", "bind_by_collection", "evict", "log"]
+
+PODS = "/pods"
+BUDGETS = "policy/poddisruptionbudgets"
+
+MAX_DISRUPTED_PODS = 2000
+"""Evictions that a budget remembers while they are under way (eviction.go ``MaxDisruptedPodSize``)."""
+
+
+def _object(x: Exchange) -> Obj:
+    body = decode(x.request)
+    if not isinstance(body, dict):
+        raise BadRequest("the body of the request is not an object")
+    return body
+
+
+def _pod(x: Exchange, name: str) -> Stored:
+    stored = x.store.get(Key(PODS, x.route.namespace, name))
+    if stored is None:
+        raise not_found("pods", name)
+    return stored
+
+
+# --- binding -------------------------------------------------------------------------------------------------------
+
+
+def bind(x: Exchange) -> Response:
+    body = _object(x)
+    name = dig(body, "metadata", "name", default=x.route.name)
+    if name != x.route.name:
+        raise BadRequest("name in URL does not match name in Binding object")
+    return _bind(x, x.route.name, body)
+
+
+def bind_by_collection(x: Exchange) -> Response:
+    body = _object(x)
+    return _bind(x, str(dig(body, "metadata", "name", default="")), body)
+
+
+def _bind(x: Exchange, name: str, body: Obj) -> Response:
+    """Place the Pod on the node named (``BindingREST.setPodHostAndAnnotations``)."""
+    options = write_options(x.request.query, x.request.headers, "CreateOptions")
+    node = dig(body, "target", "name", default="")
+    if not node or dig(body, "target", "kind", default="Node") not in ("", "Node"):
+        raise BadRequest("Binding: target must be a Node with a name")
+    stored = _pod(x, name)
+    pod = stored.obj
+    uid = dig(body, "metadata", "uid")
+    if uid and uid != stored.uid:
+        raise conflict(
+            "pods", name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored.uid}"
+        )
+    if is_terminating(pod):
+        raise conflict("pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
+    placed = dig(pod, "spec", "nodeName")
+    if placed:
+        raise conflict("pods/binding", name, f'pod {name} is already assigned to node "{placed}"')
+    if dig(pod, "spec", "schedulingGates"):
+        raise conflict("pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
+    if not options.dry_run:
+        x.store.put(stored.key, _placed(x, pod, str(node), body), expect=stored.revision)
+    response = success(201, code=True)
+    response.revision = x.store.revision
+    return response
+
+
+def _placed(x: Exchange, pod: Obj, node: str, binding: Obj) -> Obj:
+    made: Obj = own_copy(pod)
+    made["spec"]["nodeName"] = node
+    annotations = dig(binding, "metadata", "annotations", default={})
+    if annotations:
+        made["metadata"]["annotations"] = {**(made["metadata"].get("annotations") or {}), **annotations}
+    scheduled = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(x.now),
+    }
+    status = made.setdefault("status", {})
+    others = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
+    status["conditions"] = [*others, scheduled]
+    return made
+
+
+# --- eviction ------------------------------------------------------------------------------------------------------
+
+
+def evict(x: Exchange) -> Response:
+    """Delete the Pod if its disruption budget has room; 429 if not (``EvictionREST``)."""
+    body = _object(x)
+    name = dig(body, "metadata", "name", default=x.route.name)
+    if name != x.route.name:
+        raise BadRequest("name in URL does not match name in Eviction object")
+    given = dig(body, "deleteOptions", default={})
+    options = delete_options(x.request.query if not given else {}, given)
+    stored = _pod(x, name)
+    check_preconditions(x.resource, stored, options)
+    pod = stored.obj
+    if not _ignores_budgets(pod):
+        budgets = _budgets_for(x, pod)
+        if len(budgets) > 1:
+            raise ApiError(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+                reason="",
+            )
+        if budgets:
+            _take_from_budget(x, budgets[0], pod, options)
+    remove(x, stored, options)
+    response = success(201, code=True)
+    response.revision = x.store.revision
+    return response
+
+
+def _ignores_budgets(pod: Obj) -> bool:
+    """A Pod that does not run protects nothing (``canIgnorePDB``)."""
+    return dig(pod, "status", "phase") in ("Succeeded", "Failed", "Pending") or is_terminating(pod)
+
+
+def _budgets_for(x: Exchange, pod: Obj) -> list[Stored]:
+    found = []
+    for stored in x.store.list(BUDGETS, x.route.namespace):
+        selector = dig(stored.obj, "spec", "selector")
+        try:
+            if label_selector_from(selector).matches(labels_of(pod)):
+                found.append(stored)
+        except SelectorError:
+            continue  # A budget that selects nothing sensible protects nothing; its status says so.
+    return found
+
+
+def _ready(pod: Obj) -> bool:
+    conditions = dig(pod, "status", "conditions", default=[])
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+
+
+def _take_from_budget(x: Exchange, stored: Stored, pod: Obj, options: DeleteOptions) -> None:
+    budget = stored.obj
+    status = budget.get("status") or {}
+    allowed = int(status.get("disruptionsAllowed") or 0)
+    if not _ready(pod) and _may_evict_unready(budget, status):
+        return
+    if int(status.get("observedGeneration") or 0) < generation(budget):
+        raise _too_many(budget, "The disruption budget {} is still being processed by the server.", retry_s=10)
+    if allowed < 0:
+        raise ApiError("pdb disruptions allowed is negative", code=403, reason="Forbidden")
+    if len(status.get("disruptedPods") or {}) > MAX_DISRUPTED_PODS:
+        raise ApiError("DisruptedPods map too big - too many evictions not confirmed by PDB controller", code=403)
+    if allowed == 0:
+        needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+        raise _too_many(budget, f"The disruption budget {{}} needs {needs} healthy pods and has {has} currently")
+    if options.dry_run:
+        return
+    made = own_copy(budget)
+    changed = made["status"]
+    changed["disruptionsAllowed"] = allowed - 1
+    changed["disruptedPods"] = {**(changed.get("disruptedPods") or {}), name_of(pod): format_time(x.now)}
+    if allowed == 1:
+        changed["conditions"] = _insufficient(x, changed.get("conditions") or [], generation(budget))
+    x.store.put(stored.key, made, expect=stored.revision)
+
+
+def _insufficient(x: Exchange, conditions: list[Any], observed: int) -> list[Any]:
+    others = [c for c in conditions if c.get("type") != "DisruptionAllowed"]
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "observedGeneration": observed,
+        "lastTransitionTime": format_time(x.now),
+        "reason": "InsufficientPods",
+        "message": "",
+    }
+    return [*others, condition]
+
+
+def _may_evict_unready(budget: Obj, status: Obj) -> bool:
+    """Unready pods of an application that is healthy enough may always go (unhealthyPodEvictionPolicy)."""
+    if dig(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    healthy, desired = int(status.get("currentHealthy") or 0), int(status.get("desiredHealthy") or 0)
+    return healthy >= desired > 0
+
+
+def _too_many(budget: Obj, message: str, retry_s: int = 0) -> TooManyRequests:
+    cause = FieldCause("DisruptionBudget", message.format(name_of(budget)))
+    text = "Cannot evict pod as it would violate the pod's disruption budget."
+    return TooManyRequests(text, causes=[cause], retry_after_s=retry_s)
+
+
+# --- log -----------------------------------------------------------------------------------------------------------
+
+
+def log(x: Exchange) -> Response:
+    """The container's log as text; a stream when followed."""
+    pod = x.current().obj
+    query = x.request.query
+    container = _container(x, pod, query.get("container", ""))
+    lines = x.backend.logs.log(pod, container, query, x.now)
+    headers = {"content-type": "text/plain"}
+    if isinstance(lines, bytes):
+        return Response.encoded(200, lines, headers)
+    return Response(200, headers=headers, stream=lines)
+
+
+def _container(x: Exchange, pod: Obj, asked: str) -> str:
+    names = [
+        str(container.get("name"))
+        for part in ("containers", "initContainers", "ephemeralContainers")
+        for container in dig(pod, "spec", part, default=[])
+    ]
+    running = [str(c.get("name")) for c in dig(pod, "spec", "containers", default=[])]
+    if asked:
+        if asked not in names:
+            raise BadRequest(f"container {asked} is not valid for pod {x.route.name}")
+        return asked
+    if len(running) != 1:
+        choice = f"choose one of: [{' '.join(running)}]"
+        raise BadRequest(f"a container name must be specified for pod {x.route.name}, {choice}")
+    return running[0]

@@ -1,0 +1,39 @@
+"""update: PUT of a whole object, or of its status half."""
+
+from __future__ import annotations
+
+from syncline.cluster.verbs.body import read_object
+from syncline.cluster.verbs.create import answer_written
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import write_options
+from syncline.cluster.verbs.write import change, check_address, insert
+from syncline.kube.client import Response
+from syncline.kube.objects import meta
+
+__all__ = ["update"]
+
+_CREATED_BY_PUT = frozenset(
+    {
+        "/events",
+        "/endpoints",
+        "/limitranges",
+        "coordination.k8s.io/leases",
+        "rbac.authorization.k8s.io/roles",
+        "rbac.authorization.k8s.io/clusterroles",
+        "rbac.authorization.k8s.io/rolebindings",
+        "rbac.authorization.k8s.io/clusterrolebindings",
+    }
+)
+"""Storage whose strategy says AllowCreateOnUpdate."""
+
+
+def update(x: Exchange) -> Response:
+    options = write_options(x.request.query, x.request.headers, "UpdateOptions")
+    obj = read_object(x, options.validation)
+    check_address(x, obj)
+    current = x.store.get(x.key(x.route.name))
+    if current is None:
+        if x.resource.storage in _CREATED_BY_PUT and not x.route.subresource and not meta(obj).get("uid"):
+            return answer_written(x, insert(x, obj, options))
+        raise x.missing()
+    return answer_written(x, change(x, current, obj, options))

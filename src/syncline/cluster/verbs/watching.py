@@ -1,0 +1,196 @@
+"""watch: a stream of encoded events.
+
+Called by ``api``; leaves a :class:`WatchStream` that the HTTP server or an in-process controller drains. Events carry
+the stored bytes; only selectors that must see fields, other versions and table forms decode. Rules of Kubernetes'
+watch cache: an object that starts to match is ADDED, one that stops is DELETED with its last matching content.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from syncline.cluster.answers import encode, shaped
+from syncline.cluster.store import Compacted, Cursor, Event, EventType, Stored
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import ListOptions, list_options
+from syncline.cluster.verbs.read import Matcher
+from syncline.kube.client import Response
+from syncline.kube.errors import Gone
+from syncline.kube.objects import Obj
+
+__all__ = ["BOOKMARK_PERIOD", "WatchStream", "watch"]
+
+BOOKMARK_PERIOD = timedelta(seconds=60)
+"""How often a quiet watch that asked for bookmarks gets one, as Kubernetes' watch cache does."""
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+def watch(x: Exchange) -> Response:
+    options = list_options(x.request.query, watch=True)
+    if x.route.watching and x.route.name:
+        options = _only(options, x.route.name)
+    matcher = Matcher(x.resource, options.labels, options.fields)
+    try:
+        stream = _start(x, options, matcher)
+    except Compacted as compacted:
+        return Response(200, stream=_expired(x, compacted.requested, compacted.compacted))
+    return Response(200, stream=stream)
+
+
+def _only(options: ListOptions, name: str) -> ListOptions:
+    from dataclasses import replace
+
+    from syncline.kube.selectors import FieldSelector, FieldTerm
+
+    return replace(options, fields=FieldSelector((*options.fields.terms, FieldTerm("metadata.name", name))))
+
+
+def _start(x: Exchange, options: ListOptions, matcher: Matcher) -> WatchStream:
+    store, resource = x.store, x.resource
+    from_now = options.revision in ("", "0")
+    initial = options.initial_events if options.initial_events is not None else from_now
+    since = store.revision if from_now or options.initial_events else int(options.revision)
+    cursor = store.watch(resource.storage, x.namespace, since=since)
+    stream = WatchStream(x, cursor, matcher, options)
+    if initial:
+        stream.begin_with(stored for stored in store.list(resource.storage, x.namespace) if matcher(stored))
+    if options.initial_events and options.bookmarks:
+        stream.bookmark({INITIAL_EVENTS_END: "true"})
+    return stream
+
+
+def _expired(x: Exchange, requested: int, compacted: int) -> WatchStream:
+    stream = WatchStream(x, None, None, ListOptions())
+    stream.fail(Gone(f"too old resource version: {requested} ({compacted})").to_status())
+    return stream
+
+
+class WatchStream:
+    """See ``kube.client.Stream``. ``deadline`` is when the driver should call :meth:`tick`, or None."""
+
+    def __init__(self, x: Exchange, cursor: Cursor | None, matcher: Matcher | None, options: ListOptions) -> None:
+        self._x = x
+        self._cursor = cursor
+        self._matcher = matcher
+        self._waiting: deque[bytes] = deque()
+        self._bookmarks = options.bookmarks
+        self._last_bookmark = x.now
+        self._sent = 0
+        self._over = cursor is None
+        self.deadline = None if options.timeout_s is None else x.now + timedelta(seconds=options.timeout_s)
+        self._plain = x.accepted.plain
+
+    # -- filling --------------------------------------------------------------------------------------------------
+
+    def begin_with(self, stored: Iterable[Stored]) -> None:
+        self._waiting.extend(self._frame(EventType.ADDED, one) for one in stored)
+
+    def bookmark(self, annotations: Obj | None = None) -> None:
+        revision = self._cursor.revision if self._cursor else 0
+        metadata: Obj = {"resourceVersion": str(revision)}
+        if annotations:
+            metadata["annotations"] = annotations
+        info = self._x.resource.info
+        body: Obj = {"kind": info.kind, "apiVersion": info.api_version, "metadata": metadata}
+        if not self._plain:
+            body = shaped(self._x, body)
+        self._waiting.append(encode({"type": "BOOKMARK", "object": body}))
+
+    def fail(self, status: Obj) -> None:
+        self._waiting.append(encode({"type": "ERROR", "object": status}))
+        self._end()
+
+    # -- Stream ---------------------------------------------------------------------------------------------------
+
+    @property
+    def on_ready(self) -> Callable[[], None] | None:
+        return self._cursor.on_ready if self._cursor else None
+
+    @on_ready.setter
+    def on_ready(self, wake: Callable[[], None] | None) -> None:
+        if self._cursor is not None:
+            self._cursor.on_ready = wake
+        if wake is not None and (self._waiting or self._over):
+            wake()
+
+    def take(self, limit: int = 1000) -> list[bytes]:
+        taken: list[bytes] = []
+        waiting = self._waiting
+        while waiting and len(taken) < limit:
+            taken.append(waiting.popleft())
+        cursor = self._cursor
+        while cursor is not None and not self._over and len(taken) < limit:
+            events = cursor.take(limit - len(taken))
+            if not events:
+                self._note_overrun(cursor)
+                break
+            taken.extend(frame for frame in map(self._event, events) if frame is not None)
+        if waiting and len(taken) < limit:
+            taken.extend(waiting)
+            waiting.clear()
+        return taken
+
+    def _note_overrun(self, cursor: Cursor) -> None:
+        if cursor.overrun and not self._over:
+            self.fail(Gone("too old resource version: the watcher fell too far behind").to_status())
+
+    def tick(self, now: datetime) -> None:
+        """End the watch when its time is over; send a bookmark when it was asked for and is due."""
+        if self._over:
+            return
+        if self.deadline is not None and now >= self.deadline:
+            self._end()
+            return
+        if self._bookmarks and now - self._last_bookmark >= BOOKMARK_PERIOD and not self._waiting:
+            self._last_bookmark = now
+            self.bookmark()
+            self._wake()
+
+    @property
+    def ended(self) -> bool:
+        return self._over and not self._waiting
+
+    def close(self) -> None:
+        self._waiting.clear()
+        self._end()
+
+    def _end(self) -> None:
+        if self._over and self._cursor is None:
+            return
+        self._over = True
+        if self._cursor is not None:
+            self._wake()
+            self._cursor.close()
+
+    def _wake(self) -> None:
+        wake = self.on_ready
+        if wake is not None:
+            wake()
+
+    # -- events ---------------------------------------------------------------------------------------------------
+
+    def _event(self, event: Event) -> bytes | None:
+        matcher = self._matcher
+        assert matcher is not None, "a stream with a cursor has a matcher"
+        if matcher.everything:
+            return self._frame(event.type, event.stored)
+        before = event.previous is not None and matcher(event.previous)
+        if event.type is EventType.DELETED:
+            return self._frame(EventType.DELETED, event.stored) if before else None
+        now = matcher(event.stored)
+        if now:
+            return self._frame(EventType.MODIFIED if before else EventType.ADDED, event.stored)
+        if before and event.previous is not None:
+            last = Stored.of(event.previous.key, event.revision, event.previous.obj)
+            return self._frame(EventType.DELETED, last)
+        return None
+
+    def _frame(self, kind: EventType, stored: Stored) -> bytes:
+        resource = self._x.resource
+        if self._plain and resource.shown_as_stored(stored):
+            return b'{"type":"%b","object":%b}' % (kind.value.encode(), stored.raw)
+        shown = resource.shown(stored.obj)
+        return encode({"type": kind.value, "object": shown if self._plain else shaped(self._x, shown)})

@@ -1,0 +1,286 @@
+"""How a new or changed object becomes a stored one: defaults, admission, strategy, validation, ownership, the store.
+
+Called by create, update, patch and the subresources with an object that the request owns, in the served version.
+The order is that of Kubernetes' generic registry; a write that changes nothing is no write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.base.clock import format_time
+from syncline.cluster.admission import Attempt
+from syncline.cluster.registry import Resource
+from syncline.cluster.store import Key, StoreConflict, Stored
+from syncline.cluster.verbs.body import own_copy
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import WriteOptions
+from syncline.kube.defaults import fill_defaults
+from syncline.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    FieldCause,
+    already_exists,
+    conflict,
+    invalid,
+)
+from syncline.kube.managedfields import keep_times, track_update, with_managed_fields
+from syncline.kube.objects import Obj, finalizers, is_terminating, meta, resource_version
+
+__all__ = ["MODIFIED", "Written", "change", "check_address", "insert", "refuse_invalid"]
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+GENERATED_NAME_TRIES = 8
+"""How often a taken generated name is drawn again (apiserver ``maxNameGenerationCreateAttempts``)."""
+
+MAX_GENERATE_NAME = 58
+"""Prefix of a generated name that is kept; five characters are added (``names.maxGeneratedNameLength``)."""
+
+_UNNAMED_GROUPS = frozenset({"events.k8s.io"})
+"""Groups whose kinds are called without their group in refusals: their strategies are those of the core group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """``obj`` is in the served version. ``stored`` is None for dry runs and objects that went away by the write."""
+
+    obj: Obj
+    stored: Stored | None
+    created: bool = False
+    revision: int = 0
+
+
+def check_address(x: Exchange, obj: Obj) -> None:
+    """Fill in name and namespace from the path; refuse a body that names others."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        metadata = obj["metadata"] = {}
+    space, name = metadata.get("namespace") or "", metadata.get("name") or ""
+    if x.resource.info.namespaced:
+        if space and space != x.route.namespace:
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = x.route.namespace
+    elif space:
+        raise BadRequest("namespace is not allowed for a cluster-scoped object: remove metadata.namespace")
+    if x.route.name:
+        if name and name != x.route.name:
+            raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({x.route.name})")
+        metadata["name"] = x.route.name
+
+
+def refuse_invalid(resource: Resource, name: str, causes: list[FieldCause]) -> None:
+    if causes:
+        group = "" if resource.info.group in _UNNAMED_GROUPS else resource.info.group
+        raise invalid(resource.info.kind, name, causes, group)
+
+
+def attempt_of(x: Exchange, verb: str, name: str, options: WriteOptions | None = None) -> Attempt:
+    return Attempt(
+        verb,
+        x.resource,
+        x.user,
+        x.namespace,
+        name,
+        x.route.subresource,
+        x.now,
+        x.backend.entropy,
+        options.dry_run if options else False,
+    )
+
+
+# --- create --------------------------------------------------------------------------------------------------------
+
+
+def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False) -> Written:
+    """Store ``obj`` (owned by the request, address checked). ``owned``: managedFields were made by an apply."""
+    if resource_version(obj) not in ("", "0"):
+        raise ApiError("resourceVersion should not be set on objects to be created", reason="")
+    resource, strategy = x.resource, x.resource.strategy
+    ownership = _strip_server_fields(x, obj)
+    _fill(resource, obj)
+    metadata = obj["metadata"]
+    attempt = attempt_of(x, "create", metadata.get("name") or "", options)
+    x.backend.admission.admit_create(attempt, obj)
+    strategy.prepare_create(obj, x.context)
+    generated = _generate_name(x, metadata)
+    name = metadata.get("name") or ""
+    refuse_invalid(resource, name, strategy.validate_create(obj))
+    x.backend.admission.check_create(attempt, obj)
+    for warning in strategy.warnings(obj, None):
+        x.warn(warning)
+    if owned:
+        obj = with_managed_fields(obj, ownership)
+    else:
+        obj = _tracked(x, None, obj, options, ownership)
+    return _store_new(x, obj, options, generated)
+
+
+def _strip_server_fields(x: Exchange, obj: Obj) -> Any:
+    """Metadata that only the server writes; returns the managedFields that came with the object."""
+    metadata: Obj = obj["metadata"]
+    for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        metadata.pop(name, None)
+    metadata.pop("resourceVersion", None)
+    ownership = metadata.pop("managedFields", None)
+    metadata["uid"] = x.backend.entropy.uid()
+    metadata["creationTimestamp"] = format_time(x.now)
+    return ownership
+
+
+def _fill(resource: Resource, obj: Obj) -> None:
+    if resource.custom is not None:
+        resource.custom.fill_defaults(obj)
+    else:
+        fill_defaults(resource.gvk, obj)
+
+
+def _generate_name(x: Exchange, metadata: Obj) -> bool:
+    prefix = metadata.get("generateName")
+    if not prefix or metadata.get("name"):
+        return False
+    metadata["name"] = prefix[:MAX_GENERATE_NAME] + x.backend.entropy.suffix()
+    return True
+
+
+def _tracked(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given: Any) -> Obj:
+    """``new`` with ownership moved to the writer. ``given`` is the managedFields of the request's body."""
+    if given is not None:
+        new = with_managed_fields(new, given)
+    elif old is not None:
+        new = with_managed_fields(new, meta(old).get("managedFields"))
+    entries = track_update(
+        old,
+        new,
+        options.manager,
+        schema=x.resource.schema,
+        api_version=x.resource.info.api_version,
+        now=x.now,
+        subresource=x.route.subresource,
+        reset=x.resource.reset_fields(x.route.subresource),
+    )
+    return with_managed_fields(new, entries)
+
+
+def _store_new(x: Exchange, obj: Obj, options: WriteOptions, generated: bool) -> Written:
+    resource = x.resource
+    name = meta(obj)["name"]
+    for attempt in range(GENERATED_NAME_TRIES):
+        existing = x.store.get(x.key(name))
+        if existing is None:
+            break
+        if not generated or attempt == GENERATED_NAME_TRIES - 1:
+            raise _exists(resource, existing)
+        name = meta(obj)["generateName"][:MAX_GENERATE_NAME] + x.backend.entropy.suffix()
+        obj = {**obj, "metadata": {**meta(obj), "name": name}}
+    if options.dry_run:
+        return Written(obj, None, created=True)
+    stored = x.store.put(x.key(name), resource.to_stored(obj), expect=0)
+    return Written(resource.shown(stored.obj), stored, created=True, revision=stored.revision)
+
+
+def _exists(resource: Resource, existing: Stored) -> AlreadyExists:
+    info = resource.info
+    error = already_exists(info.plural, existing.key.name, info.group)
+    if is_terminating(existing.obj):
+        return AlreadyExists(f"object is being deleted: {error.message}", details=error.details)
+    return error
+
+
+# --- change --------------------------------------------------------------------------------------------------------
+
+
+def change(
+    x: Exchange, current: Stored, new: Obj, options: WriteOptions, *, owned: bool = False, unconditional: bool = False
+) -> Written:
+    """Store ``new`` in place of ``current``. ``owned``: managedFields were made by an apply. ``unconditional``: the
+    request was a patch, which needs no resourceVersion."""
+    resource, strategy = x.resource, x.resource.strategy
+    old = resource.shown(current.obj)
+    _check_preconditions(x, current, new, unconditional)
+    given = new["metadata"].pop("managedFields", None)
+    _fill(resource, new)
+    _keep_server_fields(new["metadata"], old["metadata"])
+    subresource = x.route.subresource
+    attempt = attempt_of(x, "update", current.key.name, options)
+    x.backend.admission.admit_update(attempt, new, old)
+    strategy.prepare_update(new, old, x.context, subresource)
+    refuse_invalid(resource, current.key.name, strategy.validate_update(new, old, subresource))
+    x.backend.admission.check_update(attempt, new, old)
+    for warning in strategy.warnings(new, old):
+        x.warn(warning)
+    if owned:
+        new = with_managed_fields(new, given)
+    else:
+        new = _tracked(x, old, new, options, given if given != meta(old).get("managedFields") else None)
+    return _store_changed(x, current, old, new, options)
+
+
+def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: bool) -> None:
+    info, metadata = x.resource.info, new["metadata"]
+    given = metadata.get("resourceVersion") or ""
+    if given and given != "0":
+        if given != str(current.revision):
+            raise conflict(info.plural, current.key.name, MODIFIED, info.group)
+    elif not unconditional and not x.resource.unconditional_update:
+        cause = FieldCause(
+            "FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"
+        )
+        raise invalid(info.plural, current.key.name, [cause], info.group)
+    uid = metadata.get("uid") or current.uid
+    if uid != current.uid:
+        raise conflict(
+            info.plural,
+            current.key.name,
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current.uid}",
+            info.group,
+        )
+
+
+def _keep_server_fields(new: Obj, old: Obj) -> None:
+    """What an update may leave out (genericvalidation ``ValidateObjectMetaAccessorUpdate``)."""
+    new["resourceVersion"] = old.get("resourceVersion", "")
+    for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        if old.get(name) is not None and (name == "generation" or not new.get(name)):
+            new[name] = old[name]
+    new.pop("selfLink", None)
+
+
+def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, options: WriteOptions) -> Written:
+    kept = keep_times(old, new)
+    if kept is old:
+        return Written(old, current, revision=current.revision)
+    if _may_go(x.resource, new):
+        if not options.dry_run:
+            event = x.store.delete(current.key, expect=current.revision)
+            return Written(new, None, revision=event.revision)
+        return Written(new, None)
+    if options.dry_run:
+        return Written(new, None)
+    try:
+        stored = x.store.put(current.key, x.resource.to_stored(new), expect=current.revision)
+    except StoreConflict:
+        raise _modified(x.resource, current.key) from None
+    return Written(x.resource.shown(stored.obj), stored, revision=stored.revision)
+
+
+def _modified(resource: Resource, key: Key) -> Conflict:
+    return conflict(resource.info.plural, key.name, MODIFIED, resource.info.group)
+
+
+def _may_go(resource: Resource, obj: Obj) -> bool:
+    """A terminating object goes with its last finalizer, unless it still has time (``ShouldDeleteDuringUpdate``)."""
+    if not is_terminating(obj) or finalizers(obj):
+        return False
+    if resource.storage == "/namespaces":
+        return not (obj.get("spec") or {}).get("finalizers")
+    return not meta(obj).get("deletionGracePeriodSeconds")
+
+
+def editable(x: Exchange, stored: Stored) -> Obj:
+    """A copy of a stored object, in the served version, that the request may change."""
+    copied: Obj = own_copy(x.resource.shown(stored.obj))
+    return copied
