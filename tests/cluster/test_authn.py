@@ -21,18 +21,20 @@ TOKENS = ServiceAccountTokens(KEYS.service_accounts, lambda *_: "sa-1", Entropy(
 PODS = "/api/v1/pods"
 
 
-def authenticator(*, allow_anonymous: bool = False) -> Authenticator:
+def authenticator(*, without: UserInfo | None = None) -> Authenticator:
     return Authenticator(
         authorize=Authorizer(Store()).decide,
         tokens=TOKENS,
         fixed_tokens={"root": ADMIN, "plain": UserInfo("jane", ("devs",))},
-        allow_anonymous=allow_anonymous,
+        without_credentials=without,
     )
 
 
-def who(path: str = PODS, certificate: bytes | None = None, *, anonymous: bool = False, **headers: str) -> UserInfo:
+def who(
+    path: str = PODS, certificate: bytes | None = None, *, without: UserInfo | None = None, **headers: str
+) -> UserInfo:
     lower = {name.replace("_", "-"): tuple(value.split("|")) for name, value in headers.items()}
-    return authenticator(allow_anonymous=anonymous).authenticate(lower, certificate, EPOCH, path)
+    return authenticator(without=without).authenticate(lower, certificate, EPOCH, path)
 
 
 def admin_certificate() -> bytes:
@@ -59,11 +61,11 @@ def test_a_service_account_token_tells_its_service_account() -> None:
     assert who(authorization=f"Bearer {token}").name == "system:serviceaccount:demo:robot"
 
 
-@pytest.mark.parametrize("anonymous", [True, False])
+@pytest.mark.parametrize("without", [None, ANONYMOUS, ADMIN])
 @pytest.mark.parametrize("path", [PODS, "/version"])
-def test_a_bad_token_is_refused_everywhere_in_one_word(path: str, anonymous: bool) -> None:
+def test_a_bad_token_is_refused_everywhere_in_one_word(path: str, without: UserInfo | None) -> None:
     with pytest.raises(Unauthorized) as caught:
-        who(path, anonymous=anonymous, authorization="Bearer nonsense")
+        who(path, without=without, authorization="Bearer nonsense")
     assert caught.value.message == "Unauthorized"
 
 
@@ -76,8 +78,10 @@ def test_without_credentials_only_health_and_version_are_answered() -> None:
     assert not is_public_path("/versions") and not is_public_path("/")
 
 
-def test_anonymous_callers_can_be_left_to_authorization() -> None:
-    assert who(PODS, anonymous=True) == ANONYMOUS
+@pytest.mark.parametrize("user", [ANONYMOUS, ADMIN])
+def test_callers_without_credentials_can_be_somebody(user: UserInfo) -> None:
+    assert who(PODS, without=user) == user
+    assert who(PODS, without=user, authorization="Bearer plain").name == "jane"
 
 
 def test_the_administrator_acts_as_anyone() -> None:

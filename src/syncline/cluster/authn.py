@@ -44,8 +44,8 @@ def is_public_path(path: str) -> bool:
 class Authenticator:
     """``fixed_tokens`` are bearer tokens of known users (the administrator's); ``authorize`` judges impersonation.
 
-    ``allow_anonymous``: callers without credentials are system:anonymous everywhere (and RBAC refuses them with 403),
-    instead of 401 outside the public paths.
+    ``without_credentials``: who callers without credentials are. None refuses them with 401 outside the public paths;
+    ANONYMOUS leaves them to authorization (403), as Kubernetes does by default; ADMIN serves a loopback port openly.
     """
 
     def __init__(
@@ -54,21 +54,21 @@ class Authenticator:
         authorize: Authorize,
         tokens: ServiceAccountTokens | None = None,
         fixed_tokens: Mapping[str, UserInfo] | None = None,
-        allow_anonymous: bool = False,
+        without_credentials: UserInfo | None = None,
     ) -> None:
         self._authorize = authorize
         self._tokens = tokens
         self._fixed_tokens = dict(fixed_tokens or {})
-        self._allow_anonymous = allow_anonymous
+        self._without_credentials = without_credentials
         self._certificates: dict[bytes, tuple[UserInfo, datetime, datetime]] = {}
 
     def authenticate(self, headers: Headers, peer_cert_der: bytes | None, now: datetime, path: str = "") -> UserInfo:
         """The user to act as. Raises Unauthorized (no or bad credentials) or Forbidden (may not impersonate)."""
         user = self._credentials(headers, peer_cert_der, now)
         if user is None:
-            if not self._allow_anonymous and not is_public_path(path):
-                raise Unauthorized("Unauthorized")
-            user = ANONYMOUS
+            user = self._without_credentials or (ANONYMOUS if is_public_path(path) else None)
+        if user is None:
+            raise Unauthorized("Unauthorized")
         return self._impersonated(user, headers, path)
 
     def token_user(self, token: str, now: datetime, audiences: Sequence[str] = ()) -> tuple[UserInfo, list[str]] | None:

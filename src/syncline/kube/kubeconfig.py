@@ -1,0 +1,183 @@
+"""Where a cluster is and how to get in: kubeconfig files and the service account of a pod.
+
+Called by ``assembly`` and the faces; leaves a frozen :class:`ClusterAccess` for ``kube/http.py``. Reads files, dials
+nothing, writes nothing. Merging follows client-go: of several files, the first that names a thing wins.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from syncline.base.secret import Secret
+from syncline.kube.objects import Obj, dig
+from syncline.kube.yaml import YamlError, load
+
+__all__ = ["ClusterAccess", "KubeconfigError", "in_cluster", "load_kubeconfig"]
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+DEFAULT_SERVER = "http://localhost:8080"
+
+
+class KubeconfigError(ValueError):
+    """A kubeconfig that cannot be used; the message names file, entry, what was found and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """Everything needed to talk to one API server. Texts are PEM; ``token_file`` is read anew when it changes."""
+
+    server: str
+    ca_pem: str = ""
+    certificate_pem: str = ""
+    key_pem: Secret | None = None
+    token: Secret | None = None
+    token_file: Path | None = None
+    namespace: str = "default"
+    skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    impersonate_user: str = ""
+    impersonate_groups: tuple[str, ...] = ()
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A named part of a file; relative paths in it count from the file's folder."""
+
+    value: Obj
+    folder: Path
+    label: str
+
+
+def load_kubeconfig(
+    path: Path | str | None = None, context: str | None = None, *, environ: Mapping[str, str] | None = None
+) -> ClusterAccess:
+    """The access of a context (None: the current one).
+
+    ``path`` None: the files of ``$KUBECONFIG``, else ``~/.kube/config``, else the pod's service account. Raises
+    :class:`KubeconfigError`.
+    """
+    environ = os.environ if environ is None else environ
+    files = [Path(path)] if path is not None else _default_files(environ)
+    present = [file for file in files if file.is_file()]
+    if not present:
+        if path is None and context is None and environ.get("KUBERNETES_SERVICE_HOST"):
+            return in_cluster(environ)
+        listed = ", ".join(str(file) for file in files)
+        raise KubeconfigError(f"there is no kubeconfig at {listed}; name one with --kubeconfig or KUBECONFIG")
+    configs = [(file, _read(file)) for file in present]
+    name = context or next((c["current-context"] for _, c in configs if c.get("current-context")), "")
+    if not name:
+        raise KubeconfigError(f"{present[0]}: no current-context is set; choose one with --context")
+    chosen = _find(configs, "contexts", "context", name)
+    cluster = _find(configs, "clusters", "cluster", str(chosen.value.get("cluster", "")))
+    user_name = chosen.value.get("user")
+    user = _find(configs, "users", "user", str(user_name)) if user_name else _Entry({}, chosen.folder, "user")
+    return _access(name, chosen, cluster, user)
+
+
+def in_cluster(environ: Mapping[str, str] | None = None, folder: Path = SERVICE_ACCOUNT) -> ClusterAccess:
+    """The access of a pod by its service account; raises :class:`KubeconfigError` outside a pod."""
+    environ = os.environ if environ is None else environ
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    token = folder / "token"
+    if not host or not token.is_file():
+        raise KubeconfigError(f"not inside a pod: KUBERNETES_SERVICE_HOST or {token} is missing; give a kubeconfig")
+    shown = f"[{host}]" if ":" in host else host
+    namespace = folder / "namespace"
+    return ClusterAccess(
+        server=f"https://{shown}:{port}",
+        ca_pem=_text(folder / "ca.crt"),
+        token_file=token,
+        namespace=namespace.read_text().strip() if namespace.is_file() else "default",
+    )
+
+
+def _default_files(environ: Mapping[str, str]) -> list[Path]:
+    named = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return named or [Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"]
+
+
+def _read(file: Path) -> Obj:
+    try:
+        value = load(file.read_bytes(), file=str(file))
+    except OSError as error:
+        raise KubeconfigError(f"{file}: cannot be read ({error.strerror})") from error
+    except YamlError as error:
+        raise KubeconfigError(f"{file}: is no YAML or JSON: {error}") from error
+    if value is not None and not isinstance(value, dict):
+        raise KubeconfigError(f"{file}: is no kubeconfig; it must be an object with clusters, users and contexts")
+    return value or {}
+
+
+def _find(configs: list[tuple[Path, Obj]], field: str, inner: str, name: str) -> _Entry:
+    known: list[str] = []
+    for file, config in configs:
+        for item in config.get(field) or []:
+            label = str(dig(item, "name", default=""))
+            known.append(label)
+            if label == name:
+                value = dig(item, inner, default={})
+                return _Entry(value if isinstance(value, dict) else {}, file.parent, f'{file}: {inner} "{name}"')
+    listed = ", ".join(known) or "none"
+    raise KubeconfigError(f'{configs[0][0]}: there is no {inner} "{name}"; known {field}: {listed}')
+
+
+def _access(name: str, context: _Entry, cluster: _Entry, user: _Entry) -> ClusterAccess:
+    for unsupported in ("exec", "auth-provider"):
+        if user.value.get(unsupported):
+            raise KubeconfigError(
+                f"{user.label}: {unsupported} plugins are not supported; use a client certificate or a token"
+            )
+    if user.value.get("username"):
+        raise KubeconfigError(f"{user.label}: user name and password are not supported; use a token")
+    key = _pem(user, "client-key")
+    token = _string(user, "token")
+    token_file = _string(user, "tokenFile")
+    groups: Any = user.value.get("as-groups") or []
+    return ClusterAccess(
+        server=(_string(cluster, "server") or DEFAULT_SERVER).rstrip("/"),
+        ca_pem=_pem(cluster, "certificate-authority"),
+        certificate_pem=_pem(user, "client-certificate"),
+        key_pem=Secret(key) if key else None,
+        token=Secret(token) if token else None,
+        token_file=user.folder / token_file if token_file and not token else None,
+        namespace=_string(context, "namespace") or "default",
+        skip_tls_verify=bool(cluster.value.get("insecure-skip-tls-verify")),
+        tls_server_name=_string(cluster, "tls-server-name"),
+        proxy_url=_string(cluster, "proxy-url"),
+        impersonate_user=_string(user, "as"),
+        impersonate_groups=tuple(str(group) for group in groups),
+        context=name,
+    )
+
+
+def _string(entry: _Entry, field: str) -> str:
+    value = entry.value.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def _pem(entry: _Entry, field: str) -> str:
+    """``field``-data in base64, or the file that ``field`` names; data wins, as in client-go."""
+    data = _string(entry, f"{field}-data")
+    if data:
+        try:
+            return base64.b64decode(data, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise KubeconfigError(f"{entry.label}: {field}-data is not PEM in base64") from error
+    file = _string(entry, field)
+    return _text(entry.folder / file, f"{entry.label}: {field} ") if file else ""
+
+
+def _text(file: Path, label: str = "") -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise KubeconfigError(f"{label}{file} cannot be read: {error}") from error
