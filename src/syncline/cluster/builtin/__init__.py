@@ -1,0 +1,50 @@
+"""The controllers that every cluster has, as Kubernetes' controller manager and scheduler run them.
+
+``assembly`` and tests start them on one control loop; ``performers`` holds the actions that only they need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncline.base.action import Performer
+from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer
+from syncline.cluster.builtin.deployment.controller import DeploymentController
+from syncline.cluster.builtin.garbage_collector.controller import GarbageCollector
+from syncline.cluster.builtin.job.controller import JobController
+from syncline.cluster.builtin.namespace.controller import NamespaceController
+from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
+from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
+from syncline.cluster.scheduler.actions import Bind, BindPerformer
+from syncline.cluster.scheduler.controller import SchedulerController
+from syncline.control.controller import Controller
+from syncline.kube.mapper import Mapper
+
+__all__ = ["BuiltinSettings", "builtin_controllers", "performers"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinSettings:
+    """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS."""
+
+    root_ca: str = ""
+
+
+def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Controller]:
+    """All built-in controllers and the scheduler."""
+    chosen = settings or BuiltinSettings()
+    return [
+        NamespaceController(),
+        NamespaceDefaultsController(chosen.root_ca),
+        DeploymentController(),
+        ReplicaSetController(),
+        JobController(),
+        GarbageCollector(),
+        SchedulerController(),
+    ]
+
+
+def performers(mapper: Mapper) -> dict[type, Performer]:
+    """Beside ``kube_performers``: what these controllers do that is no plain Kubernetes action."""
+    confirm = ConfirmPerformer(mapper)
+    return {ConfirmAbsent: confirm, ConfirmEmpty: confirm, Bind: BindPerformer()}

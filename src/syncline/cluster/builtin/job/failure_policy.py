@@ -1,0 +1,61 @@
+"""What a failed pod means for its Job: ``spec.podFailurePolicy``.
+
+The first matching rule decides; the messages are Kubernetes' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from syncline.kube.objects import Obj, dig, name_of, namespace_of
+
+__all__ = ["Ruling", "rule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """``counts``: towards the back-off limit; ``fatal``: why the whole Job fails, empty if it does not."""
+
+    counts: bool
+    fatal: str = ""
+
+
+def rule(job: Obj, pod: Obj) -> Ruling:
+    """Apply the policy to one failed pod; without a matching rule the failure counts."""
+    for index, each in enumerate(dig(job, "spec", "podFailurePolicy", "rules", default=[])):
+        cause = _matches(each, pod)
+        if not cause:
+            continue
+        action = str(each.get("action"))
+        message = f"{cause} matching {action} rule at index {index}"
+        return Ruling(counts=action != "Ignore", fatal=message if action == "FailJob" else "")
+    return Ruling(counts=True)
+
+
+def _matches(each: Obj, pod: Obj) -> str:
+    """What in the pod matches the rule, in words; empty if nothing does."""
+    where = f"{namespace_of(pod)}/{name_of(pod)}"
+    codes = each.get("onExitCodes")
+    if codes is not None:
+        for container, code in _exit_codes(pod):
+            if codes.get("containerName") not in (None, container):
+                continue
+            if (code in (codes.get("values") or ())) == (codes.get("operator") == "In"):
+                return f"Container {container} for pod {where} failed with exit code {code}"
+        return ""
+    for pattern in each.get("onPodConditions") or ():
+        for condition in dig(pod, "status", "conditions", default=[]):
+            same_status = condition.get("status") == (pattern.get("status") or "True")
+            if condition.get("type") == pattern.get("type") and same_status:
+                return f"Pod {where} has condition {condition['type']}"
+    return ""
+
+
+def _exit_codes(pod: Obj) -> Iterator[tuple[str, int]]:
+    """Containers that ended with an error, init containers last as upstream reads them."""
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for status in dig(pod, "status", field, default=[]):
+            code = dig(status, "state", "terminated", "exitCode", default=0)
+            if code:
+                yield str(status.get("name")), int(code)

@@ -1,0 +1,101 @@
+"""When a Job is over, and why; reasons and messages are Kubernetes' own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from syncline.cluster.builtin.job.counting import Tally
+from syncline.cluster.builtin.job.observe import Observed
+from syncline.cluster.builtin.pods import condition, instant, phase
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["Verdict", "deadline", "is_finished", "known_verdict", "verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``success`` decides between Complete and Failed."""
+
+    success: bool
+    reason: str
+    message: str
+
+    @property
+    def target(self) -> str:
+        """The condition that announces the end, before the last pod is gone."""
+        return "SuccessCriteriaMet" if self.success else "FailureTarget"
+
+    @property
+    def end(self) -> str:
+        return "Complete" if self.success else "Failed"
+
+
+_REACHED = Verdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
+_BACKOFF = Verdict(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+_DEADLINE = Verdict(False, "DeadlineExceeded", "Job was active longer than specified deadline")
+
+
+def is_finished(job: Obj) -> Obj | None:
+    """The condition that says so, or None."""
+    for kind in ("Complete", "Failed"):
+        found = condition(job, kind)
+        if found is not None and found.get("status") == "True":
+            return found
+    return None
+
+
+def known_verdict(job: Obj) -> Verdict | None:
+    """What was announced in an earlier pass; it is never taken back."""
+    for success, kind in ((False, "FailureTarget"), (True, "SuccessCriteriaMet")):
+        found = condition(job, kind)
+        if found is not None and found.get("status") == "True":
+            return Verdict(success, str(found.get("reason")), str(found.get("message")))
+    return None
+
+
+def deadline(seen: Observed) -> datetime | None:
+    """When ``activeDeadlineSeconds`` is over; None without one, before the start and while suspended."""
+    limit_s = dig(seen.job, "spec", "activeDeadlineSeconds")
+    start = instant(dig(seen.job, "status", "startTime"))
+    if limit_s is None or start is None or seen.suspended:
+        return None
+    return start + timedelta(seconds=int(limit_s))
+
+
+def verdict(seen: Observed, counted: Tally, now: datetime) -> Verdict | None:
+    """Failure first, then success; None while the Job goes on."""
+    known = known_verdict(seen.job)
+    if known is not None:
+        return known
+    if counted.fatal:
+        return Verdict(False, "PodFailurePolicy", counted.fatal)
+    if _past_backoff_limit(seen, counted):
+        return _BACKOFF
+    until = deadline(seen)
+    if until is not None and until <= now:
+        return _DEADLINE
+    return _REACHED if _complete(seen, counted) else None
+
+
+def _past_backoff_limit(seen: Observed, counted: Tally) -> bool:
+    limit = int(dig(seen.job, "spec", "backoffLimit", default=6))
+    if counted.failed > limit:
+        return True
+    if dig(seen.job, "spec", "template", "spec", "restartPolicy") != "OnFailure":
+        return False
+    running = [pod for pod in seen.pods if phase(pod) in ("Running", "Pending")]
+    restarts = sum(
+        int(status.get("restartCount") or 0)
+        for pod in running
+        for field in ("initContainerStatuses", "containerStatuses")
+        for status in dig(pod, "status", field, default=[])
+    )
+    return restarts > 0 if limit == 0 else restarts >= limit
+
+
+def _complete(seen: Observed, counted: Tally) -> bool:
+    if seen.completions is None:
+        return counted.succeeded > 0 and not seen.active
+    done = len(counted.indexes) if seen.indexed else counted.succeeded
+    return done >= seen.completions and not seen.active
