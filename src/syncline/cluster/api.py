@@ -151,9 +151,9 @@ def _handler(resource: Resource, route: Route, verb: str) -> Verb:
         return pods.bind_by_collection
     handler = _VERBS.get(verb)
     named = bool(route.name)
-    if handler is None or not resource.supports(verb) or (verb == "create") is named:
+    if handler is None or not resource.supports(verb):
         raise _not_allowed()
-    if verb in ("update", "patch") and not named:
+    if verb in ("create", "update", "patch") and (verb == "create") is named:
         raise _not_allowed()
     return handler
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from syncline.cluster.conversion import convert, hub_of
 from syncline.cluster.customresource import CustomVersion, custom_versions
 from syncline.cluster.fieldlabels import FieldLabels, field_labels_for
-from syncline.cluster.kinds.base import Strategy
+from syncline.cluster.kinds.base import Kind, Strategy
 from syncline.cluster.kinds.strategy import strategy_for
 from syncline.cluster.store import Event, EventType, Store, Stored
 from syncline.cluster.versions import version_order
@@ -111,13 +111,24 @@ def _head(gvk: GVK) -> bytes:
     return f'{{"apiVersion":"{gvk.api_version}","kind":"{gvk.kind}",'.encode()
 
 
+class _ClusterKind(Kind):
+    """The permissive default for kinds without a namespace."""
+
+    namespaced = False
+
+
+def _strategy(info: ResourceInfo) -> Strategy:
+    strategy = strategy_for(info.group_kind)
+    return _ClusterKind() if type(strategy) is Kind and not info.namespaced else strategy
+
+
 def _builtin(info: ResourceInfo) -> Resource:
     storage = _SHARED_STORAGE.get((info.group, info.plural), f"{info.group}/{info.plural}")
     return Resource(
         info,
         storage,
         hub_of(info.gvk),
-        strategy_for(info.group_kind),
+        _strategy(info),
         field_labels_for(info.gvk),
         None,
         f"{info.kind}List",
