@@ -14,15 +14,21 @@ from syncline.gitops.sync.actions import ApplyMode, ApplyObject, DryRun, SyncAct
 from syncline.gitops.sync.model import Outcome, SyncObserved, WaitKind
 
 LATER = "the results of hooks are kept in a step of their own, and the script counts steps"
+STRANGER = "an object that is no hook and that nobody tracks is not deleted in favour of a hook"
+FOR_EVER = "beside a failed task, resources that never get healthy are not waited for"
 DEVIATIONS = {
+    "sync-0096": STRANGER,
     "sync-0148": "an object that is gone when it is pruned counts as pruned",
     "sync-0330": LATER,
+    "sync-0395": STRANGER,
     "sync-0409": "a Namespace that is a hook is not made by CreateNamespace too and then deleted",
     "sync-0410": "a Namespace that is a hook is not made by CreateNamespace too and then deleted",
     "sync-0418": "the scripted API accepts the dry run of a new object and then refuses it",
     "sync-0434": LATER,
     "sync-0458": LATER,
     "sync-0470": LATER,
+    "sync-0498": FOR_EVER,
+    "sync-0527": FOR_EVER,
 }
 """Cases that end otherwise with the stamps on, and why; named in docs/compatibility.md by their kinds."""
 

@@ -15,13 +15,13 @@ from syncline.gitops.sync.actions import (
     ReadObject,
     RemoveHookFinalizer,
 )
-from syncline.gitops.sync.annotations import OPERATION, has_option, option_value
+from syncline.gitops.sync.annotations import OPERATION, has_option, is_hook, option_value
 from syncline.gitops.sync.change import Change, classify_change
 from syncline.gitops.sync.model import SyncObserved
 from syncline.gitops.sync.order import is_definition
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import comes_with_operation, stamp_of, stamped
-from syncline.kube.objects import Obj, annotations_of, dig, uid_of
+from syncline.kube.objects import Obj, annotations_of, dig, labels_of, uid_of
 
 __all__ = [
     "IGNORED",
@@ -30,13 +30,18 @@ __all__ = [
     "delete_hook",
     "dry_run",
     "is_stamped",
+    "is_stranger",
     "needs_confirmation",
     "prune_action",
     "prune_skipped",
     "read_object",
     "release_hook",
+    "stranger_message",
 ]
 
+TRACKING_ID = "argocd.argoproj.io/tracking-id"
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+"""Either of them says that an application has made an object."""
 IGNORED = "ignored (requires pruning)"
 NO_PRUNE = "ignored (no prune)"
 
@@ -52,6 +57,20 @@ def is_stamped(seen: SyncObserved, task: Task) -> bool:
     stamp = stamp_of(seen, task.phase)
     wanted = annotations_of(task.target).get(OPERATION) == stamp
     return wanted and annotations_of(task.live).get(OPERATION) == stamp
+
+
+def is_stranger(seen: SyncObserved, task: Task) -> bool:
+    """A live object under a hook's name that is no hook and that no application tracks: not ours to delete."""
+    if not seen.durable or task.live is None or is_hook(task.live):
+        return False
+    return TRACKING_ID not in annotations_of(task.live) and INSTANCE_LABEL not in labels_of(task.live)
+
+
+def stranger_message(task: Task) -> str:
+    return (
+        f"{task.ref} exists already, is no hook and belongs to no application; the hook would delete it first: "
+        "delete it yourself, or give the hook another name"
+    )
 
 
 def needs_confirmation(seen: SyncObserved, task: Task) -> bool:

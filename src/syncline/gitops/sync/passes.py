@@ -151,9 +151,13 @@ def _judge_resource(book: Book, task: Task) -> None:
 
 
 def _wait_for_running(book: Book, tasks: Sequence[Task]) -> Flow[bool]:
-    """Hooks are always waited for, resources only if there is more than one wave."""
+    """Hooks are always waited for, resources only if there is more than one wave and nothing has failed.
+
+    Upstream waits for resources beside a failed task too, for ever if one of them never gets healthy.
+    """
     several = bool(tasks) and (tasks[0].phase, tasks[0].wave) != (tasks[-1].phase, tasks[-1].wave)
-    running = [task for task in tasks if task.running and (several or task.is_hook)]
+    lost = book.seen.durable and any(_has_failed(task) for task in tasks)
+    running = [task for task in tasks if task.running and (task.is_hook or (several and not lost))]
     if not running:
         return False
     unseen = [task for task in running if task.live is None]
@@ -165,6 +169,10 @@ def _wait_for_running(book: Book, tasks: Sequence[Task]) -> Flow[bool]:
             book.note(task, task.status, OperationPhase.ERROR, why)
     book.set_waiting(running, WaitKind.HEALTH)
     return True
+
+
+def _has_failed(task: Task) -> bool:
+    return task.completed and not task.successful and task.phase is not SyncPhase.SYNC_FAIL
 
 
 def _wait_for_pruned(book: Book, tasks: Sequence[Task]) -> bool:
@@ -196,7 +204,7 @@ def _go_on(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
     failed = _deletable(tasks, DeletePolicy.HOOK_FAILED)
     fail_hooks = [task for task in tasks if task.phase is SyncPhase.SYNC_FAIL]
     regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
-    if any(task.completed and not task.successful for task in regular):
+    if any(_has_failed(task) for task in regular):
         yield from runner.delete_hooks(failed, "the sync failed")
         yield from _run_fail_hooks(book, runner, fail_hooks, regular, messages.UNSUCCESSFUL)
         return

@@ -19,10 +19,12 @@ from syncline.gitops.sync.decide import (
     apply_action,
     delete_hook,
     dry_run,
+    is_stranger,
     needs_confirmation,
     prune_action,
     prune_skipped,
     release_hook,
+    stranger_message,
 )
 from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, Outcome, ResultCode, WaitKind
 from syncline.gitops.sync.order import defined_kind
@@ -141,6 +143,11 @@ class Runner:
     def _delete_leftovers(self, tasks: Sequence[Task]) -> Flow[RunState]:
         state = RunState.SUCCESSFUL
         leftovers = [task for task in tasks if task.delete_before_creation]
+        strangers = [task for task in leftovers if is_stranger(self.seen, task)]
+        for task in strangers:
+            self._record(task, ResultCode.SYNC_FAILED, stranger_message(task), True)
+        if strangers:
+            return RunState.FAILED
 
         def remove(task: Task) -> SyncAction:
             return delete_hook(self.seen, task, f"{task.ref} is deleted before it is created again")
