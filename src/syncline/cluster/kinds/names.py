@@ -16,6 +16,7 @@ __all__ = [
     "dns_label_1035",
     "dns_subdomain",
     "env_name",
+    "is_cidr",
     "is_ip",
     "label_value",
     "path_segment",
@@ -213,3 +214,11 @@ def is_ip(text: str) -> bool:
     except ValueError:
         return False
     return "%" not in text
+
+
+def is_cidr(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text

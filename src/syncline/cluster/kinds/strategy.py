@@ -7,26 +7,93 @@ own strategy.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from syncline.cluster.kinds import core, jobs, names, pods, policies, rbac, services, storage, workloads
 from syncline.cluster.kinds.base import Context, Kind, Strategy
-from syncline.cluster.kinds.jobs import CronJobKind, JobKind
-from syncline.cluster.kinds.pods import PodKind
-from syncline.cluster.kinds.workloads import DaemonSetKind, DeploymentKind, ReplicaSetKind, StatefulSetKind
+from syncline.cluster.kinds.metadata import NameCheck
 from syncline.kube.objects import GroupKind
 
 __all__ = ["Context", "Kind", "Strategy", "strategy_for"]
 
+
+class _ClusterWide(Kind):
+    """The permissive default for kinds without a namespace."""
+
+    namespaced = False
+    name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
+
+
+RBAC = "rbac.authorization.k8s.io"
+
 _KINDS: dict[GroupKind, Strategy] = {
-    GroupKind("", "Pod"): PodKind(),
-    GroupKind("apps", "DaemonSet"): DaemonSetKind(),
-    GroupKind("apps", "Deployment"): DeploymentKind(),
-    GroupKind("apps", "ReplicaSet"): ReplicaSetKind(),
-    GroupKind("apps", "StatefulSet"): StatefulSetKind(),
-    GroupKind("batch", "CronJob"): CronJobKind(),
-    GroupKind("batch", "Job"): JobKind(),
+    GroupKind("", "ConfigMap"): core.ConfigMapKind(),
+    GroupKind("", "Event"): core.EventKind(),
+    GroupKind("", "LimitRange"): core.LimitRangeKind(),
+    GroupKind("", "Namespace"): core.NamespaceKind(),
+    GroupKind("", "Node"): core.NodeKind(),
+    GroupKind("", "PersistentVolume"): storage.PersistentVolumeKind(),
+    GroupKind("", "PersistentVolumeClaim"): storage.PersistentVolumeClaimKind(),
+    GroupKind("", "Pod"): pods.PodKind(),
+    GroupKind("", "ResourceQuota"): core.ResourceQuotaKind(),
+    GroupKind("", "Secret"): core.SecretKind(),
+    GroupKind("", "Service"): services.ServiceKind(),
+    GroupKind("", "ServiceAccount"): core.ServiceAccountKind(),
+    GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): policies.WebhookKind(),
+    GroupKind("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): policies.WebhookKind(),
+    GroupKind("apps", "ControllerRevision"): Kind(),
+    GroupKind("apps", "DaemonSet"): workloads.DaemonSetKind(),
+    GroupKind("apps", "Deployment"): workloads.DeploymentKind(),
+    GroupKind("apps", "ReplicaSet"): workloads.ReplicaSetKind(),
+    GroupKind("apps", "StatefulSet"): workloads.StatefulSetKind(),
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"): policies.AutoscalerKind(),
+    GroupKind("batch", "CronJob"): jobs.CronJobKind(),
+    GroupKind("batch", "Job"): jobs.JobKind(),
+    GroupKind("certificates.k8s.io", "CertificateSigningRequest"): policies.SigningRequestKind(),
+    GroupKind("coordination.k8s.io", "Lease"): core.LeaseKind(),
+    GroupKind("discovery.k8s.io", "EndpointSlice"): policies.EndpointSliceKind(),
+    GroupKind("events.k8s.io", "Event"): core.NewEventKind(),
+    GroupKind("networking.k8s.io", "Ingress"): policies.IngressKind(),
+    GroupKind("networking.k8s.io", "IngressClass"): policies.IngressClassKind(),
+    GroupKind("networking.k8s.io", "NetworkPolicy"): policies.NetworkPolicyKind(),
+    GroupKind("policy", "PodDisruptionBudget"): policies.DisruptionBudgetKind(),
+    GroupKind("scheduling.k8s.io", "PriorityClass"): policies.PriorityClassKind(),
+    GroupKind("storage.k8s.io", "StorageClass"): storage.StorageClassKind(),
+    GroupKind(RBAC, "ClusterRole"): rbac.ClusterRoleKind(),
+    GroupKind(RBAC, "ClusterRoleBinding"): rbac.ClusterBindingKind(),
+    GroupKind(RBAC, "Role"): rbac.RoleKind(),
+    GroupKind(RBAC, "RoleBinding"): rbac.BindingKind(),
 }
 
+_WITHOUT_NAMESPACE = frozenset(
+    {
+        GroupKind("", "ComponentStatus"),
+        GroupKind("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
+        GroupKind("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
+        GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+        GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),
+        GroupKind("apiregistration.k8s.io", "APIService"),
+        GroupKind("certificates.k8s.io", "ClusterTrustBundle"),
+        GroupKind("flowcontrol.apiserver.k8s.io", "FlowSchema"),
+        GroupKind("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
+        GroupKind("networking.k8s.io", "IPAddress"),
+        GroupKind("networking.k8s.io", "ServiceCIDR"),
+        GroupKind("node.k8s.io", "RuntimeClass"),
+        GroupKind("resource.k8s.io", "DeviceClass"),
+        GroupKind("resource.k8s.io", "ResourceSlice"),
+        GroupKind("storage.k8s.io", "CSIDriver"),
+        GroupKind("storage.k8s.io", "CSINode"),
+        GroupKind("storage.k8s.io", "VolumeAttachment"),
+        GroupKind("storage.k8s.io", "VolumeAttributesClass"),
+    }
+)
+
 _DEFAULT = Kind()
+_CLUSTER_WIDE = _ClusterWide()
 
 
 def strategy_for(kind: GroupKind) -> Strategy:
-    return _KINDS.get(kind, _DEFAULT)
+    """The strategy of a built-in kind; unknown kinds get the permissive default, which expects a namespace unless the
+    kind is known to have none."""
+    return _KINDS.get(kind) or (_CLUSTER_WIDE if kind in _WITHOUT_NAMESPACE else _DEFAULT)

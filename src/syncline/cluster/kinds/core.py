@@ -1,0 +1,303 @@
+"""Namespaces, config maps, secrets, service accounts, nodes, events, quotas, leases.
+
+Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. Source: Kubernetes
+``pkg/apis/core/validation``, ``pkg/apis/coordination/validation`` and the strategies in ``pkg/registry/core``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, ClassVar
+
+from syncline.base.clock import parse_time
+from syncline.cluster.kinds import names
+from syncline.cluster.kinds.base import Context, Kind, spec_of
+from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, too_long, unsupported
+from syncline.cluster.kinds.fields import IMMUTABLE, each, natural_numbers
+from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj, dig
+
+__all__ = [
+    "ConfigMapKind",
+    "EventKind",
+    "LeaseKind",
+    "LimitRangeKind",
+    "NamespaceKind",
+    "NewEventKind",
+    "NodeKind",
+    "ResourceQuotaKind",
+    "SecretKind",
+    "ServiceAccountKind",
+]
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+MAX_DATA_BYTES = 1024 * 1024
+FROZEN = "field is immutable when `immutable` is set"
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+MAX_NOTE_BYTES = 1024
+
+
+class NamespaceKind(Kind):
+    has_status = True
+    namespaced = False
+    name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
+    empty_status: ClassVar[Obj | None] = {"phase": "Active"}
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        """Active, and held by the ``kubernetes`` finalizer of its spec until it is empty."""
+        super().prepare_create(obj, ctx)
+        spec = obj.setdefault("spec", {})
+        listed = [one for one in spec.get("finalizers") or () if one != "kubernetes"]
+        spec["finalizers"] = [*listed, "kubernetes"]
+        metadata = obj.setdefault("metadata", {})
+        if metadata.get("name"):
+            metadata["labels"] = {NAME_LABEL: metadata["name"]} | (metadata.get("labels") or {})
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        super().prepare_update(new, old, ctx, subresource)
+        if not subresource:
+            new["spec"] = {**(new.get("spec") or {}), "finalizers": dig(old, "spec", "finalizers", default=[])}
+            if not new["spec"]["finalizers"]:
+                del new["spec"]["finalizers"]
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        causes: list[FieldCause] = []
+        for name in spec_of(obj).get("finalizers") or ():
+            causes += [invalid("spec.finalizers", name, problem) for problem in names.qualified_name(str(name))]
+            if "/" not in str(name) and name != "kubernetes":
+                why = "name is neither a standard finalizer name nor is it fully qualified"
+                causes.append(invalid("spec.finalizers", name, why))
+        return causes
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        phase, dying = dig(new, "status", "phase", default=""), dig(new, "metadata", "deletionTimestamp")
+        if not dying and phase != "Active":
+            why = "may only be 'Active' if `deletionTimestamp` is empty"
+            return [invalid("status.Phase", phase, why)]
+        if dying and phase != "Terminating":
+            why = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+            return [invalid("status.Phase", phase, why)]
+        return []
+
+
+def _key_causes(obj: Obj, key: str) -> list[FieldCause]:
+    return [
+        invalid(f"{key}[{name}]", name, problem)
+        for name in sorted(obj.get(key) or {})
+        for problem in names.config_key(name)
+    ]
+
+
+def _frozen_causes(new: Obj, old: Obj, *parts: str) -> list[FieldCause]:
+    """What ``immutable: true`` keeps."""
+    if old.get("immutable") is not True:
+        return []
+    causes = [] if new.get("immutable") is True else [forbidden("immutable", FROZEN)]
+    return causes + [forbidden(part, FROZEN) for part in parts if (new.get(part) or {}) != (old.get(part) or {})]
+
+
+class ConfigMapKind(Kind):
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        causes: list[FieldCause] = []
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        for name in sorted(data):
+            causes += [invalid(f"data[{name}]", name, problem) for problem in names.config_key(name)]
+            if name in binary:
+                causes.append(invalid(f"data[{name}]", name, "duplicate of key present in binaryData"))
+        causes += _key_causes(obj, "binaryData")
+        size = sum(len(str(value).encode()) for value in data.values())
+        size += sum(len(str(value)) * 3 // 4 for value in binary.values())
+        return [*causes, too_long("", MAX_DATA_BYTES)] if size > MAX_DATA_BYTES else causes
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + _frozen_causes(new, old, "data", "binaryData")
+
+
+_SECRET_KEYS: dict[str, tuple[str, ...]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+ACCOUNT_TOKEN, ACCOUNT_NAME = "kubernetes.io/service-account-token", "kubernetes.io/service-account.name"
+
+
+class SecretKind(Kind):
+    """Values are only measured and parsed where a type asks for JSON; they never enter a message."""
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        data, kind = obj.get("data") or {}, obj.get("type", "")
+        causes = _key_causes(obj, "data")
+        if sum(len(str(value)) * 3 // 4 for value in data.values()) > MAX_DATA_BYTES:
+            causes.append(too_long("data", MAX_DATA_BYTES))
+        if kind == ACCOUNT_TOKEN:
+            if not dig(obj, "metadata", "annotations", ACCOUNT_NAME):
+                causes.append(required(f"metadata.annotations[{ACCOUNT_NAME}]"))
+        elif kind == "kubernetes.io/basic-auth":
+            if "username" not in data and "password" not in data:
+                causes += [required("data[username]"), required("data[password]")]
+        else:
+            causes += [required(f"data[{key}]") for key in _SECRET_KEYS.get(kind, ()) if key not in data]
+        causes += _json_causes(data, kind)
+        return causes
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes = metadata_update_causes(new, old)
+        if new.get("type") != old.get("type"):
+            causes.append(invalid("type", new.get("type"), IMMUTABLE))
+        return causes + _frozen_causes(new, old, "data")
+
+
+def _json_causes(data: Obj, kind: str) -> list[FieldCause]:
+    """Pull secrets must hold JSON."""
+    for key in _SECRET_KEYS.get(kind, ()) if "docker" in kind else ():
+        if key in data:
+            try:
+                json.loads(base64.b64decode(data[key]))
+            except ValueError:
+                return [invalid(f"data[{key}]", "<secret contents redacted>", "invalid character in JSON")]
+    return []
+
+
+class ServiceAccountKind(Kind):
+    """Metadata is all there is to check."""
+
+
+class NodeKind(Kind):
+    has_status = True
+    namespaced = False
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        """A node registers with its status, which is kept."""
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        super().prepare_update(new, old, ctx, subresource)
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        causes: list[FieldCause] = []
+        seen: set[tuple[Any, Any]] = set()
+        for where, taint in each(spec_of(obj), "taints", "spec"):
+            key = str(taint.get("key", ""))
+            causes += [invalid(f"{where}.key", key, problem) for problem in names.qualified_name(key)]
+            value = str(taint.get("value", ""))
+            causes += [invalid(f"{where}.value", value, problem) for problem in names.label_value(value)]
+            effect = taint.get("effect") or ""
+            if effect not in EFFECTS:
+                missing = required(f"{where}.effect")
+                causes.append(unsupported(f"{where}.effect", effect, EFFECTS) if effect else missing)
+            if (key, effect) in seen:
+                causes.append(duplicate(where, taint))
+            seen.add((key, effect))
+        return causes
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes = metadata_update_causes(new, old)
+        fresh, before = spec_of(new), spec_of(old)
+        if before.get("podCIDRs") and fresh.get("podCIDRs") != before["podCIDRs"]:
+            causes.append(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
+        if before.get("providerID") and fresh.get("providerID") != before["providerID"]:
+            causes.append(
+                forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
+            )
+        return causes
+
+
+class EventKind(Kind):
+    """Events of the core group are barely checked; those with ``eventTime`` follow the new rules."""
+
+    revalidates = False
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        return _event_namespace_causes(obj, "involvedObject")
+
+
+class NewEventKind(EventKind):
+    """``events.k8s.io``: who did what, why and when is required."""
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        causes = _event_namespace_causes(obj, "regarding")
+        causes += [] if obj.get("eventTime") else [required("eventTime")]
+        controller = str(obj.get("reportingController", ""))
+        causes += [] if controller else [required("reportingController")]
+        causes += [invalid("reportingController", controller, problem) for problem in names.qualified_name(controller)]
+        instance = obj.get("reportingInstance", "")
+        if not instance:
+            causes.append(required("reportingInstance"))
+        for key, most in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
+            text = str(obj.get(key, ""))
+            if not text and key != "reportingInstance":
+                causes.append(required(key))
+            if len(text) > most:
+                causes.append(invalid(key, "", f"can have at most {most} characters"))
+        if len(str(obj.get("note", ""))) > MAX_NOTE_BYTES:
+            causes.append(invalid("note", "", f"can have at most {MAX_NOTE_BYTES} characters"))
+        if obj.get("type") not in ("Normal", "Warning"):
+            causes.append(invalid("type", "", f"has invalid value: {obj.get('type', '')}"))
+        return causes
+
+
+def _event_namespace_causes(obj: Obj, key: str) -> list[FieldCause]:
+    """An Event stands in the namespace of its object; those about cluster-scoped objects in ``default``."""
+    about, where = dig(obj, key, "namespace", default=""), dig(obj, "metadata", "namespace", default="")
+    if about == where or (not about and where in ("default", "kube-system")):
+        return []
+    return [invalid(f"{key}.namespace", about, "does not match event.namespace")] if about else []
+
+
+class LimitRangeKind(Kind):
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        causes: list[FieldCause] = []
+        seen: set[str] = set()
+        for where, limit in each(spec_of(obj), "limits", "spec"):
+            kind = str(limit.get("type", ""))
+            if kind in seen:
+                causes.append(duplicate(f"{where}.type", kind))
+            seen.add(kind)
+            if kind == "Pod":
+                why = "may not be specified when `type` is 'Pod'"
+                causes += [forbidden(f"{where}.{key}", why) for key in ("default", "defaultRequest") if limit.get(key)]
+        return causes
+
+
+class ResourceQuotaKind(Kind):
+    has_status = True
+    empty_status: ClassVar[Obj | None] = {}
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        causes: list[FieldCause] = []
+        for name, amount in sorted((spec_of(obj).get("hard") or {}).items()):
+            where = f"spec.hard[{name}]"
+            causes += [invalid(where, name, problem) for problem in names.qualified_name(name)]
+            if str(amount).startswith("-"):
+                causes.append(invalid(where, amount, "must be greater than or equal to 0"))
+        return causes
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes = metadata_update_causes(new, old)
+        if (spec_of(new).get("scopes") or []) != (spec_of(old).get("scopes") or []):
+            causes.append(invalid("spec.scopes", spec_of(new).get("scopes"), IMMUTABLE))
+        return causes
+
+
+class LeaseKind(Kind):
+    revalidates = False
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        spec = spec_of(obj)
+        causes: list[FieldCause] = []
+        seconds = spec.get("leaseDurationSeconds")
+        if isinstance(seconds, int) and seconds <= 0:
+            causes.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        causes += natural_numbers(spec, "spec", "leaseTransitions")
+        for key in ("acquireTime", "renewTime"):
+            try:
+                if spec.get(key) is not None:
+                    parse_time(str(spec[key]))
+            except ValueError:
+                causes.append(invalid(f"spec.{key}", spec[key], "must be an RFC 3339 time"))
+        return causes
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + self.content_causes(new)

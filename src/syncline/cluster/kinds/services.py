@@ -1,0 +1,205 @@
+"""Services: types, ports, addresses that stay.
+
+Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. Giving out cluster IPs and node ports
+is admission's work; here a PUT that leaves them out keeps them, and a change of type drops what no longer applies.
+Source: Kubernetes ``ValidateService`` and ``pkg/registry/core/service/strategy.go``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from syncline.cluster.kinds import names
+from syncline.cluster.kinds.base import Context, Kind, spec_of
+from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, unsupported
+from syncline.cluster.kinds.containers import PROTOCOLS, port_or_name_causes
+from syncline.cluster.kinds.fields import each, one_of, port_number
+from syncline.cluster.kinds.metadata import NameCheck, label_causes, metadata_update_causes
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj
+
+__all__ = ["ServiceKind"]
+
+TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+OPEN_TYPES = ("NodePort", "LoadBalancer")
+IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+MAX_AFFINITY_S = 86_400
+
+
+class ServiceKind(Kind):
+    has_status = True
+    name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
+    empty_status: ClassVar[Obj | None] = {"loadBalancer": {}}
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        super().prepare_create(obj, ctx)
+        spec = spec_of(obj)
+        if spec.get("type") != "ExternalName":
+            _pair_cluster_ips(spec)
+            spec.setdefault("ipFamilies", ["IPv4"])
+            spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        super().prepare_update(new, old, ctx, subresource)
+        if not subresource:
+            fresh, before = spec_of(new), spec_of(old)
+            _keep_allocated(fresh, before)
+            _drop_what_the_type_lost(fresh, before)
+            _pair_cluster_ips(fresh)
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        spec = spec_of(obj)
+        headless = spec.get("clusterIP") == "None"
+        causes: list[FieldCause] = []
+        if not spec.get("ports") and not headless and spec.get("type") != "ExternalName":
+            causes.append(required("spec.ports"))
+        causes += _type_causes(spec, headless=headless)
+        causes += _port_list_causes(spec)
+        causes += label_causes(spec.get("selector"), "spec.selector")
+        causes += one_of(spec, "spec", "sessionAffinity", ("ClientIP", "None"))
+        timeout = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
+        if isinstance(timeout, int) and not 0 < timeout <= MAX_AFFINITY_S:
+            where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+            causes.append(invalid(where, timeout, f"must be greater than 0 and less than {MAX_AFFINITY_S}"))
+        causes += _policy_causes(spec)
+        return causes + _address_causes(spec)
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes = metadata_update_causes(new, old)
+        fresh, before = spec_of(new), spec_of(old)
+        if "ExternalName" in (fresh.get("type"), before.get("type")):
+            return causes
+        had, has = before.get("clusterIPs") or [], fresh.get("clusterIPs") or []
+        if had and (not has or has[0] != had[0]):
+            causes.append(invalid("spec.clusterIPs[0]", has, "may not change once set"))
+        families, wanted = before.get("ipFamilies") or [], fresh.get("ipFamilies") or []
+        if families and wanted and families[0] != wanted[0]:
+            causes.append(invalid("spec.ipFamilies[0]", wanted, "may not change once set"))
+        return causes
+
+
+def _pair_cluster_ips(spec: Obj) -> None:
+    """``clusterIP`` is the first of ``clusterIPs``."""
+    address, listed = spec.get("clusterIP"), spec.get("clusterIPs")
+    if address and not listed:
+        spec["clusterIPs"] = [address]
+    elif listed and not address:
+        spec["clusterIP"] = listed[0]
+
+
+def _keep_allocated(fresh: Obj, before: Obj) -> None:
+    """What the cluster gave is kept when a PUT does not mention it (patchAllocatedValues)."""
+    if "ExternalName" in (fresh.get("type"), before.get("type")):
+        return
+    for key in ("clusterIP", "clusterIPs"):
+        if before.get(key) and not fresh.get(key):
+            fresh[key] = before[key]
+    for key in ("ipFamilies", "ipFamilyPolicy"):
+        if before.get(key) and not fresh.get(key):
+            fresh[key] = before[key]
+    if fresh.get("type") in OPEN_TYPES and before.get("type") in OPEN_TYPES:
+        had = {(port.get("protocol"), port.get("port")): port.get("nodePort") for _, port in each(before, "ports", "")}
+        for _, port in each(fresh, "ports", ""):
+            known = had.get((port.get("protocol"), port.get("port")))
+            if known and not port.get("nodePort"):
+                port["nodePort"] = known
+    if fresh.get("healthCheckNodePort") is None and before.get("healthCheckNodePort"):
+        fresh["healthCheckNodePort"] = before["healthCheckNodePort"]
+
+
+def _drop_what_the_type_lost(fresh: Obj, before: Obj) -> None:
+    """Fields that only the old type needed disappear, unless the user changed them (dropTypeDependentFields)."""
+    kind, was = fresh.get("type"), before.get("type")
+    if kind == was:
+        return
+    if was in OPEN_TYPES and kind not in OPEN_TYPES:
+        had = [port.get("nodePort") for _, port in each(before, "ports", "")]
+        for _, port in each(fresh, "ports", ""):
+            if port.get("nodePort") in had:
+                port.pop("nodePort", None)
+        _drop_same(fresh, before, "externalTrafficPolicy", "healthCheckNodePort")
+    if was == "LoadBalancer":
+        _drop_same(fresh, before, "allocateLoadBalancerNodePorts", "loadBalancerClass")
+    if was == "ExternalName":
+        _drop_same(fresh, before, "externalName")
+    if kind == "ExternalName":
+        keys = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
+        _drop_same(fresh, before, *keys)
+
+
+def _drop_same(fresh: Obj, before: Obj, *keys: str) -> None:
+    for key in keys:
+        if fresh.get(key) == before.get(key):
+            fresh.pop(key, None)
+
+
+def _type_causes(spec: Obj, *, headless: bool) -> list[FieldCause]:
+    causes = one_of(spec, "spec", "type", TYPES)
+    match spec.get("type"):
+        case "LoadBalancer" | "NodePort" if headless:
+            causes.append(invalid("spec.clusterIPs[0]", "None", "may not be set to 'None' for LoadBalancer services"))
+        case "ExternalName":
+            if spec.get("clusterIP"):
+                causes.append(forbidden("spec.clusterIPs", "may not be set for ExternalName services"))
+            name = str(spec.get("externalName") or "").removesuffix(".")
+            if not name:
+                causes.append(required("spec.externalName"))
+            else:
+                causes += [invalid("spec.externalName", name, problem) for problem in names.dns_subdomain(name)]
+        case _:
+            pass
+    return causes
+
+
+def _port_list_causes(spec: Obj) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    seen_names: set[str] = set()
+    seen_ports: set[tuple[object, object]] = set()
+    several = len(spec.get("ports") or ()) > 1
+    for where, port in each(spec, "ports", "spec"):
+        name = port.get("name") or ""
+        if several and not name:
+            causes.append(required(f"{where}.name"))
+        elif name:
+            causes += [invalid(f"{where}.name", name, problem) for problem in names.dns_label(name)]
+            if name in seen_names:
+                causes.append(duplicate(f"{where}.name", name))
+            seen_names.add(name)
+        causes += port_number(port.get("port", 0), f"{where}.port")
+        causes += one_of(port, where, "protocol", PROTOCOLS)
+        causes += port_or_name_causes(port.get("targetPort"), f"{where}.targetPort")
+        if spec.get("type") == "ClusterIP" and port.get("nodePort"):
+            causes.append(forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'"))
+        key = (port.get("protocol"), port.get("port"))
+        if key in seen_ports:
+            shown = {"protocol": port.get("protocol"), "port": port.get("port")}
+            causes.append(duplicate(where, shown))
+        seen_ports.add(key)
+    return causes
+
+
+def _policy_causes(spec: Obj) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    external, internal = spec.get("externalTrafficPolicy"), spec.get("internalTrafficPolicy")
+    if external and spec.get("type") not in OPEN_TYPES:
+        why = "may only be set for externally-accessible services"
+        causes.append(invalid("spec.externalTrafficPolicy", external, why))
+    for key, value in (("externalTrafficPolicy", external), ("internalTrafficPolicy", internal)):
+        if value and value not in ("Cluster", "Local"):
+            causes.append(unsupported(f"spec.{key}", value, ("Cluster", "Local")))
+    return causes
+
+
+def _address_causes(spec: Obj) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    for index, address in enumerate(spec.get("clusterIPs") or ()):
+        if address != "None" and not names.is_ip(str(address)):
+            causes.append(invalid(f"spec.clusterIPs[{index}]", address, IP_TEXT))
+    for index, address in enumerate(spec.get("externalIPs") or ()):
+        if not names.is_ip(str(address)):
+            causes.append(invalid(f"spec.externalIPs[{index}]", address, IP_TEXT))
+    for index, cidr in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        if not names.is_cidr(str(cidr).strip()):
+            why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+            causes.append(invalid(f"spec.loadBalancerSourceRanges[{index}]", cidr, why))
+    return causes
