@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,6 +177,16 @@ def test_applying_the_same_again_makes_an_empty_patch(original: dict[str, Any], 
     patched = strategic_merge_patch(current, three_way_strategic(original, original, current, POD), POD)
     again = three_way_strategic(original, original, patched, POD)
     assert strategic_merge_patch(patched, again, POD) == patched
+
+
+SENT: list[dict[str, Any]] = json.loads((Path(__file__).parent / "client_side_apply.json").read_text())
+"""What ``kubectl apply`` 1.32 sent for made-up Deployments: last applied, wanted and live object, and the patch."""
+
+
+@pytest.mark.parametrize("case", SENT, ids=map(str, range(len(SENT))))
+def test_a_three_way_patch_is_the_one_that_kubectl_sends(case: dict[str, Any]) -> None:
+    made = three_way_strategic(case["original"], case["modified"], case["current"], DEPLOYMENT)
+    assert made == case["patch"]
 
 
 def test_fields_of_others_stay_and_ours_that_were_dropped_go() -> None:

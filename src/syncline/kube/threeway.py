@@ -120,7 +120,7 @@ def _diff_lists(name: str, old: list[Any], new: list[Any], schema: Schema | None
     if any(isinstance(item, dict) for item in (*old, *new)):
         return _diff_keyed_lists(name, old, new, schema, wanted)
     added = [item for item in new if not _contains(old, item, "")] if wanted.changes else []
-    gone = [item for item in old if not _contains(new, item, "")] if wanted.deletions else []
+    gone = sorted((item for item in old if not _contains(new, item, "")), key=str) if wanted.deletions else []
     patch: Obj = {}
     if added:
         patch[name] = added
@@ -146,7 +146,8 @@ def _diff_keyed_lists(name: str, old: list[Any], new: list[Any], schema: Schema 
         if inner:
             entries.append({**inner, key: item[key]})
     if wanted.deletions:
-        entries += [{PATCH: "delete", key: item[key]} for item in old if not _contains(new, item, key)]
+        gone = sorted((item[key] for item in old if not _contains(new, item, key)), key=str)
+        entries += [{PATCH: "delete", key: value} for value in gone]
     same_order = len(old) == len(new) and all(same_element(a, b, key) for a, b in zip(old, new))
     patch: Obj = {name: entries} if entries else {}
     if new and (entries or (wanted.changes and not same_order)):
@@ -173,7 +174,7 @@ def _combine(removals: Obj, delta: Obj, schema: Schema | None) -> Obj:
         elif isinstance(under, dict) and isinstance(value, dict) and strategy_of(field)[0] != "replace":
             made[key] = _combine(under, value, field)
         elif isinstance(under, list) and isinstance(value, list) and strategy_of(field)[0] == "merge":
-            made[key] = _combine_lists(under, value, field, delta.get(ELEMENT_ORDER + key) or [])
+            made[key] = _combine_lists(under, value, field, delta.get(ELEMENT_ORDER + key) or value)
         else:
             made[key] = value
     return made
