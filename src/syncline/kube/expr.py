@@ -14,9 +14,23 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["Rule", "RuleError", "compile_rule", "engine_available"]
+from syncline.kube.cellibrary import library
+
+__all__ = ["Rule", "RuleError", "UnsupportedRule", "compile_rule", "engine_available"]
+
+_UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
+_LACKING = frozenset({"format", "semver", "isSemver", "authorizer", "variables", "jsonpatch"})
+"""Names of Kubernetes' CEL libraries that the engine here does not know."""
+
+_TWO_VARIABLES = re.compile(
+    r"\.(all|exists|existsOne|transformList|transformMap|transformMapEntry)\(\s*\w+\s*,\s*\w+\s*,"
+)
+_LIST_SEARCH = re.compile(r"no matching overload for '(?:indexOf|lastIndexOf)' applied to 'list")
 
 _NO_KEY = re.compile(r'Key not found in map : "?([^"]*)"?')
+
+
+_NO_INDEX = re.compile(r"index=(-?\d+) size=")
 
 
 class RuleError(Exception):
@@ -27,6 +41,10 @@ class RuleError(Exception):
 def engine_available() -> bool:
     """Whether expressions can be compiled on this machine."""
     return find_spec("cel_expr_python") is not None
+
+
+class UnsupportedRule(RuleError):
+    """A valid expression that uses a library which is missing here: to be accepted, and not enforced."""
 
 
 class Rule:
@@ -51,9 +69,16 @@ class Rule:
 
 
 def _evaluation_text(text: str) -> str:
+    """The engine's words made cel-go's, which are those that Kubernetes prints."""
     missing = _NO_KEY.search(text)
     if missing:
         return f"no such key: {missing.group(1)}"
+    index = _NO_INDEX.search(text)
+    if index:
+        return f"index out of bounds: {index.group(1)}"
+    for ours, theirs in (("divide by zero", "division by zero"), ("No matching overloads", "no such overload")):
+        if ours in text:
+            return theirs
     return text.partition(": ")[2] or text
 
 
@@ -62,12 +87,18 @@ def compile_rule(text: str, variables: tuple[tuple[str, str], ...]) -> Rule:
     """Compile against variables given as (name, JSON type); raises :class:`RuleError` with the place of the fault.
 
     Types are ``string``, ``integer``, ``number``, ``boolean``, ``array``, ``object``, ``timestamp``, ``duration``;
-    anything else is checked when it is evaluated.
+    anything else is checked when it is evaluated. A rule that needs a missing library raises :class:`UnsupportedRule`.
     """
     try:
         return Rule(text, _environment(variables).compile(text))
     except RuntimeError as error:
-        raise RuleError(f"compilation failed: {error}") from error
+        kind = UnsupportedRule if _lacks_library(text, str(error)) else RuleError
+        raise kind(f"compilation failed: {error}") from error
+
+
+def _lacks_library(text: str, error: str) -> bool:
+    unknown = _LACKING.intersection(_UNDECLARED.findall(error))
+    return bool(unknown or _TWO_VARIABLES.search(text) or _LIST_SEARCH.search(error))
 
 
 @lru_cache(maxsize=256)
@@ -85,7 +116,7 @@ def _environment(variables: tuple[tuple[str, str], ...]) -> Any:
     return engine.NewEnv(
         variables={name: kinds.get(kind, engine.Type.DYN) for name, kind in variables},
         extensions=_extensions(),
-        functions=_functions(engine),
+        functions=library(engine),
     )
 
 
@@ -93,35 +124,3 @@ def _extensions() -> list[Any]:
     strings = import_module("cel_expr_python.ext.ext_strings")
     optional = import_module("cel_expr_python.ext.ext_optional")
     return [strings.ExtStrings(), optional.ExtOptional()]
-
-
-def _functions(engine: Any) -> list[Any]:
-    """Kubernetes' own additions: lists and regular expressions (apiserver ``cel/library``)."""
-    kind = engine.Type
-
-    def member(name: str, parameters: list[Any], returns: Any, work: Any) -> Any:
-        overload = engine.Overload(f"syncline_{name}", returns, parameters, True, work)
-        return engine.FunctionDecl(name, [overload])
-
-    return [
-        member("isSorted", [kind.LIST], kind.BOOL, _is_sorted),
-        member("sum", [kind.LIST], kind.DYN, sum),
-        member("min", [kind.LIST], kind.DYN, min),
-        member("max", [kind.LIST], kind.DYN, max),
-        member("find", [kind.STRING, kind.STRING], kind.STRING, _find),
-        member("findAll", [kind.STRING, kind.STRING], kind.LIST, _find_all),
-    ]
-
-
-def _is_sorted(items: Any) -> bool:
-    values = list(items)
-    return values == sorted(values)
-
-
-def _find(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
-    return found.group(0) if found else ""
-
-
-def _find_all(text: str, pattern: str) -> list[str]:
-    return [found.group(0) for found in re.finditer(pattern, text)]

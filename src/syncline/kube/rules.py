@@ -19,7 +19,7 @@ from typing import Any
 from syncline.base.clock import parse_time
 from syncline.kube import fieldcauses as causes
 from syncline.kube.errors import FieldCause
-from syncline.kube.expr import RuleError, compile_rule, engine_available
+from syncline.kube.expr import RuleError, UnsupportedRule, compile_rule, engine_available
 from syncline.kube.objects import Obj
 from syncline.kube.schema.model import Schema
 from syncline.kube.schemacheck import version_schemas
@@ -48,8 +48,10 @@ _TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _KEYWORDS = frozenset(
-    ("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import")
-    + ("let", "loop", "package", "namespace", "return", "var", "void", "while")
+    (
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if"),
+        *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
+    )
 )
 _ABSENT: Any = object()
 
@@ -136,10 +138,18 @@ def _run(rule: Obj, value: Any, old: Any, raw: Mapping[str, Any], path: str) -> 
         variables["oldSelf"] = to_cel(old, raw)
     try:
         holds = compile_rule(text, variables_of(raw)).evaluate(variables)
+    except UnsupportedRule:
+        return []
     except RuleError as error:
-        kind = raw.get("type") or ""
-        return [causes.invalid_value(path, kind, f"{error} evaluating rule: {_words(rule)}")]
+        return [causes.invalid_value(path, raw.get("type") or "", _failed(error, rule))]
     return [] if holds is True else [_broken(rule, value, variables, raw, path)]
+
+
+def _failed(error: RuleError, rule: Obj) -> str:
+    if str(error) == "no such overload":
+        what = "call arguments did not match a supported operator, function or macro signature"
+        return f"'{error}': {what} for rule: {_words(rule)}"
+    return f"{error} evaluating rule: {_words(rule)}"
 
 
 def names_old_self(text: str) -> bool:
@@ -269,6 +279,8 @@ def _compile_errors(rule: Obj, raw: Obj, path: str) -> list[FieldCause]:
             continue
         try:
             returns = compile_rule(rule[field], variables_of(raw)).returns
+        except UnsupportedRule:
+            continue
         except RuleError as error:
             found.append(causes.invalid_value(f"{path}.{field}", _shown(rule, field), str(error)))
             continue
