@@ -45,6 +45,8 @@ class Admission:
     def admit_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
         if attempt.concerns("/services"):
             self.addresses.assign(attempt, new, old)
+        elif attempt.concerns("/pods") and not attempt.subresource:
+            pods.tolerate_short_failures(new.setdefault("spec", {}))
 
     def check_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
         if attempt.subresource:

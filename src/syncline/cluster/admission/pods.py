@@ -11,7 +11,7 @@ from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.store import Key, Store
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["admit", "taint_new_node"]
+__all__ = ["admit", "taint_new_node", "tolerate_short_failures"]
 
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_LIFETIME_S = 3607
@@ -28,7 +28,7 @@ def admit(store: Store, attempt: Attempt, pod: Obj) -> None:
     spec: Obj = pod.setdefault("spec", {})
     if MIRROR not in (dig(pod, "metadata", "annotations") or {}):
         _give_account(store, attempt, spec)
-    _tolerate_short_failures(spec)
+    tolerate_short_failures(spec)
     _prioritise(store, attempt, spec)
 
 
@@ -98,7 +98,8 @@ def _token_volume(name: str) -> Obj:
 # --- tolerations and priority --------------------------------------------------------------------------------------
 
 
-def _tolerate_short_failures(spec: Obj) -> None:
+def tolerate_short_failures(spec: Obj) -> None:
+    """A node may be away for five minutes; a PUT that leaves the tolerations out gets them again."""
     tolerations = _list(spec, "tolerations")
     missing = [key for key in (NOT_READY, UNREACHABLE) if not any(_tolerates(t, key) for t in tolerations)]
     added = [

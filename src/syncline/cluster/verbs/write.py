@@ -105,8 +105,8 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     metadata = obj["metadata"]
     attempt = attempt_of(x, "create", metadata.get("name") or "", options)
     x.backend.admission.admit_create(attempt, obj)
-    strategy.prepare_create(obj, x.context)
     generated = _generate_name(x, metadata)
+    strategy.prepare_create(obj, x.context)
     name = metadata.get("name") or ""
     refuse_invalid(resource, name, strategy.validate_create(obj))
     x.backend.admission.check_create(attempt, obj)
