@@ -6,6 +6,8 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from syncline.kube.fields import MAX_STRICT_ERRORS, decode, decode_errors, drop_unknown, loads, unknown_fields
 from syncline.kube.objects import GVK
@@ -183,3 +185,23 @@ def test_the_same_view_serves_custom_resources() -> None:
     )
     obj = {"apiVersion": "e/v1", "kind": "E", "metadata": {"name": "e", "odd": 1}, "spec": {"n": 1, "m": 2}}
     assert unknown_fields(obj, custom) == ['unknown field "metadata.odd"', 'unknown field "spec.m"']
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["spec", "metadata", "containers", "name", "limits", "x"]), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["spec", "metadata", "status", "kind", "x"]), JSON))
+def test_any_object_is_decoded_and_what_is_left_is_known(obj: dict[str, Any]) -> None:
+    before = copy.deepcopy(obj)
+    decoded = decode(obj, POD)
+    again = decode(decoded.obj, POD)
+    assert (again.unknown, again.obj) == ((), decoded.obj)
+    assert again.errors == decoded.errors
+    assert obj == before

@@ -227,3 +227,52 @@ def test_a_schema_without_merge_key_cannot_merge_lists_of_maps() -> None:
         strategic_merge_patch({"l": [{"a": 1}]}, {"l": [{"a": 2}]}, schema)
     with pytest.raises(BadRequest):
         strategic_merge_patch({"l": [1]}, {"$setElementOrder/l": 1}, schema)
+
+
+KEYS = st.sampled_from(
+    [
+        "containers",
+        "env",
+        "finalizers",
+        "metadata",
+        "name",
+        "ports",
+        "spec",
+        "volumes",
+        "$patch",
+        "$retainKeys",
+        "$setElementOrder/containers",
+        "$setElementOrder/finalizers",
+        "$deleteFromPrimitiveList/finalizers",
+    ]
+)
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["a", "b", "delete", "replace", "merge", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+ODD_OBJECTS = st.dictionaries(KEYS, ODD, max_size=4)
+
+
+@given(ODD_OBJECTS, ODD_OBJECTS)
+def test_any_patch_is_applied_or_refused_and_changes_no_input(doc: dict[str, Any], patch: dict[str, Any]) -> None:
+    before = copy.deepcopy((doc, patch))
+    for schema in (POD, None):
+        try:
+            strategic_merge_patch(doc, patch, schema)
+        except ApiError as refusal:
+            assert refusal.code in (400, 422, 500)
+    assert (doc, patch) == before
+
+
+@given(ODD_OBJECTS, ODD_OBJECTS, ODD_OBJECTS)
+def test_any_three_states_make_a_patch_or_are_refused(
+    original: dict[str, Any], modified: dict[str, Any], current: dict[str, Any]
+) -> None:
+    before = copy.deepcopy((original, modified, current))
+    three_way_json_merge(original, modified, current)
+    try:
+        three_way_strategic(original, modified, current, POD)
+    except ApiError as refusal:
+        assert refusal.code in (400, 422, 500)
+    assert (original, modified, current) == before
