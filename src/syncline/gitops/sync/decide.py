@@ -17,10 +17,10 @@ from syncline.gitops.sync.actions import (
 )
 from syncline.gitops.sync.annotations import OPERATION, has_option, is_hook, option_value
 from syncline.gitops.sync.change import Change, classify_change
+from syncline.gitops.sync.definition import is_definition
 from syncline.gitops.sync.model import SyncObserved
-from syncline.gitops.sync.order import is_definition
 from syncline.gitops.sync.task import Task
-from syncline.gitops.sync.tasks import comes_with_operation, stamp_of, stamped
+from syncline.gitops.sync.tasks import stamp_of, stamped
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, uid_of
 
 __all__ = [
@@ -125,7 +125,7 @@ def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
         force=force,
         validate=seen.options.validate and not has_option(task.target, "Validate=false"),
         migrate_from=_manager_to_move(seen, task) if server_side else "",
-        kind_may_appear=seen.durable and comes_with_operation(seen, task.gvk.group, task.gvk.kind),
+        kind_may_appear=seen.durable and (task.gvk.group, task.gvk.kind) in seen.defined_kinds,
         propagation=seen.options.prune_propagation,
     )
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from syncline.gitops.health import Health, health_of
 from syncline.gitops.sync.actions import SyncAction
 from syncline.gitops.sync.annotations import listed_value
+from syncline.gitops.sync.definition import defined_kind
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, ResourceInfo
 
 __all__ = [
@@ -270,6 +271,12 @@ class SyncObserved:
     @property
     def durable(self) -> bool:
         return bool(self.operation)
+
+    @cached_property
+    def defined_kinds(self) -> frozenset[tuple[str, str]]:
+        """Group and kind of the definitions among the manifests, selected or not."""
+        manifests = [*self.hooks, *(pair.target for pair in self.pairs if pair.target is not None)]
+        return frozenset(kind for kind in map(defined_kind, manifests) if kind is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from syncline.gitops.sync.annotations import has_option
+from syncline.gitops.sync.definition import defined_kind
 from syncline.gitops.sync.model import SyncPhase
 from syncline.gitops.sync.task import Task
-from syncline.kube.objects import Obj, dig, gvk_of, name_of, namespace_of
+from syncline.kube.objects import Obj, gvk_of, name_of, namespace_of
 
-__all__ = ["KIND_ORDER", "defined_kind", "is_definition", "mirror_prune_waves", "sort_tasks"]
+__all__ = ["KIND_ORDER", "mirror_prune_waves", "sort_tasks"]
 
 KIND_ORDER = (
     "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",
@@ -35,19 +36,6 @@ def _rank(task: Task) -> tuple[int, int, int, str, str, bool, str]:
     # Group and namespace only break ties that upstream leaves to chance.
     where = task.ref.namespace
     return _PHASE_RANK[task.phase], task.wave, kind, task.ref.name, task.gvk.group, not where, where
-
-
-def is_definition(obj: Obj) -> bool:
-    gvk = gvk_of(obj)
-    return gvk.kind == "CustomResourceDefinition" and gvk.group == "apiextensions.k8s.io"
-
-
-def defined_kind(obj: Obj) -> tuple[str, str] | None:
-    """Group and kind that a CustomResourceDefinition brings; None for anything else."""
-    group, kind = dig(obj, "spec", "group"), dig(obj, "spec", "names", "kind")
-    if is_definition(obj) and isinstance(group, str) and isinstance(kind, str):
-        return group, kind
-    return None
 
 
 def _own_kind(obj: Obj) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from syncline.gitops.sync.model import (
     WaitKind,
     WaveDone,
 )
-from syncline.gitops.sync.run import Flow, Runner, RunState, ask, makes_room_for
+from syncline.gitops.sync.run import Flow, Runner, RunState, ask, makes_room, makes_room_for
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
@@ -235,7 +235,8 @@ def _seen_late(seen: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task]) 
     """What could not be dry-run at the beginning, as an earlier wave made its namespace or kind since then."""
     if not seen.durable:
         return []
-    makers = [task for task in tasks if task not in wave and task.ref.name != seen.namespace and _is_new(seen, task)]
+    early = [task for task in tasks if makes_room(task) and task not in wave]
+    makers = [task for task in early if task.ref.name != seen.namespace and _is_new(seen, task)]
     return [task for task in wave if any(makes_room_for(maker, task) for maker in makers)]
 
 

@@ -26,12 +26,12 @@ from syncline.gitops.sync.decide import (
     release_hook,
     stranger_message,
 )
+from syncline.gitops.sync.definition import defined_kind
 from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, Outcome, ResultCode, WaitKind
-from syncline.gitops.sync.order import defined_kind
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import is_terminating, name_of
 
-__all__ = ["Flow", "RunState", "Runner", "Steps", "ask", "makes_room_for"]
+__all__ = ["Flow", "RunState", "Runner", "Steps", "ask", "makes_room", "makes_room_for"]
 
 R = TypeVar("R")
 Steps: TypeAlias = tuple[tuple[SyncAction, ...], ...]
@@ -167,7 +167,8 @@ class Runner:
         # Kinds go one after another, the objects of a kind together; what has no dry run still parts them.
         groups = [list(group) for _, group in groupby(tasks, key=lambda task: task.gvk.kind)]
         if dry:
-            groups = [[task for task in group if not self._skips_dry_run(task, tasks)] for group in groups]
+            makers = [task for task in tasks if task.live is None and makes_room(task)] if self.seen.durable else []
+            groups = [[task for task in group if not _skips_dry_run(task, makers)] for group in groups]
         state = RunState.SUCCESSFUL
         for task, outcome in (yield from ask(groups, lambda task: self._action(task, dry))):
             state = max(state, self._note_applied(task, outcome, dry))
@@ -189,14 +190,6 @@ class Runner:
             self.book.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, outcome.message)
         return RunState.SUCCESSFUL
 
-    def _skips_dry_run(self, task: Task, tasks: Sequence[Task]) -> bool:
-        """A kind or a namespace that comes with the operation cannot be asked for before it is there."""
-        if task.skip_dry_run:
-            return True
-        return self.seen.durable and any(
-            other.live is None and other.target is not None and makes_room_for(other, task) for other in tasks
-        )
-
     def release(self, tasks: Iterable[Task], why: str, *, one_by_one: bool) -> Flow[list[tuple[Task, Outcome]]]:
         """Take the hook finalizer off the live objects that still have it, once per object."""
         holding: list[Task] = []
@@ -213,6 +206,18 @@ class Runner:
         for task, outcome in answered:
             if not outcome.ok and not outcome.not_found:
                 self._fail(task, f"failed to delete resource: failed to delete resource: {outcome.message}")
+
+
+def _skips_dry_run(task: Task, makers: Sequence[Task]) -> bool:
+    """A kind or a namespace that comes with the operation cannot be asked for before it is there."""
+    return task.skip_dry_run or any(makes_room_for(maker, task) for maker in makers)
+
+
+def makes_room(task: Task) -> bool:
+    """Whether other tasks may need what this one brings: a Namespace or a definition."""
+    if task.target is None:
+        return False
+    return (task.gvk.group, task.gvk.kind) == ("", "Namespace") or defined_kind(task.target) is not None
 
 
 def makes_room_for(maker: Task, task: Task) -> bool:

@@ -28,7 +28,7 @@ from syncline.gitops.sync.model import (
     SyncObserved,
     SyncPhase,
 )
-from syncline.gitops.sync.order import defined_kind, mirror_prune_waves, sort_tasks
+from syncline.gitops.sync.order import mirror_prune_waves, sort_tasks
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import (
     Obj,
@@ -45,7 +45,6 @@ from syncline.kube.objects import (
 __all__ = [
     "TaskList",
     "build_tasks",
-    "comes_with_operation",
     "generated_name",
     "namespace_manifest",
     "phases_of",
@@ -108,12 +107,6 @@ def generated_name(obj: Obj, revision: str, phase: SyncPhase, started: int) -> s
 
 def stamp_of(seen: SyncObserved, phase: SyncPhase) -> str:
     return f"{seen.operation}/{phase}"
-
-
-def comes_with_operation(seen: SyncObserved, group: str, kind: str) -> bool:
-    """Whether the definition of this kind is among the manifests."""
-    manifests = [*seen.hooks, *(pair.target for pair in seen.pairs if pair.target is not None)]
-    return any(defined_kind(obj) == (group, kind) for obj in manifests)
 
 
 def _group(seen: SyncObserved) -> dict[ObjectRef, Pair]:
@@ -254,5 +247,5 @@ def _may_skip_dry_run(seen: SyncObserved, task: Task) -> bool:
     return (
         seen.options.skip_dry_run_on_missing
         or has_option(task.target, "SkipDryRunOnMissingResource=true")
-        or comes_with_operation(seen, task.gvk.group, task.gvk.kind)
+        or (task.gvk.group, task.gvk.kind) in seen.defined_kinds
     )
