@@ -53,7 +53,7 @@ class NamespaceKind(Kind):
         spec["finalizers"] = [*listed, "kubernetes"]
         metadata = obj.setdefault("metadata", {})
         if metadata.get("name"):
-            metadata["labels"] = {NAME_LABEL: metadata["name"]} | (metadata.get("labels") or {})
+            metadata["labels"] = (metadata.get("labels") or {}) | {NAME_LABEL: metadata["name"]}
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from syncline.base.clock import format_time
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import forbidden, invalid
@@ -42,8 +43,8 @@ class PodKind(Kind):
         obj["status"]["qosClass"] = qos_class(spec_of(obj))
         if spec_of(obj).get("schedulingGates"):
             why = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
-            condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "lastTransitionTime": None}
-            obj["status"]["conditions"] = [condition | why]
+            since = {"lastProbeTime": None, "lastTransitionTime": format_time(ctx.now)}
+            obj["status"]["conditions"] = [{"type": "PodScheduled", "status": "False"} | since | why]
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)

@@ -17,7 +17,7 @@ from syncline.cluster.kinds.metadata import annotation_causes, label_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["pod_spec_causes", "pod_template_causes", "template_labels"]
+__all__ = ["pod_spec_causes", "pod_template_causes", "template_labels", "template_metadata_causes"]
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -64,12 +64,17 @@ def template_labels(spec: Obj) -> dict[str, str] | None:
     return labels if isinstance(labels, dict) else None
 
 
+def template_metadata_causes(template: Any, path: str) -> list[FieldCause]:
+    """Labels and annotations of a pod template."""
+    meta = dig(template, "metadata", default={})
+    causes = label_causes(meta.get("labels"), f"{path}.labels")
+    return causes + annotation_causes(meta.get("annotations"), f"{path}.annotations")
+
+
 def pod_template_causes(template: Any, path: str) -> list[FieldCause]:
     """A pod template: labels, annotations and spec."""
     found = template if isinstance(template, dict) else {}
-    meta = found.get("metadata") or {}
-    causes = label_causes(meta.get("labels"), f"{path}.labels")
-    causes += annotation_causes(meta.get("annotations"), f"{path}.annotations")
+    causes = template_metadata_causes(found, path)
     causes += pod_spec_causes(found.get("spec") or {}, f"{path}.spec")
     if dig(found, "spec", "ephemeralContainers"):
         causes.append(forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"))

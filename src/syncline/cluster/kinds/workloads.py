@@ -24,7 +24,7 @@ from syncline.cluster.kinds.fields import (
 )
 from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
 from syncline.cluster.kinds.pods import template_warnings
-from syncline.cluster.kinds.podspec import pod_template_causes, template_labels
+from syncline.cluster.kinds.podspec import pod_template_causes, template_labels, template_metadata_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -55,6 +55,7 @@ class Workload(Kind):
     revalidates = False
     word: ClassVar[str] = ""
     """How the kind is called in its refusals."""
+    template_owner: ClassVar[str] = "ReplicaSet"
     counts: ClassVar[tuple[str, ...]] = ("replicas", "minReadySeconds", "revisionHistoryLimit")
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
@@ -84,13 +85,16 @@ class Workload(Kind):
             causes.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
         return causes + self._template_causes(spec)
 
+    def pod_causes(self, template: object) -> list[FieldCause]:
+        return pod_template_causes(template, "spec.template")
+
     def _template_causes(self, spec: Obj) -> list[FieldCause]:
-        causes = pod_template_causes(spec.get("template"), "spec.template")
+        causes = self.pod_causes(spec.get("template"))
         policy = dig(spec, "template", "spec", "restartPolicy")
         if policy in ("OnFailure", "Never"):
             causes.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
         if dig(spec, "template", "spec", "activeDeadlineSeconds") is not None:
-            why = "activeDeadlineSeconds in ReplicaSet is not Supported"
+            why = f"activeDeadlineSeconds in {self.template_owner} is not Supported"
             causes.append(forbidden("spec.template.spec.activeDeadlineSeconds", why))
         return causes
 
@@ -189,8 +193,13 @@ class ReplicaSetKind(Workload):
 
 class StatefulSetKind(Workload):
     word = "statefulset"
+    template_owner = "StatefulSet"
     name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
     empty_status: ClassVar[Obj | None] = {"replicas": 0, "availableReplicas": 0}
+
+    def pod_causes(self, template: object) -> list[FieldCause]:
+        """Its volumes come partly from claims, so that Kubernetes looks at labels and annotations only."""
+        return template_metadata_causes(template, "spec.template")
 
     def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
         causes: list[FieldCause] = []
@@ -229,6 +238,7 @@ class StatefulSetKind(Workload):
 
 class DaemonSetKind(Workload):
     word = "daemonset"
+    template_owner = "DaemonSet"
     revalidates = True
     counts = ("minReadySeconds", "revisionHistoryLimit")
     empty_status: ClassVar[Obj | None] = {

@@ -56,7 +56,7 @@ def fill_namespace(gvk: GVK, obj: Obj) -> None:
     """The label with its own name, which selectors of policies rely on."""
     metadata = structure(obj, "metadata")
     if metadata.get("name"):
-        structure(metadata, "labels").setdefault(NAME_LABEL, metadata["name"])
+        structure(metadata, "labels")[NAME_LABEL] = metadata["name"]
     structure(obj, "spec")
     null_times(items(structure(obj, "status"), "conditions"), "lastTransitionTime")
 
