@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from syncline.cluster.conversion import convert, hub_of
 from syncline.cluster.customresource import CustomVersion, custom_versions
+from syncline.cluster.definitionkind import DefinitionKind
 from syncline.cluster.fieldlabels import FieldLabels, field_labels_for
 from syncline.cluster.kinds.base import Kind, Strategy
 from syncline.cluster.kinds.strategy import strategy_for
@@ -118,6 +119,8 @@ class _ClusterKind(Kind):
 
 
 def _strategy(info: ResourceInfo) -> Strategy:
+    if info.kind == "CustomResourceDefinition" and info.group == "apiextensions.k8s.io":
+        return DefinitionKind()
     strategy = strategy_for(info.group_kind)
     return _ClusterKind() if type(strategy) is Kind and not info.namespaced else strategy
 
