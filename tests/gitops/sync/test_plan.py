@@ -192,3 +192,29 @@ def test_16_a_termination_leaves_resources_alone() -> None:
     plan = plan_termination(observed, START)
     assert (plan.ended, plan.phase, plan.message) == (True, OperationPhase.FAILED, "Operation terminated")
     assert plan_sync(observed, START) == plan
+
+
+def test_an_object_that_is_read_but_not_shown_is_judged_by_what_was_read() -> None:
+    target = job("", "x")
+    del target["metadata"]["annotations"]
+    target["metadata"] = {"generateName": "run-", "namespace": "demo"}
+    pairs = (Pair(target, None), Pair(config("late", sync_wave="1"), None))
+    observed = seen(*pairs, options=SyncOptions(replace=True))
+    observed = replace(observed, results=run_pass(observed).results)
+    plan = plan_sync(observed, START)
+    ((read,),) = plan.steps
+    finished = {**target, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    ended = plan_sync(record(observed, plan, ((Outcome(True, obj=finished),),)), START)
+    assert read.describe().startswith("read batch/Job/demo/run-")
+    assert (ended.again, ended.results[0].hook_phase) == (True, OperationPhase.SUCCEEDED)
+
+
+def test_an_object_that_got_its_name_in_this_attempt_is_found_again_not_pruned() -> None:
+    target = job("", "x")
+    target["metadata"] = {"generateName": "run-", "namespace": "demo"}
+    options = SyncOptions(replace=True, prune=True)
+    (made,) = _actions(seen(Pair(target, None), options=options))
+    again = seen(Pair(target, None), Pair(None, live(made.target)), options=options)
+    assert not any(isinstance(action, PruneObject) for action in _actions(again))
+    plan = run_pass(again)
+    assert [row.status for row in plan.results] == ["Synced"]

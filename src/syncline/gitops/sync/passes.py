@@ -32,7 +32,7 @@ from syncline.gitops.sync.run import Flow, Runner, RunState, ask, makes_room, ma
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
-from syncline.kube.objects import meta, ref_of
+from syncline.kube.objects import Obj, meta, ref_of
 
 __all__ = ["sync_pass", "terminate_pass"]
 
@@ -167,8 +167,22 @@ def _wait_for_running(book: Book, tasks: Sequence[Task]) -> Flow[bool]:
         elif not outcome.ok:
             why = f"Failed to get live resource failed to get resource: {outcome.message}"
             book.note(task, task.status, OperationPhase.ERROR, why)
+        elif _judge_read(book, task, outcome.obj):
+            book.again = True
     book.set_waiting(running, WaitKind.HEALTH)
     return True
+
+
+def _judge_read(book: Book, task: Task, live: Obj | None) -> bool:
+    """Judge what was read although the comparison does not show it; True if the task is done with that."""
+    if not book.seen.durable or live is None:
+        return False
+    task.live = live
+    if task.is_hook:
+        judge_hook(book, task)
+    else:
+        _judge_resource(book, task)
+    return not task.running
 
 
 def _has_failed(task: Task) -> bool:

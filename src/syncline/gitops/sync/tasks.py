@@ -111,8 +111,15 @@ def stamp_of(seen: SyncObserved, phase: SyncPhase) -> str:
 
 def _group(seen: SyncObserved) -> dict[ObjectRef, Pair]:
     """One pair per key; of several the last stays."""
-    pairs = (_with_name(seen, index, pair) for index, pair in enumerate(seen.pairs))
-    return {ref_of(pair.obj): pair for pair in pairs}
+    grouped: dict[ObjectRef, Pair] = {}
+    for index, given in enumerate(seen.pairs):
+        pair = _with_name(seen, index, given)
+        ref = ref_of(pair.obj)
+        known = grouped.get(ref)
+        if known is not None and known.target is not None and pair.target is None:
+            pair = Pair(known.target, pair.live)  # its name was only just given to the manifest
+        grouped[ref] = pair
+    return grouped
 
 
 def _with_name(seen: SyncObserved, index: int, pair: Pair) -> Pair:
