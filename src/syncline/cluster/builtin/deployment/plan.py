@@ -139,7 +139,9 @@ def _annotate_deployment(rollout: _Rollout) -> Plan | None:
     if annotations_of(rollout.seen.deployment).get(REVISION) == revision:
         return None
     body = {"metadata": {"annotations": {REVISION: revision}}}
-    return Plan(((_patch(rollout.seen.deployment, body, f"revision {revision} is current"),),), why="a new revision")
+    # Through /status, as upstream does: elsewhere a Deployment's annotations count as a change of its spec.
+    note = _patch(rollout.seen.deployment, body, f"revision {revision} is current", subresource="status")
+    return Plan(((note,),), why="a new revision")
 
 
 def _note_found(rollout: _Rollout) -> Plan | None:
@@ -273,11 +275,11 @@ def _scaled(deployment: Obj, each: Obj, before: int, after: int) -> Emit:
     return Emit(deployment, "ScalingReplicaSet", message, COMPONENT)
 
 
-def _patch(obj: Obj, body: Obj, reason: str) -> Patch:
+def _patch(obj: Obj, body: Obj, reason: str, *, subresource: str = "") -> Patch:
     """A change of exactly the object that was seen."""
     seen = {"uid": uid_of(obj), "resourceVersion": resource_version(obj)}
     body = body | {"metadata": dict(body.get("metadata") or {}) | seen}
-    return Patch(gvk_of(obj), namespace_of(obj), name_of(obj), body, reason)
+    return Patch(gvk_of(obj), namespace_of(obj), name_of(obj), body, reason, subresource=subresource)
 
 
 def _clean_up(rollout: _Rollout) -> tuple[Delete, ...]:
