@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from syncline.base.action import Performer
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer
 from syncline.cluster.builtin.deployment.controller import DeploymentController
+from syncline.cluster.builtin.disruption_budget import DisruptionBudgetController
 from syncline.cluster.builtin.garbage_collector.controller import GarbageCollector
 from syncline.cluster.builtin.job.controller import JobController
 from syncline.cluster.builtin.namespace.controller import NamespaceController
+from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
+from syncline.cluster.builtin.node_lifecycle.observe import Beats
 from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
@@ -23,11 +27,17 @@ from syncline.kube.mapper import Mapper
 __all__ = ["BuiltinSettings", "builtin_controllers", "performers"]
 
 
+def _no_machine(_node: str) -> datetime | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class BuiltinSettings:
-    """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS."""
+    """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS. ``beats`` asks
+    a simulated machine for its last sign of life; by default only leases and node statuses count."""
 
     root_ca: str = ""
+    beats: Beats = _no_machine
 
 
 def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Controller]:
@@ -39,6 +49,8 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         DeploymentController(),
         ReplicaSetController(),
         JobController(),
+        DisruptionBudgetController(),
+        NodeLifecycleController(chosen.beats),
         GarbageCollector(),
         SchedulerController(),
     ]

@@ -1,0 +1,57 @@
+"""What node lifecycle sees: a node, when its kubelet was last heard of, and the pods on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.cluster.builtin.pods import POD, condition, instant
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
+
+__all__ = ["LEASE", "NODE", "PODS_OF_NODE", "Beats", "Observed", "node_of_lease", "node_of_pod", "observe", "placed_on"]
+
+NODE = GroupKind("", "Node")
+LEASE = GroupKind("coordination.k8s.io", "Lease")
+LEASE_NAMESPACE = "kube-node-lease"
+PODS_OF_NODE = "node-lifecycle/pods"
+
+Beats = Callable[[str], datetime | None]
+"""When a simulated machine last gave a sign of life, so that virtual time needs no heartbeat writes; None: ask the
+objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``heard`` is the latest sign of life: a lease, a status, or the machine itself. None: never."""
+
+    node: Obj
+    heard: datetime | None
+    pods: tuple[Obj, ...]
+
+
+def placed_on(obj: Obj) -> Iterable[str]:
+    """Index: the node of a pod."""
+    node = dig(obj, "spec", "nodeName") if obj.get("kind") == POD.kind else None
+    return (str(node),) if node else ()
+
+
+def observe(cache: Snapshot, ref: ObjectRef, beats: Beats) -> Observed | None:
+    """None when the node is gone."""
+    node = cache.get(ref)
+    if node is None:
+        return None
+    lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASE_NAMESPACE, ref.name))
+    ready = condition(node, "Ready")
+    signs = [beats(ref.name), instant(dig(lease, "spec", "renewTime")), instant(dig(ready, "lastHeartbeatTime"))]
+    heard = max((sign for sign in signs if sign is not None), default=None)
+    return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)))
+
+
+def node_of_pod(pod: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ObjectRef("", NODE.kind, "", name) for name in placed_on(pod))
+
+
+def node_of_lease(lease: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ObjectRef("", NODE.kind, "", name_of(lease)),) if namespace_of(lease) == LEASE_NAMESPACE else ()

@@ -1,0 +1,126 @@
+"""What follows from a node's silence or its conditions: status Unknown, taints, unready pods, evictions.
+
+Reasons and messages are those of Kubernetes' node lifecycle and taint eviction controllers.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from syncline.base.clock import format_time
+from syncline.cluster.builtin.node_lifecycle.observe import Observed
+from syncline.cluster.builtin.node_lifecycle.taints import eviction_time, wanted_taints
+from syncline.cluster.builtin.pods import condition, created_at, is_finished, is_ready
+from syncline.control.plan import Delete, Emit, Patch, Plan, Requeue, SetStatus, set_status
+from syncline.kube.objects import (
+    GVK,
+    Obj,
+    dig,
+    is_terminating,
+    name_of,
+    namespace_of,
+    resource_version,
+    uid_of,
+)
+
+__all__ = ["GRACE_S", "STARTUP_GRACE_S", "plan"]
+
+GRACE_S = 50.0
+"""Silence after which a node counts as lost (node-monitor-grace-period)."""
+STARTUP_GRACE_S = 60.0
+"""The same for a node that was never heard of (node-startup-grace-period)."""
+COMPONENT = "node-controller"
+_WATCHED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Silence first; then the taints; then the pods; then when to look again."""
+    lost = _lost(seen, now)
+    if lost:
+        return Plan(status=lost, why=f"{name_of(seen.node)} is silent")
+    taints = wanted_taints(seen.node, now)
+    if taints != dig(seen.node, "spec", "taints", default=[]):
+        metadata = {"uid": uid_of(seen.node), "resourceVersion": resource_version(seen.node)}
+        body = {"metadata": metadata, "spec": {"taints": taints or None}}
+        patch = Patch(GVK("", "v1", "Node"), "", name_of(seen.node), body, "taints follow the conditions")
+        return Plan(((patch,),), why="taints follow the conditions")
+    unready = _unready_pods(seen, now)
+    evictions, later = _evictions(seen, taints, now)
+    steps = tuple(step for step in (unready, evictions) if step)
+    return Plan(steps, _look_again(seen, later, now), why=f"{name_of(seen.node)} is looked after")
+
+
+def _limit(seen: Observed) -> datetime:
+    if seen.heard is None:
+        return created_at(seen.node) + timedelta(seconds=STARTUP_GRACE_S)
+    return seen.heard + timedelta(seconds=GRACE_S)
+
+
+def _lost(seen: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
+    """The conditions of a node that was not heard of for too long."""
+    ready = condition(seen.node, "Ready")
+    if now <= _limit(seen) or (ready is not None and ready.get("status") == "Unknown"):
+        return ()
+    reason, message = "NodeStatusUnknown", "Kubelet stopped posting node status."
+    if ready is None:
+        reason, message = "NodeStatusNeverUpdated", "Kubelet never posted node status."
+    old: list[Obj] = dig(seen.node, "status", "conditions", default=[])
+    kept = [item for item in old if item.get("type") not in _WATCHED]
+    conditions = [_unknown(seen.node, kind, reason, message, now) for kind in _WATCHED]
+    status = dict(seen.node.get("status") or {}) | {"conditions": conditions + kept}
+    text = f"Node {name_of(seen.node)} status is now: NodeNotReady"
+    return (*set_status(seen.node, status, message), Emit(seen.node, "NodeNotReady", text, COMPONENT))
+
+
+def _unknown(node: Obj, kind: str, reason: str, message: str, now: datetime) -> Obj:
+    old = condition(node, kind)
+    if old is not None and old.get("status") == "Unknown":
+        return old
+    heard = (old or {}).get("lastHeartbeatTime") or dig(node, "metadata", "creationTimestamp")
+    times = {"lastHeartbeatTime": heard, "lastTransitionTime": format_time(now)}
+    return {"type": kind, "status": "Unknown"} | times | {"reason": reason, "message": message}
+
+
+def _unready_pods(seen: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
+    """Pods of a node that is not ready are not ready either: nobody there could say so."""
+    ready = condition(seen.node, "Ready")
+    if ready is None or ready.get("status") == "True":
+        return ()
+    actions: list[SetStatus | Emit] = []
+    for pod in seen.pods:
+        if is_ready(pod) and not is_terminating(pod):
+            conditions = [_not_ready(item, now) for item in dig(pod, "status", "conditions", default=[])]
+            status = dict(pod["status"]) | {"conditions": conditions}
+            actions += set_status(pod, status, "its node is not ready")
+            actions.append(Emit(pod, "NodeNotReady", "Node is not ready", COMPONENT, warning=True))
+    return tuple(actions)
+
+
+def _not_ready(item: Obj, now: datetime) -> Obj:
+    if item.get("type") != "Ready":
+        return item
+    return item | {"status": "False", "lastTransitionTime": format_time(now)}
+
+
+def _evictions(seen: Observed, taints: list[Obj], now: datetime) -> tuple[tuple[Emit | Delete, ...], datetime | None]:
+    """Pods that bear the taints no longer, and when the next one has to go."""
+    actions: list[Emit | Delete] = []
+    later: list[datetime] = []
+    for pod in seen.pods:
+        at = None if is_terminating(pod) or is_finished(pod) else eviction_time(pod, taints, now)
+        if at is not None and at <= now:
+            text = f"Marking for deletion Pod {namespace_of(pod)}/{name_of(pod)}"
+            actions.append(Emit(pod, "TaintManagerEviction", text, "taint-eviction-controller"))
+            actions.append(Delete.of(pod, "it does not bear the taints of its node any longer"))
+        elif at is not None:
+            later.append(at)
+    return tuple(actions), min(later, default=None)
+
+
+def _look_again(seen: Observed, later: datetime | None, now: datetime) -> Requeue:
+    if later is not None:
+        return Requeue((later - now).total_seconds(), "a pod has to leave")
+    left_s = max((_limit(seen) - now).total_seconds(), 0.0) + 1
+    ready = condition(seen.node, "Ready")
+    silent = ready is not None and ready.get("status") == "Unknown"
+    return Requeue(GRACE_S if silent else left_s, "is the node still heard of?", background=True)
