@@ -64,7 +64,10 @@ def _event_to_new(obj: Obj) -> Obj:
         if key in new or value is None or (value in ("", {}) and key != "metadata"):
             continue
         new[_EVENT_NAMES_BACK.get(key, key)] = value
-    new.setdefault("eventTime", None)
+    for key, empty in (("eventTime", None), ("deprecatedFirstTimestamp", None), ("deprecatedLastTimestamp", None)):
+        new.setdefault(key, empty)
+    new.setdefault("regarding", {})
+    new.setdefault("deprecatedSource", {})
     return new
 
 

@@ -28,6 +28,8 @@ class Context:
     now: datetime
     entropy: Entropy
     user: str = ""
+    groups: tuple[str, ...] = ()
+    uid: str = ""
 
 
 class Strategy(Protocol):

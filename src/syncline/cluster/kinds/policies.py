@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from syncline.base.clock import format_time
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, unsupported
@@ -373,12 +374,23 @@ class SigningRequestKind(Kind):
     name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        """Who asks is what the server saw, never what the body says."""
         super().prepare_create(obj, ctx)
+        spec = obj.setdefault("spec", {})
+        for key, value in (("username", ctx.user), ("uid", ctx.uid), ("groups", list(ctx.groups))):
+            spec.pop(key, None)
+            if value:
+                spec[key] = value
+        spec.pop("extra", None)
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, "status" if subresource == "approval" else subresource)
         if not subresource and old.get("spec") is not None:
             new["spec"] = old["spec"]
+        if subresource in ("status", "approval"):
+            for _, condition in each(new.get("status"), "conditions", ""):
+                for key in ("lastUpdateTime", "lastTransitionTime"):
+                    condition[key] = condition.get(key) or format_time(ctx.now)
 
     def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
         causes = super().validate_update(new, old, "status" if subresource == "approval" else subresource)

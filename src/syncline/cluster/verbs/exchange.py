@@ -85,7 +85,7 @@ class Exchange:
 
     @property
     def context(self) -> Context:
-        return Context(self.now, self.backend.entropy, self.user.name)
+        return Context(self.now, self.backend.entropy, self.user.name, self.user.groups, self.user.uid)
 
     def key(self, name: str) -> Key:
         return Key(self.resource.storage, self.namespace, name)
