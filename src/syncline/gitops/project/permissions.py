@@ -1,0 +1,169 @@
+"""What an AppProject permits: sources, destinations, kinds, namespaces of applications; pure.
+
+Asked by spec validation, by the comparison (live objects that are not permitted are not ours) and by every pass of a
+sync, always with the *current* project. Rules: ``app_project_types.go`` and ``validateSyncPermissions`` of Argo CD
+(reference argocd-app §2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from syncline.kube.glob import GlobError, ListStyle, glob_matches, list_matches, path_match, rule_matches
+from syncline.kube.objects import Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
+from syncline.sources.git import normalize_url
+
+__all__ = [
+    "permits_app_namespace",
+    "permits_destination",
+    "permits_kind",
+    "permits_resource",
+    "permits_source",
+    "sync_permission",
+]
+
+
+def _list(project: Obj, field: str) -> list[Any]:
+    found = dig(project, "spec", field, default=[])
+    return found if isinstance(found, list) else []
+
+
+def permits_source(project: Obj, repo_url: str) -> bool:
+    """Both sides are normalised; a deny entry that matches wins, one that does not match permits."""
+    wanted = normalize_url(repo_url)
+    permitted = False
+    for pattern in _list(project, "sourceRepos"):
+        denied = str(pattern).startswith("!")
+        bare = normalize_url(str(pattern)[1:] if denied else str(pattern))
+        if denied:
+            if glob_matches(bare, wanted, separators="/"):
+                return False
+            permitted = True
+        elif bare == "*" or rule_matches(bare, wanted, separators="/"):
+            permitted = True
+    return permitted
+
+
+def permits_destination(
+    project: Obj,
+    server: str,
+    cluster_name: str,
+    namespace: str,
+    project_clusters: Sequence[Mapping[str, str]] = (),
+) -> bool:
+    """Whether an application may be sent to a namespace of a cluster."""
+    destinations = _list(project, "destinations")
+    if any(_denies(item, server, cluster_name, namespace) for item in destinations):
+        return False
+    if not any(_reaches(item, server, cluster_name, namespace) for item in destinations):
+        return False
+    if not dig(project, "spec", "permitOnlyProjectScopedClusters"):
+        return True
+    return any(_is_cluster(cluster, server, cluster_name) for cluster in project_clusters)
+
+
+def _is_cluster(cluster: Mapping[str, str], server: str, name: str) -> bool:
+    return cluster.get("server") == server or (cluster.get("name") or "") == name
+
+
+def _part(item: Obj, field: str) -> str:
+    return str(item.get(field) or "")
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """A negated pattern matches whatever it does not name."""
+    if pattern.startswith("!"):
+        return not rule_matches(pattern[1:], text)
+    return rule_matches(pattern, text)
+
+
+def _hits_denial(pattern: str, text: str) -> bool:
+    return pattern.startswith("!") and rule_matches(pattern[1:], text)
+
+
+def _denies(item: Obj, server: str, name: str, namespace: str) -> bool:
+    item_server, item_name, item_namespace = (_part(item, f) for f in ("server", "name", "namespace"))
+    if item_name.startswith("!") and (not name or rule_matches(item_name[1:], name)):
+        return True  # a cluster without a name trips every denial by name
+    if _hits_denial(item_server, server) and _matches(item_namespace, namespace):
+        return True
+    return _hits_denial(item_namespace, namespace) and _matches(item_server, server)
+
+
+def _reaches(item: Obj, server: str, name: str, namespace: str) -> bool:
+    item_server, item_name, item_namespace = (_part(item, f) for f in ("server", "name", "namespace"))
+    by_server = bool(item_server and server) and _matches(item_server, server)
+    by_name = bool(item_name) and _matches(item_name, name)
+    return (by_server or by_name) and _matches(item_namespace, namespace)
+
+
+def _path_matches(pattern: str, text: str) -> bool:
+    try:
+        return path_match(pattern, text)
+    except GlobError:  # a pattern that does not compile never matches, as upstream
+        return False
+
+
+def _listed(entries: Sequence[Any], group: str, kind: str, name: str | None) -> bool:
+    for entry in entries:
+        if not isinstance(entry, dict):
+            continue
+        same = _path_matches(_part(entry, "group"), group) and _path_matches(_part(entry, "kind"), kind)
+        wanted = _part(entry, "name")
+        if same and (name is None or not wanted or _path_matches(wanted, name)):
+            return True
+    return False
+
+
+def permits_kind(project: Obj, group: str, kind: str, name: str, *, namespaced: bool) -> bool:
+    """Namespaced kinds are allowed unless a whitelist is given; cluster-scoped ones need an entry; blacklists win."""
+    if namespaced:
+        whitelist = dig(project, "spec", "namespaceResourceWhitelist")
+        allowed = whitelist is None or _listed(whitelist, group, kind, None)
+        return allowed and not _listed(_list(project, "namespaceResourceBlacklist"), group, kind, None)
+    allowed = _listed(_list(project, "clusterResourceWhitelist"), group, kind, name)
+    return allowed and not _listed(_list(project, "clusterResourceBlacklist"), group, kind, name)
+
+
+def permits_resource(
+    project: Obj,
+    group: str,
+    kind: str,
+    name: str,
+    namespace: str,
+    server: str,
+    cluster_name: str,
+    project_clusters: Sequence[Mapping[str, str]] = (),
+) -> bool:
+    """Kind and place of one live object; an empty namespace means cluster-scoped."""
+    if not permits_kind(project, group, kind, name, namespaced=bool(namespace)):
+        return False
+    return not namespace or permits_destination(project, server, cluster_name, namespace, project_clusters)
+
+
+def sync_permission(
+    project: Obj,
+    obj: Obj,
+    info: ResourceInfo,
+    destination: Mapping[str, Any],
+    project_clusters: Sequence[Mapping[str, str]] = (),
+) -> str:
+    """Empty, or upstream's sentence why this object may not be synced."""
+    gvk, name = gvk_of(obj), name_of(project)
+    if not permits_kind(project, gvk.group, gvk.kind, name_of(obj), namespaced=info.namespaced):
+        return f"resource {gvk.group}:{gvk.kind} is not permitted in project {name}"
+    if info.namespaced:
+        namespace = namespace_of(obj) or str(destination.get("namespace") or "")
+        server = str(destination.get("server") or "").rstrip("/") or "https://kubernetes.default.svc"
+        cluster = str(destination.get("name") or "") or "in-cluster"
+        if not permits_destination(project, server, cluster, namespace, project_clusters):
+            return f"namespace {namespace} is not permitted in project '{name}'"
+    return ""
+
+
+def permits_app_namespace(project: Obj, namespace: str, control_namespace: str) -> bool:
+    """Applications in the control-plane namespace may use every project; others where ``sourceNamespaces`` says so."""
+    if namespace in ("", control_namespace):
+        return True
+    return list_matches([str(p) for p in _list(project, "sourceNamespaces")], namespace, ListStyle.REGEXP)

@@ -1,0 +1,127 @@
+"""The normal form of ``spec``, and what is wrong with it.
+
+Pure. Two specs are compared only after :func:`normalize_spec`. Rules: ``NormalizeApplicationSpec`` and
+``ValidatePermissions`` of Argo CD (reference argocd-app §§1.4, 1.8).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncline.gitops.conditions import Condition
+from syncline.gitops.project import permits_app_namespace, permits_destination, permits_source
+from syncline.kube.objects import Obj, dig, name_of, namespace_of
+
+__all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "normalize_source", "normalize_spec", "validate_spec"]
+
+IN_CLUSTER_SERVER = "https://kubernetes.default.svc"
+IN_CLUSTER_NAME = "in-cluster"
+TOOL_BLOCKS = ("helm", "kustomize", "directory")
+KEPT_WHEN_EMPTY = ("plugin", "automated", "retry", "managedNamespaceMetadata", "destination", "project")
+"""Blocks whose presence means something (pointers upstream), so an empty one stays."""
+
+
+def _pruned(value: Any, *, keep_false: bool = False) -> Any:
+    """Without what Go's ``omitempty`` leaves out: empty strings, lists and maps, false, zero, null."""
+    if isinstance(value, dict):
+        fields = {key: _pruned(item, keep_false=keep_false or key == "automated") for key, item in value.items()}
+        return {k: v for k, v in fields.items() if (k in KEPT_WHEN_EMPTY and v is not None) or _says(v, keep_false)}
+    if isinstance(value, list):
+        return [_pruned(item, keep_false=keep_false) for item in value]
+    return value
+
+
+def _says(value: Any, keep_false: bool) -> bool:
+    return keep_false if value is False else value not in (None, "", [], {}, 0)
+
+
+def normalize_source(source: Obj) -> Obj:
+    """One source without empty tool blocks."""
+    kept: Obj = _pruned(source)
+    return {key: value for key, value in kept.items() if key not in TOOL_BLOCKS or value}
+
+
+def normalize_spec(spec: Obj) -> Obj:
+    """``spec`` as it is stored and compared: empty project is ``default``, empty blocks are gone."""
+    normal: Obj = _pruned(spec)
+    normal["project"] = spec.get("project") or "default"
+    if isinstance(spec.get("source"), dict):
+        normal["source"] = normalize_source(spec["source"])
+    if spec.get("sources"):
+        normal["sources"] = [normalize_source(source) for source in spec["sources"]]
+    if not normal.get("syncPolicy"):
+        normal.pop("syncPolicy", None)
+    return normal
+
+
+def validate_spec(app: Obj, project: Obj | None, *, control_namespace: str) -> list[Condition]:
+    """Every problem that keeps the application from being compared, as ``InvalidSpecError`` conditions."""
+    found = [*_source_problems(app), *_destination_problems(app)]
+    name = str(dig(app, "spec", "project") or "default")
+    if project is None:
+        found.append(f"Application referencing project {name} which does not exist")
+    else:
+        found += _project_problems(app, project, control_namespace)
+    return [Condition("InvalidSpecError", message) for message in found]
+
+
+def _sources(app: Obj) -> list[Obj]:
+    several = dig(app, "spec", "sources")
+    single = dig(app, "spec", "source")
+    return list(several) if several else ([single] if isinstance(single, dict) else [])
+
+
+def _source_problems(app: Obj) -> list[str]:
+    several = bool(dig(app, "spec", "sources"))
+    problems: list[str] = []
+    sources = _sources(app)
+    if not sources:
+        return ["spec.source.repoURL and either spec.source.path or spec.source.chart are required"]
+    for source in sources:
+        choices = [source.get("path"), source.get("chart"), *([source.get("ref")] if several else [])]
+        if not source.get("repoURL") or not any(choices):
+            problems.append("spec.source.repoURL and either spec.source.path or spec.source.chart are required")
+        elif source.get("chart") and not source.get("targetRevision"):
+            problems.append("spec.source.targetRevision is required if the manifest source is a helm chart")
+    refs = [source["ref"] for source in sources if source.get("ref")]
+    if len(refs) != len(set(refs)):
+        problems.append("invalid sources: multiple sources had the same `ref` key")
+    return problems
+
+
+def _destination_problems(app: Obj) -> list[str]:
+    destination = dig(app, "spec", "destination", default={})
+    server = str(destination.get("server") or "").rstrip("/")
+    name = str(destination.get("name") or "")
+    if server and name:
+        return [f"application destination can't have both name and server defined: {name} {server}"]
+    if not server and not name:
+        return ["Destination server missing from app spec"]
+    if name and name != IN_CLUSTER_NAME:
+        return [f"there are no clusters with this name: {name}"]
+    if server and server != IN_CLUSTER_SERVER:
+        return [f'error getting cluster by server "{server}": cluster "{server}" not found']
+    return []
+
+
+def _project_problems(app: Obj, project: Obj, control_namespace: str) -> list[str]:
+    problems: list[str] = []
+    project_name = name_of(project)
+    namespace = namespace_of(app)
+    if not permits_app_namespace(project, namespace, control_namespace):
+        problems.append(
+            f"application '{name_of(app)}' in namespace '{namespace}' is not permitted to use project '{project_name}'"
+        )
+    for source in _sources(app):
+        repo = str(source.get("repoURL") or "")
+        if repo and not permits_source(project, repo):
+            problems.append(f"application repo {repo} is not permitted in project '{project_name}'")
+    destination = dig(app, "spec", "destination", default={})
+    server = str(destination.get("server") or "").rstrip("/") or IN_CLUSTER_SERVER
+    target = str(destination.get("namespace") or "")
+    if not permits_destination(project, server, IN_CLUSTER_NAME, target):
+        problems.append(
+            f"application destination server '{server}' and namespace '{target}' do not match any of the allowed "
+            f"destinations in project '{project_name}'"
+        )
+    return problems
