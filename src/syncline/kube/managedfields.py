@@ -442,7 +442,8 @@ def _applied(task: _Application, managed: _Managed) -> tuple[Obj, _Managed, dict
     last = managed.get(task.owner)
     current = {**managed, task.owner: _Owned(mine, task.api_version, last.time if last else "")}
     if last is not None:
-        merged = _pruned(merged, last.fields, current, task.schema)
+        # A map that lost its last entry is gone; if it is applied as an empty one, it is stated again.
+        merged = merge(_pruned(merged, last.fields, current, task.schema), task.applied, task.schema)
     merged = _restored(merged, task.live, task.reset)
     change = compare(task.live, merged, task.schema).without(task.reset)
     taken = fieldset.union(change.modified, change.added)
