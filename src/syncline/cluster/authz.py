@@ -206,21 +206,12 @@ def _aggregate(errors: list[str]) -> str:
     return texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]" if texts else ""
 
 
-class _PathForbidden(Forbidden):
-    """Of a path that is no resource: its details are there, and empty."""
-
-    def to_status(self) -> Obj:
-        status = super().to_status()
-        code = status.pop("code")
-        return {**status, "details": {}, "code": code}
-
-
 def forbidden(user: UserInfo, asked: Attributes, reason: str = "") -> Forbidden:
     """``pods is forbidden: User "x" cannot list resource "pods" in API group "" in the namespace "ns"``."""
     who = f'User "{user.name}" cannot {asked.verb}'
     tail = f": {reason}" if reason else ""
     if not asked.resource:
-        return _PathForbidden(f'forbidden: {who} path "{asked.path}"{tail}')
+        return Forbidden(f'forbidden: {who} path "{asked.path}"{tail}', details={})
     where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
     what = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
     named = f'{what} "{asked.name}"' if asked.name else what
