@@ -18,6 +18,7 @@ from syncline.cluster.versions import version_order
 from syncline.kube import structural
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.kube.rules import check_rules
 from syncline.kube.schema.model import Schema
 
 __all__ = ["CustomStrategy", "CustomVersion", "custom_versions"]
@@ -151,7 +152,9 @@ class CustomStrategy:
         return common_update_causes(new, old, namespaced=self._version.info.namespaced) + self._validate(new, old)
 
     def _validate(self, obj: Obj, old: Obj | None) -> list[FieldCause]:
-        return structural.validate(obj, self._version.schema) + _scale_causes(obj, self._version.scale)
+        schema = self._version.schema
+        found = structural.validate(obj, schema) + _scale_causes(obj, self._version.scale)
+        return found + check_rules(obj, old, schema, found)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         return []

@@ -83,7 +83,7 @@ def accepted_of(header: str) -> Accepted:
         shape = _shape(clause.parameters)
         if shape is not None:
             return Accepted(form, shape, clause.parameters.get("v", "v1"))
-    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {_FORMS}")
+    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {_FORMS}", details={})
 
 
 def _shape(parameters: dict[str, str]) -> Shape | None:

@@ -14,7 +14,7 @@ from syncline.cluster.conversion import convert, hub_of
 from syncline.cluster.customresource import CustomVersion, custom_versions
 from syncline.cluster.definitionkind import DefinitionKind
 from syncline.cluster.fieldlabels import FieldLabels, field_labels_for
-from syncline.cluster.kinds.base import Kind, Strategy
+from syncline.cluster.kinds.base import Strategy
 from syncline.cluster.kinds.strategy import strategy_for
 from syncline.cluster.store import Event, EventType, Store, Stored
 from syncline.cluster.versions import version_order
@@ -112,17 +112,10 @@ def _head(gvk: GVK) -> bytes:
     return f'{{"apiVersion":"{gvk.api_version}","kind":"{gvk.kind}",'.encode()
 
 
-class _ClusterKind(Kind):
-    """The permissive default for kinds without a namespace."""
-
-    namespaced = False
-
-
 def _strategy(info: ResourceInfo) -> Strategy:
     if info.kind == "CustomResourceDefinition" and info.group == "apiextensions.k8s.io":
         return DefinitionKind()
-    strategy = strategy_for(info.group_kind)
-    return _ClusterKind() if type(strategy) is Kind and not info.namespaced else strategy
+    return strategy_for(info.group_kind)
 
 
 def _builtin(info: ResourceInfo) -> Resource:

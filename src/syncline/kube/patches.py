@@ -57,7 +57,7 @@ def json_patch(doc: Any, operations: Any) -> Any:
 
 def _unprocessable() -> Invalid:
     """422 with the API server's generic text: it keeps the reason of a failed operation to itself."""
-    return Invalid("the server rejected our request due to an error in our request")
+    return Invalid("the server rejected our request due to an error in our request", details={})
 
 
 def _operations(operations: Any) -> list[Obj]:

@@ -120,7 +120,7 @@ def _check_applied(x: Exchange, body: Obj, current: Stored | None) -> None:
     given = gvk_of(body)
     if given.kind != x.resource.info.kind or body.get("apiVersion") != x.resource.info.api_version:
         raise BadRequest(f"invalid object type: {given.group}/{given.version}, Kind={given.kind}")
-    check_address(x, body)
+    check_address(x, own_copy(body))
     version = meta(body).get("resourceVersion")
     if version and (current is None or version != str(current.revision)):
         info = x.resource.info
