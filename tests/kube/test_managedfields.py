@@ -228,3 +228,17 @@ def test_apply_is_idempotent_and_leaves_its_inputs_alone(first: Any, second: Any
     once = apply(live, boat(third), "alpha", **options).obj
     assert (live, third) == before
     assert apply(once, boat(third), "alpha", **options).obj is once
+
+
+@pytest.mark.parametrize(
+    ("limit", "argument", "fits"), [("1", "x", True), (1, "x", True), (1.5, "x", True), ("1", 5, False)]
+)
+def test_quantities_may_be_numbers_and_other_texts_may_not(limit: Any, argument: Any, fits: bool) -> None:
+    container = {"name": "c", "image": "x", "args": [argument], "resources": {"limits": {"cpu": limit}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
+    options: dict[str, Any] = {"schema": schema_for(GVK("", "v1", "Pod")), "api_version": "v1", "now": NOW}
+    if fits:
+        assert apply(None, pod, "alpha", **options).created
+    else:
+        with pytest.raises(ApiError, match=r"\.spec\.containers.*\.args\[0\]: expected string, got 5"):
+            apply(None, pod, "alpha", **options)

@@ -468,9 +468,7 @@ def _scalar_fits(value: Any, shape: Shape) -> bool:
         return isinstance(value, bool)
     if shape.type in ("integer", "number"):
         return isinstance(value, (int, float)) and not isinstance(value, bool)
-    untyped = shape.schema is not None and (shape.schema.int_or_string or shape.schema.format == "int-or-string")
-    quantity = shape.schema is not None and not shape.schema.format and not isinstance(value, bool)
-    return isinstance(value, str) or untyped or (quantity and isinstance(value, (int, float)))
+    return isinstance(value, str)
 
 
 def _mismatch(value: Any, shape: Shape, path: tuple[str, ...]) -> str:
