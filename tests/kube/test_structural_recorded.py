@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.kube.recorded_conversations import covers, steps
 
-from syncline.kube.crd import default_crd, prepare_crd, validate_crd
+from syncline.kube.crd import default_crd, prepare_crd, validate_crd, validate_crd_update
 from syncline.kube.errors import FieldCause
 from syncline.kube.rules import check_rules, rules_available
 from syncline.kube.schema.model import Schema
@@ -69,3 +69,45 @@ def test_each_definition_is_accepted_or_refused_as_recorded() -> None:
             if "versions" in cause["field"] and "storage version" in cause["message"] and "[]" not in cause["message"]:
                 cause["message"] = "Invalid value: <object>: must have exactly one version marked as storage version"
         assert found == expected, step["id"]
+
+
+def merged(old: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(old) if isinstance(old, dict) else {}
+    for name, value in patch.items():
+        result[name] = merged(result.get(name), value)
+    return {name: value for name, value in result.items() if value is not None}
+
+
+def test_rules_about_changes_hold_or_refuse_as_recorded() -> None:
+    if not rules_available():
+        pytest.skip("validation rules need the extra `local`")
+    schema = Schema.from_openapi(definition("crd-cel"), resource=True)
+    live = next(step["body"] for step in steps("crd-cel") if step["id"] == "valid")
+    changes = [step for step in steps("crd-cel") if step.get("type") == "merge"]
+    assert len(changes) == 3
+    for step in changes:
+        new = fill_defaults(merged(live, step["body"]), schema)
+        found = check_rules(new, live, schema, validate(new, schema))
+        if step["expect"]["status"] < 400:
+            assert found == [], step["id"]
+            live = new
+        else:
+            assert told(found) == causes_of(step), step["id"]
+
+
+def test_changes_of_definitions_are_refused_as_recorded() -> None:
+    established = {"conditions": [{"type": "Established", "status": "True"}], "storedVersions": ["v1"]}
+    first = next(step["body"] for step in steps("crd-lifecycle") if step["id"] == "create")
+    old = {**default_crd(first), "status": established}
+    scope = next(step for step in steps("crd-lifecycle") if step["id"] == "spec-field-immutable")
+    new = prepare_crd(merged(old, scope["body"]), old)
+    assert told(validate_crd_update(new, old)) == causes_of(scope)
+
+    first = next(step["body"] for step in steps("crd-versions") if step["id"] == "crd")
+    old = {**default_crd(first), "status": established}
+    gone = next(step for step in steps("crd-versions") if step["id"] == "stored-version-cannot-go")
+    beta, _, alpha = old["spec"]["versions"]
+    new = prepare_crd({**old, "spec": {**old["spec"], "versions": [{**beta, "storage": True}, alpha]}}, old)
+    assert told(validate_crd_update(new, old)) == causes_of(gone)
