@@ -226,3 +226,21 @@ def test_5_a_controller_killed_after_any_request_ends_the_same_and_runs_every_ho
     assert expected[4] == {"after": 1, "before": 1, "during": 1, "plain": 1}
     for request in range(1, writes + 1):
         assert _everything(request)[1] == expected, f"killed after write {request} of {writes}"
+
+
+def test_what_an_earlier_wave_makes_room_for_is_checked_at_its_own_wave(world: World) -> None:
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "other", "annotations": {"argocd.argoproj.io/sync-wave": "-1"}},
+    }
+    bad, good = config("bad", sync_wave="1"), config("good", sync_wave="1")
+    bad["data"] = {"v": {"not": "text"}}
+    for obj in (bad, good):
+        obj["metadata"]["namespace"] = "other"
+    # The Namespace comes in a wave of its own: nothing that lives in it is moved before it.
+    first = config("first", sync_wave="-2")
+    plan = Operator(world, [first, namespace, bad, good]).run()
+    assert plan.phase is OperationPhase.FAILED
+    assert world.exists("/api/v1/namespaces/other")
+    assert not world.exists("/api/v1/namespaces/other/configmaps/good")

@@ -218,3 +218,12 @@ def test_an_object_that_got_its_name_in_this_attempt_is_found_again_not_pruned()
     assert not any(isinstance(action, PruneObject) for action in _actions(again))
     plan = run_pass(again)
     assert [row.status for row in plan.results] == ["Synced"]
+
+
+def test_no_value_of_a_secret_is_in_any_text() -> None:
+    secret = {**config("s"), "kind": "Secret", "data": {"v": "dG9wc2VjcmV0"}, "stringData": {"w": "topsecret"}}
+    observed = seen(Pair(secret, live(secret)), hooks=({**secret, "metadata": job("h", "PreSync")["metadata"]},))
+    first = plan_sync(observed, START)
+    texts = [repr(observed), repr(first), repr(plan_preview(observed, START)), repr(run_pass(observed))]
+    texts += [action.describe() + action.reason for step in first.steps for action in step]
+    assert not [text for text in texts if "topsecret" in text or "dG9wc2VjcmV0" in text]

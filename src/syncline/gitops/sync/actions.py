@@ -1,12 +1,12 @@
 """What a sync does, as data: the closed union of its actions.
 
 Made by the planner, printed by ``syncline plan``, turned into requests by ``perform.py``. Each names its target and
-why it is done; none carries the value of a Secret in its text.
+why it is done. Objects may be Secrets: they are in no text and no ``repr``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -44,8 +44,8 @@ class ApplyObject:
     """Bring one manifest to the cluster. ``live`` is the object as it was observed, None where there is none."""
 
     ref: ObjectRef
-    target: Obj
-    live: Obj | None
+    target: Obj = field(repr=False)
+    live: Obj | None = field(repr=False)
     mode: ApplyMode
     reason: str
     force: bool = False
@@ -112,7 +112,7 @@ class RemoveHookFinalizer:
 
     ref: ObjectRef
     gvk: GVK
-    live: Obj
+    live: Obj = field(repr=False)
     reason: str
 
     def describe(self) -> str:

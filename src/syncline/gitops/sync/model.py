@@ -113,15 +113,15 @@ class Outcome:
     message: str = ""
     not_found: bool = False
     pending: WaitKind | None = None
-    obj: Obj | None = None
+    obj: Obj | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A manifest and the live object of the same key; one of them may be missing, not both."""
 
-    target: Obj | None
-    live: Obj | None
+    target: Obj | None = field(repr=False)
+    live: Obj | None = field(repr=False)
 
     @property
     def obj(self) -> Obj:
@@ -247,7 +247,7 @@ class SyncObserved:
     revision: str
     started_at: datetime
     pairs: tuple[Pair, ...]
-    hooks: tuple[Obj, ...]
+    hooks: tuple[Obj, ...] = field(repr=False)
     kinds: KindTable
     options: SyncOptions = field(default_factory=SyncOptions)
     phase: OperationPhase = OperationPhase.RUNNING
@@ -258,7 +258,7 @@ class SyncObserved:
     permits: Callable[[Obj, ResourceInfo], str] = _permit_all
     """What the project says: empty, or why not. A pure function."""
     health: Callable[[Obj], Health | None] = health_of
-    namespace_live: Obj | None = None
+    namespace_live: Obj | None = field(default=None, repr=False)
     """The destination Namespace as read from the API; only used with ``CreateNamespace``."""
     namespace_error: str = ""
     """Why the destination Namespace could not be read."""

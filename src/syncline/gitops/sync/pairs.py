@@ -7,7 +7,7 @@ Rules: gitops-engine ``pkg/sync/reconcile.go``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncline.gitops.sync.annotations import is_hook, is_ignored
 from syncline.gitops.sync.model import KindTable, Pair
@@ -21,7 +21,7 @@ class Paired:
     """``pairs``: resources, first those with a target, then live ones only; ``hooks``: manifests of hooks."""
 
     pairs: tuple[Pair, ...]
-    hooks: tuple[Obj, ...]
+    hooks: tuple[Obj, ...] = field(repr=False)
 
 
 def pair_objects(targets: Iterable[Obj], live: Mapping[ObjectRef, Obj], namespace: str, kinds: KindTable) -> Paired:

@@ -20,14 +20,14 @@ class Task:
     """``target`` None: prune ``live``; ``live`` None: not in the cluster yet. One of them is there."""
 
     phase: SyncPhase
-    target: Obj | None
-    live: Obj | None
+    target: Obj | None = field(repr=False)
+    live: Obj | None = field(repr=False)
     wave_override: int | None = None
     skip_dry_run: bool = False
     status: ResultCode = ResultCode.NONE
     state: OperationPhase = OperationPhase.NONE
     message: str = ""
-    obj: Obj = field(init=False)
+    obj: Obj = field(init=False, repr=False)
     gvk: GVK = field(init=False)
     ref: ObjectRef = field(init=False)
     is_hook: bool = field(init=False)
