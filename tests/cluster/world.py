@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 from syncline.base.clock import VirtualClock, format_time
@@ -42,6 +43,7 @@ class World:
         self.api = Api(self.store, self.registry, Authorizer(self.store), self.clock, self.entropy.fork("api"))
         self.transport = DirectTransport(self.api)
         self._controllers = controllers
+        self.beats: Callable[[str], datetime | None] = lambda _node: self.clock.now()
         self._shuffle = self.entropy.fork("order") if shuffle else None
         for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
             self.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -51,12 +53,16 @@ class World:
         """Controllers from nothing but the API; ``transport`` may lose requests or crash."""
         mapper = Mapper()
         mine = performers(mapper) | kube_performers(mapper, self.clock, "syncline")
-        chosen = self._controllers or builtin_controllers(BuiltinSettings("test root certificate"))
+        chosen = self._controllers or builtin_controllers(self._settings())
         self.loop = ControlLoop(
             chosen, mapper=mapper, performers=mine, clock=self.clock, journal=self.journal, strict=True
         )
         self.driver = VirtualDriver(self.clock)
         self.driver.add(LoopActor(self.loop, transport or self.transport, self.clock, self._shuffle))
+
+    def _settings(self) -> BuiltinSettings:
+        """Machines give signs of life for ever, unless a test replaces ``beats``."""
+        return BuiltinSettings("test root certificate", lambda node: self.beats(node))
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -126,16 +132,26 @@ class World:
         for pod in self.items(f"/api/v1/namespaces/{namespace}/pods{query}"):
             if "deletionTimestamp" in pod["metadata"] or pod["status"].get("phase") != "Pending":
                 continue
+            others = [c for c in pod["status"].get("conditions", []) if c["type"] != "Ready"]
             ready = READY | {"lastTransitionTime": stamp}
-            self.pod_status(namespace, name_of(pod), {"phase": "Running", "conditions": [ready]})
+            self.pod_status(namespace, name_of(pod), {"phase": "Running", "conditions": [*others, ready]})
             changed += 1
         return changed
 
+    def reap(self, namespace: str) -> int:
+        """Pods that are being deleted end at once; how many did."""
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        going = [name_of(pod) for pod in self.items(path) if "deletionTimestamp" in pod["metadata"]]
+        for name in going:
+            self.delete(f"{path}/{name}", gracePeriodSeconds=0)
+        return len(going)
+
     def run_until_ready(self, namespace: str, rounds: int = 100) -> None:
-        """Settle and make pods ready until there is nothing left to do. Bounded, so that a fight shows."""
+        """Make pods ready until there is nothing left to do. Bounded, so that a fight shows; a second per round, so
+        that refused requests are tried again."""
         for _ in range(rounds):
-            self.settle()
-            if not self.make_ready(namespace):
+            self.advance(1)
+            if not self.reap(namespace) + self.make_ready(namespace):
                 return
         raise AssertionError(f"{namespace} is not ready after {rounds} rounds")
 
