@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from tests.cluster.serving import Frames, World, served
 
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Gone
 from syncline.kube.http_blocking import BlockingClient
 from syncline.kube.kubeconfig import ClusterAccess
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from serving import Frames, World, served
 
 PODS = "/api/v1/pods"
 

@@ -6,7 +6,6 @@ import json
 import shutil
 import ssl
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.cluster.serving import KEYS, TOKEN, Frames, World, served
 
 from syncline.base.secret import Secret
 from syncline.cluster.pki import kubeconfig_for
@@ -24,10 +24,6 @@ from syncline.kube.client import Request, Response
 from syncline.kube.errors import Gone, TooLarge, Unauthorized, error_from_status
 from syncline.kube.http import HttpClient
 from syncline.kube.kubeconfig import ClusterAccess
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from serving import KEYS, TOKEN, Frames, World, served
 
 PODS = "/api/v1/pods"
 
