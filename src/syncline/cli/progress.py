@@ -24,7 +24,7 @@ class LineProgress:
     def __init__(self, write: Callable[[str], None] = print) -> None:
         self._write = write
         self._seen: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._message = ""
+        self._message = ("", "")
         header = ("TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
         self._write(self._format(header))
 
@@ -43,7 +43,7 @@ class LineProgress:
         message = str(dig(app, "status", "operationState", "message", default=""))
         phase = str(dig(app, "status", "operationState", "phase", default=""))
         if message and (phase, message) != self._message:
-            self._message = (phase, message)  # type: ignore[assignment]
+            self._message = (phase, message)
             self._write(f"{stamp} {phase}: {message}")
 
     def close(self) -> None:

@@ -1,0 +1,78 @@
+"""The embedded cluster without sockets, threads or files: store, API, access.
+
+The live cluster and the virtual world are both made of this; what differs is who drives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
+from syncline.cluster.api import Api
+from syncline.cluster.authn import Authenticator
+from syncline.cluster.authz import Authorizer
+from syncline.cluster.bootstrap import bootstrap_objects, install
+from syncline.cluster.direct import DirectTransport
+from syncline.cluster.pki import ClusterKeys
+from syncline.cluster.registry import Registry
+from syncline.cluster.store import Key, Store
+from syncline.cluster.tokens import ServiceAccountTokens
+from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.verbs.exchange import LogSource
+
+__all__ = ["ClusterCore", "build_core"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCore:
+    """Everything that answers requests."""
+
+    store: Store
+    registry: Registry
+    authorizer: Authorizer
+    api: Api
+    clock: Clock
+    entropy: Entropy
+    authenticator: Authenticator
+    tokens: ServiceAccountTokens | None
+
+    def transport(self, user: UserInfo = ADMIN) -> DirectTransport:
+        """The API in process as one user."""
+        return DirectTransport(self.api, user)
+
+    def bootstrap(self, *, port: int, ca_pem: str = "") -> None:
+        """Give a new store what every cluster has; its first revisions count as compacted (a watch from 1 is 410)."""
+        fresh = self.store.revision == 0
+        install(self.transport().send, bootstrap_objects(port=port, ca_pem=ca_pem))
+        if fresh:
+            self.store.compact(self.store.revision)
+
+
+def build_core(
+    *,
+    store: Store,
+    clock: Clock,
+    entropy: Entropy,
+    keys: ClusterKeys | None = None,
+    without_credentials: UserInfo | None = None,
+    logs: LogSource | None = None,
+) -> ClusterCore:
+    """Wire the rooms of ``cluster`` together. ``keys`` None: no service-account tokens (pure virtual worlds)."""
+    registry = Registry(store)
+    authorizer = Authorizer(store)
+
+    def uid_of(resource: str, namespace: str, name: str) -> str:
+        found = store.get(Key(resource, namespace, name))
+        return found.uid if found is not None else ""
+
+    tokens = ServiceAccountTokens(keys.service_accounts, uid_of, entropy.fork("tokens")) if keys else None
+    authenticator = Authenticator(authorize=authorizer.decide, tokens=tokens, without_credentials=without_credentials)
+
+    def review(token: str, now: datetime, audiences: Sequence[str]) -> tuple[UserInfo, list[str]] | None:
+        return authenticator.token_user(token, now, audiences)
+
+    api = Api(store, registry, authorizer, clock, entropy.fork("api"), tokens=tokens, review_token=review, logs=logs)
+    return ClusterCore(store, registry, authorizer, api, clock, entropy, authenticator, tokens)

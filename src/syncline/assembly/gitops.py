@@ -1,0 +1,104 @@
+"""The role of the GitOps controllers: their settings, their loop, and what they need on a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from syncline.base.action import Performer
+from syncline.base.clock import Clock
+from syncline.base.journal import Journal
+from syncline.cluster.users import UserInfo, service_account_user
+from syncline.control.controller import Controller
+from syncline.control.executor import kube_performers
+from syncline.control.loop import ControlLoop
+from syncline.gitops.application.controller import ApplicationController
+from syncline.gitops.application.manifests import ManifestStore, Render, RenderPerformer, SourceReader
+from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.sync.actions import (
+    AfterWave,
+    ApplyObject,
+    DeleteHook,
+    DryRun,
+    PruneObject,
+    ReadObject,
+    RemoveHookFinalizer,
+)
+from syncline.gitops.sync.perform import SyncPerformer
+from syncline.kube.kinds.argoproj import crds
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import Obj
+
+__all__ = ["GitOpsSettings", "gitops_loop", "gitops_objects", "gitops_user"]
+
+GITOPS_ACCOUNT = "syncline-application-controller"
+SYNC_ACTIONS: tuple[type, ...] = (
+    ApplyObject,
+    DryRun,
+    PruneObject,
+    DeleteHook,
+    RemoveHookFinalizer,
+    ReadObject,
+    AfterWave,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GitOpsSettings:
+    """The GitOps controllers of ``syncline up``."""
+
+    cache_directory: Path
+    """Where mirrors of repositories live; one process at a time."""
+    allow_local_repos: bool = False
+    """Repositories by path or ``file://``: they read this machine's disk."""
+    application: AppSettings = field(default_factory=AppSettings)
+
+
+def gitops_user(control_namespace: str) -> UserInfo:
+    """Who the GitOps controllers are on the embedded cluster."""
+    return service_account_user(control_namespace, GITOPS_ACCOUNT)
+
+
+def gitops_loop(
+    clock: Clock, journal: Journal, reader: SourceReader, settings: AppSettings, *, strict: bool = False
+) -> ControlLoop:
+    """The loop of the GitOps controllers."""
+    mapper = Mapper()
+    store = ManifestStore()
+    syncs = SyncPerformer(mapper)
+    mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, syncs)
+    mine[Render] = RenderPerformer(reader, store, clock)
+    mine |= kube_performers(mapper, clock, "argocd-controller")
+    controllers: list[Controller] = [ApplicationController(store, settings)]
+    return ControlLoop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, strict=strict)
+
+
+def gitops_objects(control_namespace: str) -> list[Obj]:
+    """What the GitOps controllers need on a cluster: namespace, definitions, rights, the project ``default``."""
+    account = {"kind": "ServiceAccount", "name": GITOPS_ACCOUNT, "namespace": control_namespace}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},
+        *crds(),
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": GITOPS_ACCOUNT, "namespace": control_namespace},
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": GITOPS_ACCOUNT},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [account],
+        },
+        {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "AppProject",
+            "metadata": {"name": "default", "namespace": control_namespace},
+            "spec": {
+                "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+                "destinations": [{"namespace": "*", "server": "*"}],
+                "sourceRepos": ["*"],
+            },
+        },
+    ]

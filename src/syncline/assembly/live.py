@@ -1,0 +1,212 @@
+"""The embedded cluster as a running process: disk, HTTP, controllers, machines, and the GitOps controllers on it.
+
+Started by ``syncline apiserver`` and ``syncline up``; tests that want real HTTP start it on their own event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syncline.assembly.core import ClusterCore, build_core
+from syncline.assembly.install import ensure_objects
+from syncline.assembly.machines import LiveMachines, live_machines
+from syncline.assembly.roles import CONTROLLER_MANAGER, cluster_loop
+from syncline.assembly.settings import ClusterSettings
+from syncline.base.clock import Clock, SystemClock
+from syncline.base.entropy import Entropy
+from syncline.base.journal import Journal
+from syncline.cluster.builtin import BuiltinSettings
+from syncline.cluster.disk import Disk, DiskError
+from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
+from syncline.cluster.serve import ApiServer, Durability, threadsafe, tune_garbage_collection
+from syncline.cluster.store import Store
+from syncline.cluster.users import ADMIN
+from syncline.control.executor import run_in_place
+from syncline.control.manager import DirectPort, LiveManager
+from syncline.kube.objects import Obj
+
+if TYPE_CHECKING:
+    from syncline.assembly.gitops import GitOpsSettings
+
+__all__ = ["LiveCluster", "running_cluster", "write_private"]
+
+log = logging.getLogger("syncline.assembly")
+
+DATABASE = "cluster.db"
+KEYS = "keys"
+
+
+@dataclass(slots=True)
+class LiveCluster:
+    """A cluster that serves. ``stopped`` ends with the first failure that makes going on pointless."""
+
+    core: ClusterCore
+    settings: ClusterSettings
+    url: str
+    port: int
+    kubeconfig: Obj
+    journal: Journal
+    stopped: asyncio.Future[None]
+    group: asyncio.TaskGroup
+    machines: LiveMachines
+
+    async def start_gitops(self, settings: GitOpsSettings) -> LiveManager:
+        """Install what the GitOps controllers need, and run them; returns once they watch."""
+        from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
+        from syncline.assembly.reading import GitSourceReader
+
+        namespace = settings.application.control_namespace
+        run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport())
+        reader = GitSourceReader(settings.cache_directory, allow_local=settings.allow_local_repos)
+        loop = gitops_loop(self.core.clock, self.journal, reader, settings.application)
+        manager = LiveManager(loop, DirectPort(self.core.transport(gitops_user(namespace))), self.core.clock)
+        ready = asyncio.Event()
+        self.group.create_task(manager.run(ready.set), name="gitops")
+        await ready.wait()
+        return manager
+
+
+def write_private(path: Path, content: str) -> None:
+    """Replace a file that holds credentials: only its owner may read it, and nobody ever sees half of it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(content)
+    os.replace(draft, path)
+
+
+@contextlib.asynccontextmanager
+async def running_cluster(settings: ClusterSettings, clock: Clock | None = None) -> AsyncIterator[LiveCluster]:
+    """Start, yield, stop. Raises DiskError (data in use, damaged, newer) and ServeError (address taken)."""
+    clock = clock or SystemClock()
+    tune_garbage_collection()
+    event_loop = asyncio.get_running_loop()
+    keys = _keys(settings, clock)
+    disk, store = _open_store(settings)
+    durability = Durability(store)
+    stopped: asyncio.Future[None] = event_loop.create_future()
+    try:
+        machines = live_machines(settings, clock)
+        core = build_core(
+            store=store,
+            clock=clock,
+            entropy=Entropy(),
+            keys=keys,
+            without_credentials=None if settings.tls else ADMIN,
+            logs=machines.logs,
+        )
+        if disk is not None:
+            _follow(disk, store, durability, stopped, event_loop)
+        server = ApiServer(core.api, core.authenticator, clock, durability)
+        certificate = keys.server if settings.tls else None
+        await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
+        try:
+            core.bootstrap(port=server.port, ca_pem=keys.ca_pem)
+            await durability.wait_for_all()
+            async with _controllers(core, settings, server.port, keys, stopped, machines) as cluster:
+                yield cluster
+        finally:
+            await server.stop()
+    finally:
+        if disk is not None:
+            disk.close()
+
+
+def _keys(settings: ClusterSettings, clock: Clock) -> ClusterKeys:
+    hosts = () if settings.host in ("0.0.0.0", "::") else (settings.host,)
+    if settings.data is None:
+        return create_keys(clock.now(), hosts)
+    return load_or_create_keys(settings.data / KEYS, clock.now(), hosts)
+
+
+def _open_store(settings: ClusterSettings) -> tuple[Disk | None, Store]:
+    if settings.data is None:
+        return None, Store()
+    disk = Disk(settings.data / DATABASE)
+    store = Store(durable=True)
+    try:
+        loaded = disk.load()
+        store.restore(loaded.revision, loaded.objects)
+    except BaseException:
+        disk.close()
+        raise
+    return disk, store
+
+
+def _follow(
+    disk: Disk,
+    store: Store,
+    durability: Durability,
+    stopped: asyncio.Future[None],
+    event_loop: asyncio.AbstractEventLoop,
+) -> None:
+    def failed(error: DiskError) -> None:
+        durability.fail(error)
+        if not stopped.done():
+            stopped.set_exception(error)
+
+    disk.follow(
+        store,
+        on_durable=threadsafe(event_loop, durability.advance),
+        on_failure=threadsafe(event_loop, failed),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _controllers(
+    core: ClusterCore,
+    settings: ClusterSettings,
+    port: int,
+    keys: ClusterKeys,
+    stopped: asyncio.Future[None],
+    machines: LiveMachines,
+) -> AsyncIterator[LiveCluster]:
+    scheme = "https" if settings.tls else "http"
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    kubeconfig = kubeconfig_for(
+        server=url,
+        ca_pem=keys.ca_pem if settings.tls else "",
+        client=keys.admin if settings.tls else None,
+    )
+    journal = Journal(limit=10_000)
+    loop = cluster_loop(
+        core.clock,
+        journal,
+        BuiltinSettings(root_ca=keys.ca_pem if settings.tls else "", beats=machines.beats),
+        only=settings.controllers,
+        extra=machines.controllers,
+        performers=machines.performers,
+    )
+    manager = LiveManager(loop, DirectPort(core.transport(CONTROLLER_MANAGER)), core.clock)
+    machines.attach(manager, core, url, keys.ca_pem)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(manager.run(), name="cluster controllers")
+        cluster = LiveCluster(core, settings, url, port, kubeconfig, journal, stopped, group, machines)
+        try:
+            yield cluster
+        finally:
+            machines.stop()
+            running.cancel()
+            for task in _others():
+                task.cancel()
+
+
+def _others() -> list[asyncio.Task[object]]:
+    """Tasks of this cluster that outlive their manager: those it named."""
+    mine = asyncio.current_task()
+    names = ("gitops",)
+    return [t for t in asyncio.all_tasks() if t is not mine and t.get_name().startswith(names)]
+
+
+def kubeconfig_text(cluster: LiveCluster) -> str:
+    """JSON, which every reader of kubeconfigs accepts as YAML."""
+    return json.dumps(cluster.kubeconfig, indent=2) + "\n"

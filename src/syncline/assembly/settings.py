@@ -1,0 +1,34 @@
+"""What a person chose, frozen: the settings of a served cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+__all__ = ["ClusterSettings", "RunCommands"]
+
+
+class RunCommands(StrEnum):
+    """Whether containers' commands run as local processes (DECISION: off unless asked)."""
+
+    OFF = "off"
+    SANDBOXED = "sandboxed"
+    UNSANDBOXED = "unsandboxed"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """One embedded cluster."""
+
+    data: Path | None = None
+    """Data directory; None keeps everything in memory."""
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 takes a free port."""
+    tls: bool = True
+    nodes: int = 0
+    """Simulated nodes that are registered at the start."""
+    controllers: tuple[str, ...] | None = None
+    """Names of the built-in controllers to run; None is all, empty is none."""
+    run_commands: RunCommands = RunCommands.OFF

@@ -1,0 +1,84 @@
+"""A whole installation in virtual time: embedded cluster, machines, GitOps controllers, one clock, one seed.
+
+Made for tests, ``plan`` on a desk and, later, rehearsals. No socket, no thread; Git repositories are read for real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syncline.assembly.core import ClusterCore, build_core
+from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
+from syncline.assembly.install import ensure_objects
+from syncline.assembly.roles import CONTROLLER_MANAGER, cluster_loop
+from syncline.base.clock import VirtualClock
+from syncline.base.entropy import Entropy
+from syncline.base.journal import Journal
+from syncline.cluster.builtin import BuiltinSettings
+from syncline.cluster.store import Store
+from syncline.control.executor import run_in_place
+from syncline.control.virtual import LoopActor, VirtualDriver
+from syncline.gitops.application.manifests import SourceReader
+from syncline.gitops.application.observe import AppSettings
+from syncline.kube.client import Request, Transport
+
+__all__ = ["VirtualWorld"]
+
+
+class VirtualWorld:
+    """One cluster with its controllers. ``wrap`` puts a fault seam before the GitOps controllers' transport."""
+
+    def __init__(
+        self,
+        reader: SourceReader,
+        *,
+        seed: int = 1,
+        settings: AppSettings | None = None,
+        shuffle: bool = False,
+        nodes: int = 1,
+    ) -> None:
+        self.clock = VirtualClock()
+        self.entropy = Entropy(seed)
+        self.journal = Journal()
+        self.settings = settings or AppSettings()
+        self._reader = reader
+        self._order = self.entropy.fork("order") if shuffle else None
+        self.core: ClusterCore = build_core(store=Store(), clock=self.clock, entropy=self.entropy)
+        self.admin = self.core.transport()
+        self.core.bootstrap(port=6443)
+        run_in_place(ensure_objects(gitops_objects(self.settings.control_namespace)), self.admin)
+        self._start(nodes)
+
+    def _start(self, nodes: int) -> None:
+        from syncline.assembly.machines import virtual_machines
+
+        machines = virtual_machines(self.core, self.clock, nodes)
+        loop = cluster_loop(
+            self.clock,
+            self.journal,
+            BuiltinSettings(root_ca="virtual cluster", beats=machines.beats),
+            extra=machines.controllers,
+            performers=machines.performers,
+            strict=True,
+        )
+        self.driver = VirtualDriver(self.clock)
+        machine_transport = self.core.transport(CONTROLLER_MANAGER)
+        self.cluster_actor = LoopActor(loop, machine_transport, self.clock, self._order)
+        machines.attach(loop)
+        self.driver.add(self.cluster_actor)
+        self.start_gitops()
+
+    def start_gitops(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
+        """New GitOps controllers over the same cluster, as after a restart."""
+        loop = gitops_loop(self.clock, self.journal, self._reader, self.settings, strict=True)
+        transport: Transport = self.core.transport(gitops_user(self.settings.control_namespace))
+        self.gitops_actor = LoopActor(loop, wrap(transport) if wrap else transport, self.clock, self._order)
+        self.driver.actors = [self.cluster_actor, self.gitops_actor]
+
+    def send(self, method: str, path: str, body: Any = None, content_type: str = "") -> Any:
+        """One request as the administrator; raises the refusal."""
+        headers = {"content-type": content_type} if content_type else {}
+        path, _, text = path.partition("?")
+        query = dict(part.split("=", 1) for part in text.split("&") if part)
+        return self.admin.send(Request(method, path, query, headers, body)).or_raise()

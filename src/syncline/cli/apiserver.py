@@ -1,0 +1,67 @@
+"""``syncline apiserver``: the bare embedded cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from syncline.assembly.live import LiveCluster
+from syncline.assembly.settings import ClusterSettings
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.serving import host_and_port, run_cluster, run_commands_of
+
+
+@click.command()
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=None, help="Keep the data here.")
+@click.option("--memory", is_flag=True, help="Keep everything in memory (the default).")
+@click.option("--listen", default="127.0.0.1:6443", show_default=True, help="HOST:PORT; port 0 takes a free one.")
+@click.option("--tls/--no-tls", default=True, show_default=True, help="Plain HTTP is for the loopback only.")
+@click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
+@click.option("--nodes", default=0, show_default=True, help="Simulated nodes.")
+@click.option("--controllers", default="all", show_default=True, help="all, none, or names with commas.")
+@click.option(
+    "--run-commands",
+    is_flag=False,
+    flag_value="sandboxed",
+    default=None,
+    type=click.Choice(["off", "sandboxed", "unsandboxed"]),
+    help="Run containers' commands as local processes.",
+)
+def apiserver(
+    data: Path | None,
+    memory: bool,
+    listen: str,
+    tls: bool,
+    kubeconfig_out: Path | None,
+    nodes: int,
+    controllers: str,
+    run_commands: str | None,
+) -> int:
+    """Serve the bare embedded cluster until stopped.
+
+    In memory, with TLS, on the loopback, without nodes and with all controllers, unless told otherwise.
+    """
+    if memory and data is not None:
+        raise CommandFailed("give --data or --memory, not both", USAGE)
+    host, port = host_and_port(listen, tls=tls)
+    chosen = {"all": None, "none": ()}.get(controllers, tuple(controllers.split(",")))
+    settings = ClusterSettings(
+        data=data,
+        host=host,
+        port=port,
+        tls=tls,
+        nodes=nodes,
+        controllers=chosen,
+        run_commands=run_commands_of(run_commands),
+    )
+
+    async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
+        where = f"; kubeconfig {kubeconfig_out}" if kubeconfig_out else ""
+        print(f"serving {cluster.url}{where}; data {data or 'in memory'}; Ctrl-C stops", flush=True)
+        await stop.wait()
+        print("stopping", flush=True)
+        return 0
+
+    return run_cluster(settings, body, kubeconfig_out)

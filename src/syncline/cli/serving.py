@@ -1,0 +1,90 @@
+"""What ``apiserver``, ``up`` and ``demo`` share: run until told to stop, and say clearly why it could not start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from syncline.assembly.live import LiveCluster, kubeconfig_text, running_cluster, write_private
+from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cluster.disk import DiskError
+from syncline.cluster.serve import ServeError
+
+__all__ = ["host_and_port", "run_cluster", "run_commands_of"]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def host_and_port(listen: str, *, tls: bool) -> tuple[str, int]:
+    """``127.0.0.1:6443``, ``:6443`` or ``[::1]:0``. Off the loopback only with TLS."""
+    host, colon, port = listen.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise CommandFailed(f"--listen {listen!r}: write HOST:PORT, for example 127.0.0.1:6443", USAGE)
+    if host not in LOOPBACK and not tls:
+        raise CommandFailed(f"--listen {listen}: an address that others reach needs TLS; leave --no-tls out", USAGE)
+    return host, int(port)
+
+
+def run_commands_of(value: str | None) -> RunCommands:
+    """The value of ``--run-commands``, which may stand alone."""
+    return RunCommands.OFF if value is None else RunCommands(value)
+
+
+def run_cluster(
+    settings: ClusterSettings,
+    body: Callable[[LiveCluster, asyncio.Event], Awaitable[int]],
+    kubeconfig_out: Path | None = None,
+) -> int:
+    """Run ``body`` beside a served cluster; SIGINT and SIGTERM set its event."""
+    try:
+        import uvloop
+
+        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    except ImportError:
+        runner = asyncio.Runner()
+    try:
+        with runner:
+            return runner.run(_serve(settings, body, kubeconfig_out))
+    except (DiskError, ServeError) as error:
+        raise CommandFailed(str(error)) from error
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The failure that people should see: our own refusals before anything else."""
+    leaves: list[BaseException] = []
+    stack: list[BaseException] = [group]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, BaseExceptionGroup):
+            stack.extend(one.exceptions)
+        else:
+            leaves.append(one)
+    ours = [leaf for leaf in leaves if isinstance(leaf, CommandFailed | DiskError | ServeError)]
+    return CommandFailed(str(ours[0])) if ours else leaves[0]
+
+
+async def _serve(
+    settings: ClusterSettings,
+    body: Callable[[LiveCluster, asyncio.Event], Awaitable[int]],
+    kubeconfig_out: Path | None,
+) -> int:
+    stop = asyncio.Event()
+    event_loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # no signal handlers on this platform: Ctrl-C raises instead
+            event_loop.add_signal_handler(number, stop.set)
+    async with running_cluster(settings) as cluster:
+        if kubeconfig_out is not None:
+            write_private(kubeconfig_out, kubeconfig_text(cluster))
+        cluster.stopped.add_done_callback(lambda _future: stop.set())
+        code = await body(cluster, stop)
+        if cluster.stopped.done():
+            cluster.stopped.result()
+        return code
