@@ -1,12 +1,12 @@
 """The admission chain: which plug-ins see which write, in Kubernetes' order.
 
 Called by the write verbs: ``admit_*`` may change the new object in place (the request owns it), ``check_*`` only
-refuse. Reads the store, never writes it.
+refuse. Reads the store; the counts of quotas are the one thing it writes (``quota.py``).
 """
 
 from __future__ import annotations
 
-from syncline.cluster.admission import grants, namespaces, pods, storage
+from syncline.cluster.admission import grants, limits, namespaces, pods, quota, storage
 from syncline.cluster.admission.attempt import Attempt
 from syncline.cluster.admission.services import ServiceAddresses
 from syncline.cluster.authz import Authorizer
@@ -36,11 +36,14 @@ class Admission:
             self.addresses.assign(attempt, obj, None)
         else:
             storage.admit(self._store, attempt, obj)
+        limits.admit(self._store, attempt, obj)
 
     def check_create(self, attempt: Attempt, obj: Obj) -> None:
         if attempt.subresource:
             return
         grants.check(self._authorizer, attempt, obj, None)
+        limits.check(self._store, attempt, obj)
+        quota.check(self._store, attempt, obj, None)
 
     def admit_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
         if attempt.concerns("/services"):
@@ -52,6 +55,7 @@ class Admission:
         if attempt.subresource:
             return
         grants.check(self._authorizer, attempt, new, old)
+        quota.check(self._store, attempt, new, old)
 
     def check_delete(self, attempt: Attempt) -> None:
         namespaces.refuse_immortal(attempt)
