@@ -61,7 +61,38 @@ CASES: list[tuple[str, Obj, list[str]]] = [
     (
         "a Deployment without a selector",
         workload("Deployment", selector=None),
-        ["spec.selector: Required value"],
+        [
+            "spec.selector: Required value",
+            'spec.template.metadata.labels: Invalid value: {"app":"a"}: `selector` does not match template `labels`',
+        ],
+    ),
+    (
+        "a DaemonSet that moves nothing",
+        workload("DaemonSet", updateStrategy={"rollingUpdate": {"maxUnavailable": 0}}),
+        ["spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"],
+    ),
+    (
+        "an unknown strategy",
+        workload("Deployment", strategy={"type": "Magic"}),
+        [
+            'spec.strategy: Unsupported value: {"Type":"Magic","RollingUpdate":null}: supported values: '
+            '"Recreate", "RollingUpdate"'
+        ],
+    ),
+    (
+        "a failure policy that looks at nothing",
+        job(podFailurePolicy={"rules": [{"action": "Ignore"}]}),
+        [
+            "spec.podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes and OnPodConditions is "
+            "required"
+        ],
+    ),
+    (
+        "a success policy without indexes",
+        job(successPolicy={"rules": [{"succeededCount": 1}]}),
+        [
+            'spec.successPolicy: Invalid value: {"rules":[{"succeededCount":1}]}: requires indexed completion mode',
+        ],
     ),
     (
         "a Deployment that selects everything",

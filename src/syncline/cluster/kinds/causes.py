@@ -17,6 +17,7 @@ __all__ = [
     "forbidden",
     "go_text",
     "invalid",
+    "invalid_whole",
     "not_found",
     "required",
     "too_long",
@@ -35,7 +36,13 @@ def required(path: str, why: str = "") -> FieldCause:
 
 
 def invalid(path: str, value: Any, why: str) -> FieldCause:
-    return FieldCause("FieldValueInvalid", f"Invalid value: {go_text(value)}: {why}", path)
+    detail = f": {why}" if why else ""
+    return FieldCause("FieldValueInvalid", f"Invalid value: {go_text(value)}{detail}", path)
+
+
+def invalid_whole(path: str, why: str) -> FieldCause:
+    """Where Kubernetes leaves the value out (``OmitValueType``)."""
+    return FieldCause("FieldValueInvalid", f"Invalid value: {why}", path)
 
 
 def forbidden(path: str, why: str) -> FieldCause:

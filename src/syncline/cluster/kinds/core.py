@@ -109,7 +109,7 @@ class ConfigMapKind(Kind):
         causes += _key_causes(obj, "binaryData")
         size = sum(len(str(value).encode()) for value in data.values())
         size += sum(len(str(value)) * 3 // 4 for value in binary.values())
-        return [*causes, too_long("", MAX_DATA_BYTES)] if size > MAX_DATA_BYTES else causes
+        return [*causes, too_long("[]", MAX_DATA_BYTES)] if size > MAX_DATA_BYTES else causes
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return metadata_update_causes(new, old) + _frozen_causes(new, old, "data", "binaryData")
@@ -188,7 +188,8 @@ class NodeKind(Kind):
                 missing = required(f"{where}.effect")
                 causes.append(unsupported(f"{where}.effect", effect, EFFECTS) if effect else missing)
             if (key, effect) in seen:
-                causes.append(duplicate(where, taint))
+                shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
+                causes.append(duplicate(where, shown))
             seen.add((key, effect))
         return causes
 

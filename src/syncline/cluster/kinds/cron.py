@@ -15,6 +15,7 @@ __all__ = ["schedule_problem", "time_zone_problem"]
 MAX_SCHEDULE_CHARS = 1_000
 DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_ZONE_PART = re.compile(r"[A-Za-z._0-9+-]{1,14}")
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 
@@ -95,6 +96,9 @@ def _range_problem(start: int, end: int, step: int, field: _Field, part: str) ->
 
 def time_zone_problem(name: str) -> str:
     """Whether the time zone data base knows the name; ``Local`` is no zone of a cluster."""
+    parts = name.split("/")
+    if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in parts):
+        return f"unknown time zone {name}"
     if name.lower() == "local":
         return "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
     try:

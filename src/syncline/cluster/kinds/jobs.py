@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import invalid, required, unsupported
 from syncline.cluster.kinds.cron import schedule_problem, time_zone_problem
 from syncline.cluster.kinds.fields import (
     IMMUTABLE,
-    each,
     immutable,
     label_selector_causes,
     natural_numbers,
     one_of,
     selector_or_none,
 )
+from syncline.cluster.kinds.jobpolicies import INDEXED_ONLY, failure_policy_causes, success_policy_causes
 from syncline.cluster.kinds.metadata import metadata_update_causes
 from syncline.cluster.kinds.pods import template_warnings
 from syncline.cluster.kinds.podspec import pod_template_causes, template_labels
@@ -40,9 +41,9 @@ COUNTS = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-MAX_INDEXED_PARALLELISM = 100_000
+MAX_INDEXES = 100_000
+MAX_WITH_MANY = 10_000
 CRON_NAME_LENGTH = 52
-FAILURE_ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
 """What a queueing controller may still set in the template of a suspended Job."""
 
@@ -58,7 +59,7 @@ class JobKind(Kind):
             _generate_selector(obj, ctx)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        return _generated_selector_causes(obj) + _whole_spec_causes(spec_of(obj))
+        return _generated_selector_causes(obj) + _whole_spec_causes(spec_of(obj)) + _hostname_causes(obj)
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         """The spec's own causes come a second time here, as in Kubernetes (ValidateJobSpecUpdate)."""
@@ -119,6 +120,17 @@ def _generated_selector_causes(obj: Obj) -> list[FieldCause]:
     return causes
 
 
+def _hostname_causes(obj: Obj) -> list[FieldCause]:
+    """The pods of an indexed Job carry its name and their index as host name."""
+    spec, name = spec_of(obj), str(dig(obj, "metadata", "name", default=""))
+    completions = spec.get("completions")
+    if spec.get("completionMode") != "Indexed" or not isinstance(completions, int) or completions <= 0:
+        return []
+    last = f"{name}-{completions - 1}"
+    why = f"will not able to create pod with invalid DNS label: {last}"
+    return [invalid("metadata.name", name, why)] if names.dns_label(last) else []
+
+
 def _whole_spec_causes(spec: Obj) -> list[FieldCause]:
     causes = _spec_causes(spec, "spec")
     selector = spec.get("selector")
@@ -136,13 +148,19 @@ def _spec_causes(spec: Obj, path: str) -> list[FieldCause]:
     causes = natural_numbers(spec, path, *COUNTS)
     mode = spec.get("completionMode")
     if mode not in (None, "NonIndexed", "Indexed"):
-        causes.append(unsupported(f"{path}.completionMode", mode, ("Indexed", "NonIndexed")))
+        causes.append(unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
     if mode == "Indexed":
         causes += _indexed_causes(spec, path)
-    elif spec.get("backoffLimitPerIndex") is not None:
-        why = "requires indexed completion mode"
-        causes.append(invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], why))
-    causes += _failure_policy_causes(spec, f"{path}.podFailurePolicy")
+    else:
+        causes += [
+            invalid(f"{path}.{key}", spec[key], INDEXED_ONLY)
+            for key in ("backoffLimitPerIndex", "maxFailedIndexes")
+            if spec.get(key) is not None
+        ]
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        causes.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    causes += failure_policy_causes(spec, f"{path}.podFailurePolicy")
+    causes += success_policy_causes(spec, f"{path}.successPolicy")
     replacement = spec.get("podReplacementPolicy")
     allowed = ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed")
     if replacement is not None and replacement not in allowed:
@@ -156,16 +174,33 @@ def _indexed_causes(spec: Obj, path: str) -> list[FieldCause]:
     completions, parallelism = spec.get("completions"), spec.get("parallelism")
     if completions is None:
         causes.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    if isinstance(parallelism, int) and parallelism > MAX_INDEXED_PARALLELISM:
-        why = f"must be less than or equal to {MAX_INDEXED_PARALLELISM} when completion mode is Indexed"
+    if isinstance(parallelism, int) and parallelism > MAX_INDEXES:
+        why = f"must be less than or equal to {MAX_INDEXES} when completion mode is Indexed"
         causes.append(invalid(f"{path}.parallelism", parallelism, why))
     failed = spec.get("maxFailedIndexes")
-    if isinstance(failed, int):
-        if spec.get("backoffLimitPerIndex") is None:
-            causes.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-        if isinstance(completions, int) and failed > completions:
-            why = "must be less than or equal to completions"
-            causes.append(invalid(f"{path}.maxFailedIndexes", failed, why))
+    if isinstance(failed, int) and isinstance(completions, int) and failed > completions:
+        causes.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+    if isinstance(failed, int) and failed > MAX_INDEXES:
+        causes.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {MAX_INDEXES}"))
+    if isinstance(completions, int) and completions > MAX_INDEXES and spec.get("backoffLimitPerIndex") is not None:
+        causes += _many_indexes_causes(spec, path)
+    return causes
+
+
+def _many_indexes_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """Above a hundred thousand indexes the bookkeeping per index is bounded."""
+    why = (
+        f"must be less than or equal to {MAX_WITH_MANY} when completions are above {MAX_INDEXES} and used with "
+        "backoff limit per index"
+    )
+    causes = [
+        invalid(f"{path}.{key}", spec[key], why)
+        for key in ("parallelism", "maxFailedIndexes")
+        if isinstance(spec.get(key), int) and spec[key] > MAX_WITH_MANY
+    ]
+    if spec.get("maxFailedIndexes") is None:
+        text = f"must be specified when completions is above {MAX_INDEXES}"
+        causes.append(required(f"{path}.maxFailedIndexes", text))
     return causes
 
 
@@ -179,31 +214,6 @@ def _restart_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
     if spec.get("podFailurePolicy") and policy != "Never":
         return [invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
     return []
-
-
-def _failure_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
-    policy = spec.get("podFailurePolicy")
-    if not isinstance(policy, dict):
-        return []
-    causes: list[FieldCause] = []
-    for where, rule in each(policy, "rules", path):
-        causes += one_of(rule, where, "action", FAILURE_ACTIONS)
-        codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
-        if codes is not None and conditions:
-            why = "specifying both OnExitCodes and OnPodConditions is not supported"
-            causes.append(invalid(where, rule, why))
-        elif codes is None and not conditions:
-            why = "specifying one of OnExitCodes and OnPodConditions is required"
-            causes.append(invalid(where, rule, why))
-        if isinstance(codes, dict):
-            causes += one_of(codes, f"{where}.onExitCodes", "operator", ("In", "NotIn"))
-            if not codes.get("values"):
-                why = "at least one value is required"
-                causes.append(invalid(f"{where}.onExitCodes.values", codes.get("values"), why))
-            elif codes.get("operator") == "In" and 0 in codes["values"]:
-                where_zero = f"{where}.onExitCodes.values[{codes['values'].index(0)}]"
-                causes.append(invalid(where_zero, 0, "must not be 0 for the In operator"))
-    return causes
 
 
 def _completions_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
@@ -270,7 +280,7 @@ def _schedule_causes(spec: Obj) -> list[FieldCause]:
         problem = schedule_problem(schedule)
         causes += [invalid("spec.schedule", schedule, problem)] if problem else []
     if zone == "":
-        causes.append(invalid("spec.timeZone", zone, "must be nil or non-empty string"))
+        causes.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
     elif zone is not None:
         problem = time_zone_problem(str(zone))
         causes += [invalid("spec.timeZone", zone, problem)] if problem else []

@@ -24,6 +24,8 @@ TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 OPEN_TYPES = ("NodePort", "LoadBalancer")
 IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 MAX_AFFINITY_S = 86_400
+_INTERNAL_PORT = {"Name": "", "Protocol": "", "AppProtocol": None, "Port": 0, "TargetPort": 0, "NodePort": 0}
+"""How Kubernetes dumps a port that stands there twice."""
 
 
 class ServiceKind(Kind):
@@ -172,8 +174,7 @@ def _port_list_causes(spec: Obj) -> list[FieldCause]:
             causes.append(forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'"))
         key = (port.get("protocol"), port.get("port"))
         if key in seen_ports:
-            shown = {"protocol": port.get("protocol"), "port": port.get("port")}
-            causes.append(duplicate(where, shown))
+            causes.append(duplicate(where, _INTERNAL_PORT | {"Protocol": key[0], "Port": key[1]}))
         seen_ports.add(key)
     return causes
 

@@ -41,7 +41,7 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("", "ServiceAccount"): core.ServiceAccountKind(),
     GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): policies.WebhookKind(),
     GroupKind("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): policies.WebhookKind(),
-    GroupKind("apps", "ControllerRevision"): Kind(),
+    GroupKind("apps", "ControllerRevision"): workloads.ControllerRevisionKind(),
     GroupKind("apps", "DaemonSet"): workloads.DaemonSetKind(),
     GroupKind("apps", "Deployment"): workloads.DeploymentKind(),
     GroupKind("apps", "ReplicaSet"): workloads.ReplicaSetKind(),

@@ -28,7 +28,7 @@ from syncline.cluster.kinds.podspec import pod_template_causes, template_labels,
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["DaemonSetKind", "DeploymentKind", "ReplicaSetKind", "StatefulSetKind", "Workload"]
+__all__ = ["ControllerRevisionKind", "DaemonSetKind", "DeploymentKind", "ReplicaSetKind", "StatefulSetKind", "Workload"]
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 MISMATCH = "`selector` does not match template `labels`"
@@ -71,19 +71,27 @@ class Workload(Kind):
         return metadata_update_causes(new, old) + self.content_causes(new)
 
     def _selector_causes(self, spec: Obj) -> list[FieldCause]:
+        """The selector, and the template that it must match. None selects nothing, so that it matches no template."""
         selector = spec.get("selector")
-        if selector is None:
-            return [required("spec.selector"), *self._template_causes(spec)]
         causes = label_selector_causes(selector, "spec.selector")
-        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        if selector is None:
+            causes += self.missing_selector()
+        elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
             causes.append(invalid("spec.selector", selector, f"empty selector is invalid for {self.word}"))
         parsed = selector_or_none(selector)
         if parsed is None:
-            return [*causes, invalid("spec.selector", selector, "invalid label selector")]
+            return causes + self.unreadable_selector(spec)
         labels = template_labels(spec)
         if not parsed.empty and not parsed.matches(labels):
             causes.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
         return causes + self._template_causes(spec)
+
+    def missing_selector(self) -> list[FieldCause]:
+        return [required("spec.selector")]
+
+    def unreadable_selector(self, spec: Obj) -> list[FieldCause]:
+        """A selector that cannot be read hides what is wrong with the template."""
+        return [invalid("spec.selector", spec.get("selector"), "invalid label selector")]
 
     def pod_causes(self, template: object) -> list[FieldCause]:
         return pod_template_causes(template, "spec.template")
@@ -91,7 +99,7 @@ class Workload(Kind):
     def _template_causes(self, spec: Obj) -> list[FieldCause]:
         causes = self.pod_causes(spec.get("template"))
         policy = dig(spec, "template", "spec", "restartPolicy")
-        if policy in ("OnFailure", "Never"):
+        if policy != "Always":
             causes.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
         if dig(spec, "template", "spec", "activeDeadlineSeconds") is not None:
             why = f"activeDeadlineSeconds in {self.template_owner} is not Supported"
@@ -105,25 +113,37 @@ class Workload(Kind):
 
 
 def _rolling_causes(rolling: Obj, path: str, *, exclusive: bool) -> list[FieldCause]:
-    """``maxUnavailable`` and ``maxSurge``: not both nothing, and for daemon sets not both something."""
+    """``maxUnavailable`` and ``maxSurge``: not both nothing, and for daemon sets (``exclusive``) not both something."""
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     causes = count_or_percent(unavailable, f"{path}.maxUnavailable")
     causes += count_or_percent(surge, f"{path}.maxSurge")
-    if amount_of(unavailable) == 0 and amount_of(surge) == 0:
-        why = "cannot be 0 when `maxSurge` is 0" if exclusive else "may not be 0 when `maxSurge` is 0"
-        shown = unavailable if unavailable is not None else 0
-        causes.append(invalid(f"{path}.maxUnavailable", shown, why))
-    elif exclusive and amount_of(unavailable) and amount_of(surge):
+    some, more = bool(amount_of(unavailable)), bool(amount_of(surge))
+    if exclusive and some and more:
         causes.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+    elif exclusive and not (some or more):
+        causes.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    elif not (some or more):
+        shown = unavailable if unavailable is not None else 0
+        causes.append(invalid(f"{path}.maxUnavailable", shown, "may not be 0 when `maxSurge` is 0"))
+    if exclusive:
+        causes += at_most_100_percent(surge, f"{path}.maxSurge")
     return causes + at_most_100_percent(unavailable, f"{path}.maxUnavailable")
 
 
-def _above_replicas(status: Obj, *keys: str) -> list[FieldCause]:
+def _unknown_strategy(path: str, strategy: Obj, *allowed: str) -> FieldCause:
+    """Kubernetes dumps the whole strategy here, under the names of its internal type."""
+    rolling = strategy.get("rollingUpdate")
+    if isinstance(rolling, dict):
+        rolling = {key[:1].upper() + key[1:]: rolling.get(key, 0) for key in ("maxUnavailable", "maxSurge")}
+    return unsupported(path, {"Type": strategy.get("type") or "", "RollingUpdate": rolling}, allowed)
+
+
+def _above_replicas(status: Obj, *keys: str, ready: str = "readyReplicas") -> list[FieldCause]:
     """Counters that a status may not raise above its replicas; missing ones count as zero."""
     replicas, why = status.get("replicas") or 0, "cannot be greater than status.replicas"
     causes = [invalid(f"status.{key}", status.get(key) or 0, why) for key in keys if (status.get(key) or 0) > replicas]
     if (status.get("availableReplicas") or 0) > (status.get("readyReplicas") or 0):
-        why = "cannot be greater than readyReplicas"
+        why = f"cannot be greater than {ready}"
         causes.append(invalid("status.availableReplicas", status["availableReplicas"], why))
     return causes
 
@@ -156,7 +176,7 @@ class DeploymentKind(Workload):
         elif kind == "RollingUpdate":
             causes += _rolling_causes(rolling or {}, f"{path}.rollingUpdate", exclusive=False)
         elif kind != "Recreate":
-            causes.append(unsupported(f"{path}.type", kind or "", ("Recreate", "RollingUpdate")))
+            causes.append(_unknown_strategy(path, strategy, "Recreate", "RollingUpdate"))
         deadline = spec.get("progressDeadlineSeconds")
         if isinstance(deadline, int):
             causes += natural_numbers(spec, "spec", "progressDeadlineSeconds")
@@ -197,6 +217,9 @@ class StatefulSetKind(Workload):
     name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
     empty_status: ClassVar[Obj | None] = {"replicas": 0, "availableReplicas": 0}
 
+    def unreadable_selector(self, spec: Obj) -> list[FieldCause]:
+        return [invalid("spec.selector", spec.get("selector"), "")]
+
     def pod_causes(self, template: object) -> list[FieldCause]:
         """Its volumes come partly from claims, so that Kubernetes looks at labels and annotations only."""
         return template_metadata_causes(template, "spec.template")
@@ -212,15 +235,15 @@ class StatefulSetKind(Workload):
             why = "only allowed for updateStrategy 'RollingUpdate'"
             causes.append(invalid(f"{path}.rollingUpdate", rolling, why))
         elif update.get("type") == "RollingUpdate":
-            causes += natural_numbers(rolling or {}, f"{path}.rollingUpdate", "partition")
+            causes += _partition_causes(rolling or {}, f"{path}.rollingUpdate")
         elif update.get("type") != "OnDelete":
             causes.append(invalid(path, update, "must be 'RollingUpdate' or 'OnDelete'"))
         retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
         for key in ("whenDeleted", "whenScaled"):
             if retention.get(key) not in (None, "Retain", "Delete"):
                 where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-                causes.append(unsupported(where, retention[key], ("Delete", "Retain")))
-        return causes
+                causes.append(unsupported(where, retention[key], ("Retain", "Delete")))
+        return causes + natural_numbers(spec.get("ordinals") or {}, "spec.ordinals", "start")
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = super().update_causes(new, old)
@@ -233,7 +256,18 @@ class StatefulSetKind(Workload):
         status = new.get("status") or {}
         keys = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
         causes = natural_numbers(status, "status", "replicas", *keys, "observedGeneration", "collisionCount")
-        return causes + _above_replicas(status, *keys[:3])
+        return causes + _above_replicas(status, *keys, ready="status.readyReplicas")
+
+
+def _partition_causes(rolling: Obj, path: str) -> list[FieldCause]:
+    causes = natural_numbers(rolling, path, "partition")
+    unavailable = rolling.get("maxUnavailable")
+    if unavailable is not None:
+        causes += count_or_percent(unavailable, f"{path}.maxUnavailable")
+        if amount_of(unavailable) == 0:
+            causes.append(invalid(f"{path}.maxUnavailable", unavailable, "cannot be 0"))
+        causes += at_most_100_percent(unavailable, f"{path}.maxUnavailable")
+    return causes
 
 
 class DaemonSetKind(Workload):
@@ -247,6 +281,12 @@ class DaemonSetKind(Workload):
         "desiredNumberScheduled": 0,
         "numberReady": 0,
     }
+
+    def missing_selector(self) -> list[FieldCause]:
+        return []
+
+    def unreadable_selector(self, spec: Obj) -> list[FieldCause]:
+        return self._template_causes(spec)
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         super().prepare_create(obj, ctx)
@@ -263,7 +303,7 @@ class DaemonSetKind(Workload):
         if update.get("type") == "OnDelete":
             return []
         if update.get("type") != "RollingUpdate":
-            return [unsupported("spec.updateStrategy.type", update.get("type") or "", ("OnDelete", "RollingUpdate"))]
+            return [_unknown_strategy("spec.updateStrategy", update, "RollingUpdate", "OnDelete")]
         return _rolling_causes(update.get("rollingUpdate") or {}, "spec.updateStrategy.rollingUpdate", exclusive=True)
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
@@ -288,3 +328,15 @@ def _set_template_generation(obj: Obj, generation: int) -> None:
     annotations = copy.copy(metadata.get("annotations") or {})
     annotations[TEMPLATE_GENERATION] = str(generation)
     metadata["annotations"] = annotations
+
+
+class ControllerRevisionKind(Kind):
+    """A snapshot: written once."""
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        missing = [required("data", "data is mandatory")] if obj.get("data") is None else []
+        revision = obj.get("revision") or 0
+        return missing + ([invalid("revision", revision, NATURAL)] if revision < 0 else [])
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + immutable(new, old, "", "data")
