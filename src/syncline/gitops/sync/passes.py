@@ -10,6 +10,7 @@ story is Argo CD's (gitops-engine ``pkg/sync/sync_context.go``, Sync and Termina
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.base.clock import format_time
@@ -41,7 +42,7 @@ def terminate_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
     """End an operation: running hooks are deleted, resources stay as they are."""
     book = Book.open(seen)
     runner = Runner(book, now)
-    tasks, _ = _prepare(book)
+    tasks = _prepare(book).tasks
     yield from _release_completed(book, runner, tasks)
     clean = yield from terminate_hooks(book, runner, tasks)
     if clean:
@@ -55,11 +56,16 @@ def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
     """Carry an operation on by at most one wave."""
     book = Book.open(seen)
     runner = Runner(book, now)
-    tasks, problems = _prepare(book)
-    if problems:
-        book.set_phase(OperationPhase.FAILED, messages.invalid_message(problems))
+    ready = _prepare(book)
+    tasks = ready.tasks
+    if ready.problems:
+        book.set_phase(OperationPhase.FAILED, messages.invalid_message(ready.problems))
         return book
-    if not book.started and (yield from _check_beforehand(book, runner, tasks)):
+    if not ready.started and (yield from _check_beforehand(book, runner, tasks)):
+        return book
+    cut_off = _out_of_sync(seen, _cut_off(ready))
+    if cut_off:
+        yield from _run_next(book, runner, tasks, cut_off)
         return book
     done = _judge_running(book, tasks)
     if (yield from _wait_for_running(book, tasks)) or _wait_for_pruned(book, tasks):
@@ -74,17 +80,42 @@ def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
     return book
 
 
-def _prepare(book: Book) -> tuple[list[Task], list[str]]:
-    """The tasks with their results, and why the operation is not valid, if it is not."""
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """The tasks with their results. ``problems``: why the operation is not valid. ``recognised``: tasks of which only
+    their stamp says that they ran. ``started``: the dry run is over."""
+
+    tasks: list[Task]
+    problems: list[str]
+    recognised: list[Task]
+    started: bool
+
+
+def _prepare(book: Book) -> _Ready:
     made = build_tasks(book.seen)
     for problem in (*made.broken, *made.invalid):
         book.note(problem.task, ResultCode.SYNC_FAILED, problem.state, problem.message)
     tasks = list(made.tasks)
     book.attach(tasks)
+    started = book.started
+    recognised: list[Task] = []
     for task in tasks:
         if task.pending and is_stamped(book.seen, task):
             book.note(task, ResultCode.SYNCED, OperationPhase.RUNNING, f"{_label(task)} created")
-    return tasks, [problem.message for problem in made.invalid]
+            recognised += [] if _is_own_namespace(book.seen, task) else [task]
+    return _Ready(tasks, [problem.message for problem in made.invalid], recognised, started or bool(recognised))
+
+
+def _is_own_namespace(seen: SyncObserved, task: Task) -> bool:
+    """The destination Namespace comes before the dry run, so it says nothing about that."""
+    return (task.gvk.group, task.gvk.kind, task.ref.name) == ("", "Namespace", seen.namespace)
+
+
+def _cut_off(ready: _Ready) -> list[Task]:
+    """What is left of a wave that a crash interrupted: it must not wait for the hooks of its own wave."""
+    waves = {(task.phase, task.wave) for task in ready.recognised if task.phase is not SyncPhase.SYNC_FAIL}
+    left = [task for task in ready.tasks if task.pending and (task.phase, task.wave) in waves]
+    return [task for task in left if (task.phase, task.wave) == (left[0].phase, left[0].wave)]
 
 
 def _label(task: Task) -> str:
@@ -95,7 +126,7 @@ def _label(task: Task) -> str:
 def _check_beforehand(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
     """Make the destination Namespace, then dry-run everything else; True if the operation ends here."""
     seen = book.seen
-    namespace = next((task for task in tasks if _is_missing_namespace(task, seen.namespace)), None)
+    namespace = next((task for task in tasks if _is_missing_namespace(seen, task)), None)
     if namespace is not None and (yield from runner.run([namespace], dry=False)) is RunState.FAILED:
         why = messages.with_reasons(messages.NAMESPACE_FAILED, [namespace])
         book.set_phase(OperationPhase.FAILED, why)
@@ -107,9 +138,8 @@ def _check_beforehand(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow
     return False
 
 
-def _is_missing_namespace(task: Task, name: str) -> bool:
-    missing = task.target is not None and task.live is None
-    return missing and (task.gvk.group, task.gvk.kind, task.ref.name) == ("", "Namespace", name)
+def _is_missing_namespace(seen: SyncObserved, task: Task) -> bool:
+    return task.target is not None and task.live is None and _is_own_namespace(seen, task)
 
 
 def _out_of_sync(seen: SyncObserved, tasks: Sequence[Task]) -> list[Task]:
@@ -214,33 +244,45 @@ def _deletable(tasks: Sequence[Task], policy: DeletePolicy) -> list[Task]:
 
 def _go_on(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
     """Nothing runs any more: end the operation, or run the next wave."""
-    succeeded = _deletable(tasks, DeletePolicy.HOOK_SUCCEEDED)
-    failed = _deletable(tasks, DeletePolicy.HOOK_FAILED)
-    fail_hooks = [task for task in tasks if task.phase is SyncPhase.SYNC_FAIL]
     regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
     if any(_has_failed(task) for task in regular):
-        yield from runner.delete_hooks(failed, "the sync failed")
-        yield from _run_fail_hooks(book, runner, fail_hooks, regular, messages.UNSUCCESSFUL)
+        yield from runner.delete_hooks(_deletable(tasks, DeletePolicy.HOOK_FAILED), "the sync failed")
+        yield from _run_fail_hooks(book, runner, _fail_hooks(tasks), regular, messages.UNSUCCESSFUL)
         return
     pending = _out_of_sync(book.seen, [task for task in regular if task.pending])
     if not pending:
-        yield from runner.delete_hooks(succeeded, "the sync succeeded")
+        yield from runner.delete_hooks(_deletable(tasks, DeletePolicy.HOOK_SUCCEEDED), "the sync succeeded")
         book.set_phase(OperationPhase.SUCCEEDED, messages.NO_MORE_TASKS)
         return
     wave = [task for task in pending if (task.phase, task.wave) == (pending[0].phase, pending[0].wave)]
+    yield from _run_next(book, runner, tasks, wave)
+
+
+def _fail_hooks(tasks: Sequence[Task]) -> list[Task]:
+    return [task for task in tasks if task.phase is SyncPhase.SYNC_FAIL]
+
+
+def _run_next(book: Book, runner: Runner, tasks: Sequence[Task], wave: Sequence[Task]) -> Flow[None]:
+    """Run ``wave`` and say what is waited for, or how the operation ended."""
+    succeeded = _deletable(tasks, DeletePolicy.HOOK_SUCCEEDED)
+    failed = _deletable(tasks, DeletePolicy.HOOK_FAILED)
+    regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
+    pending = _out_of_sync(book.seen, [task for task in regular if task.pending])
     last = (pending[-1].phase, pending[-1].wave) == (wave[0].phase, wave[0].wave)
+    whole = [task for task in regular if (task.phase, task.wave) == (wave[0].phase, wave[0].wave)]
+    waits = any(task.is_hook and (task.pending or task.running) for task in whole)
     state = yield from _run_wave(book, runner, wave, last, _seen_late(book.seen, wave, tasks))
     match state:
         case RunState.FAILED:
-            yield from _after_failure(book, runner, wave, fail_hooks, failed)
-        case RunState.SUCCESSFUL if len(wave) == len(pending) and not any(task.is_hook for task in wave):
+            yield from _after_failure(book, runner, wave, _fail_hooks(tasks), failed)
+        case RunState.SUCCESSFUL if len(wave) == len(pending) and not waits:
             yield from runner.delete_hooks(succeeded, "the sync succeeded")
             book.set_phase(OperationPhase.SUCCEEDED, messages.ALL_TASKS_RUN)
         case RunState.SUCCESSFUL:
             book.set_waiting(wave, WaitKind.HEALTH)
         case RunState.PENDING:
-            kind, tasks = next(iter(runner.waiting.items()))
-            book.set_waiting(tasks, kind)
+            kind, waiting = next(iter(runner.waiting.items()))
+            book.set_waiting(waiting, kind)
         case None:
             return
 
