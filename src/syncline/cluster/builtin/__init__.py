@@ -10,8 +10,10 @@ from datetime import datetime
 
 from syncline.base.action import Performer
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer
+from syncline.cluster.builtin.daemonset.controller import DaemonSetController
 from syncline.cluster.builtin.deployment.controller import DeploymentController
 from syncline.cluster.builtin.disruption_budget import DisruptionBudgetController
+from syncline.cluster.builtin.endpoints.controller import EndpointsController
 from syncline.cluster.builtin.garbage_collector.controller import GarbageCollector
 from syncline.cluster.builtin.job.controller import JobController
 from syncline.cluster.builtin.namespace.controller import NamespaceController
@@ -48,8 +50,10 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         NamespaceDefaultsController(chosen.root_ca),
         DeploymentController(),
         ReplicaSetController(),
+        DaemonSetController(),
         JobController(),
         DisruptionBudgetController(),
+        EndpointsController(),
         NodeLifecycleController(chosen.beats),
         GarbageCollector(),
         SchedulerController(),

@@ -1,0 +1,59 @@
+"""Binds the DaemonSet planner to pods, nodes and revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from syncline.cluster.builtin.daemonset import plan as planning
+from syncline.cluster.builtin.daemonset.plan import Observed
+from syncline.cluster.builtin.history import REVISION
+from syncline.cluster.builtin.owners import claim, selecting_owners
+from syncline.cluster.builtin.pods import POD
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, owner_of_kind
+from syncline.control.plan import Plan, Result
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, uid_of
+
+__all__ = ["DaemonSetController"]
+
+DAEMONSET = GroupKind("apps", "DaemonSet")
+NODE = GroupKind("", "Node")
+
+
+def _everyone(_node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(each) for each in cache.objects(DAEMONSET))
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    """None when the DaemonSet is gone, or before nodes and revisions were listed once."""
+    daemonset = cache.get(ref)
+    if daemonset is None or not (cache.has_synced(NODE) and cache.has_synced(REVISION)):
+        return None
+    claimed = claim(daemonset, cache.objects(POD, ref.namespace))
+    revisions = tuple(cache.owned(uid_of(daemonset), REVISION))
+    return Observed(daemonset, claimed.owned, claimed.patches, tuple(cache.objects(NODE)), revisions)
+
+
+class DaemonSetController:
+    """Keeps one pod on each node that is eligible."""
+
+    name = "daemonset"
+    kind = DAEMONSET
+    watches: tuple[Watch, ...] = (
+        Watch(POD, selecting_owners(DAEMONSET)),
+        Watch(NODE, _everyone),
+        Watch(REVISION, owner_of_kind(DAEMONSET)),
+    )
+    reads: tuple[GroupKind, ...] = ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        return observe(cache, ref)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return planning.plan(seen, now)
+
+    def settle(
+        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        return planning.settle(seen, results)

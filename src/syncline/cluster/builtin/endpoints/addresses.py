@@ -1,0 +1,64 @@
+"""Which addresses stand behind a Service: its pods, whether they are ready, and the ports they answer on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncline.cluster.builtin.pods import is_finished, is_ready
+from syncline.kube.objects import Obj, dig, is_terminating, name_of, namespace_of, uid_of
+
+__all__ = ["Backend", "backends", "port_number"]
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One pod with an address."""
+
+    pod: Obj
+    address: str
+    serving: bool
+    terminating: bool
+    publish: bool
+    """``publishNotReadyAddresses`` of the Service: counts as ready whatever the pod says."""
+
+    @property
+    def ready(self) -> bool:
+        return self.publish or (self.serving and not self.terminating)
+
+    @property
+    def target(self) -> Obj:
+        return {
+            "kind": "Pod",
+            "namespace": namespace_of(self.pod),
+            "name": name_of(self.pod),
+            "uid": uid_of(self.pod),
+        }
+
+    @property
+    def node(self) -> str:
+        return str(dig(self.pod, "spec", "nodeName", default=""))
+
+
+def backends(service: Obj, pods: tuple[Obj, ...], family: str = "IPv4") -> list[Backend]:
+    """Pods with an address of the family, ordered by address; finished ones have none any more."""
+    publish = bool(dig(service, "spec", "publishNotReadyAddresses", default=False))
+    found: list[Backend] = []
+    for pod in pods:
+        addresses = [str(each.get("ip")) for each in dig(pod, "status", "podIPs", default=[])]
+        addresses = addresses or [str(dig(pod, "status", "podIP", default=""))]
+        matching = [each for each in addresses if each and (":" in each) == (family == "IPv6")]
+        if matching and not is_finished(pod):
+            found.append(Backend(pod, matching[0], is_ready(pod), is_terminating(pod), publish))
+    return sorted(found, key=lambda each: (each.address, name_of(each.pod)))
+
+
+def port_number(port: Obj, pod: Obj) -> int | None:
+    """The number of ``targetPort`` in a pod; a name is looked up among its containers."""
+    target = port.get("targetPort") or port.get("port")
+    if isinstance(target, int):
+        return target
+    for container in dig(pod, "spec", "containers", default=[]):
+        for each in container.get("ports") or ():
+            if each.get("name") == target and (each.get("protocol") or "TCP") == (port.get("protocol") or "TCP"):
+                return int(each["containerPort"])
+    return None

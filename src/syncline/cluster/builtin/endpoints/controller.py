@@ -1,0 +1,83 @@
+"""Binds the endpoints planner to Services, their pods and their slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from syncline.cluster.builtin.endpoints import plan as planning
+from syncline.cluster.builtin.endpoints.plan import (
+    CONTROLLER,
+    ENDPOINTS_MANAGED_BY,
+    MANAGED_BY,
+    SERVICE_NAME,
+    Abandoned,
+    Observed,
+)
+from syncline.cluster.builtin.pods import POD
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Plan
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, namespace_of, ref_of
+from syncline.kube.selectors import selector_from_labels
+
+__all__ = ["EndpointsController"]
+
+SERVICE = GroupKind("", "Service")
+ENDPOINTS = GroupKind("", "Endpoints")
+SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
+NODE = GroupKind("", "Node")
+ZONE = "topology.kubernetes.io/zone"
+
+
+def _selects(service: Obj, pod: Obj) -> bool:
+    selector = dig(service, "spec", "selector", default={})
+    return bool(selector) and selector_from_labels(selector).matches(labels_of(pod))
+
+
+def _services_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(each) for each in cache.objects(SERVICE, namespace_of(pod)) if _selects(each, pod))
+
+
+def _service_of_slice(piece: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    name = labels_of(piece).get(SERVICE_NAME)
+    return (ObjectRef("", SERVICE.kind, namespace_of(piece), name),) if name else ()
+
+
+def _service_of_endpoints(endpoints: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ObjectRef("", SERVICE.kind, namespace_of(endpoints), name_of(endpoints)),)
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | Abandoned | None:
+    """None when nothing is left of the Service, and before its slices were listed once."""
+    service = cache.get(ref)
+    endpoints = cache.get(ObjectRef("", ENDPOINTS.kind, ref.namespace, ref.name))
+    if not (cache.has_synced(SERVICE) and cache.has_synced(SLICE) and cache.has_synced(ENDPOINTS)):
+        return None
+    if service is None:
+        made_here = endpoints is not None and ENDPOINTS_MANAGED_BY.items() <= labels_of(endpoints).items()
+        return Abandoned(endpoints) if endpoints is not None and made_here else None
+    pods = tuple(pod for pod in cache.objects(POD, ref.namespace) if _selects(service, pod))
+    mine = {SERVICE_NAME: ref.name, MANAGED_BY: CONTROLLER}.items()
+    slices = tuple(each for each in cache.objects(SLICE, ref.namespace) if mine <= labels_of(each).items())
+    zones = {name_of(node): labels_of(node).get(ZONE, "") for node in cache.objects(NODE)}
+    return Observed(service, pods, slices, endpoints, zones)
+
+
+class EndpointsController:
+    """Publishes the addresses behind Services."""
+
+    name = "endpoints"
+    kind = SERVICE
+    watches: tuple[Watch, ...] = (
+        Watch(POD, _services_of_pod),
+        Watch(SLICE, _service_of_slice),
+        Watch(ENDPOINTS, _service_of_endpoints),
+    )
+    reads: tuple[GroupKind, ...] = (NODE,)
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | Abandoned | None:
+        return observe(cache, ref)
+
+    def plan(self, seen: Observed | Abandoned, now: datetime) -> Plan:
+        return planning.plan(seen, now)
