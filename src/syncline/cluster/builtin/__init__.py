@@ -21,6 +21,7 @@ from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleCont
 from syncline.cluster.builtin.node_lifecycle.observe import Beats
 from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
+from syncline.cluster.builtin.statefulset.controller import StatefulSetController
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
 from syncline.cluster.scheduler.controller import SchedulerController
 from syncline.control.controller import Controller
@@ -50,6 +51,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         NamespaceDefaultsController(chosen.root_ca),
         DeploymentController(),
         ReplicaSetController(),
+        StatefulSetController(),
         DaemonSetController(),
         JobController(),
         DisruptionBudgetController(),

@@ -1,0 +1,54 @@
+"""Binds the StatefulSet planner to pods, claims and revisions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.cluster.builtin.history import REVISION
+from syncline.cluster.builtin.owners import claim, selecting_owners
+from syncline.cluster.builtin.pods import POD
+from syncline.cluster.builtin.statefulset import plan as planning
+from syncline.cluster.builtin.statefulset.plan import Observed
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, owner_of_kind
+from syncline.control.plan import Plan, Result
+from syncline.kube.objects import GroupKind, ObjectRef, name_of, uid_of
+
+__all__ = ["StatefulSetController"]
+
+STATEFULSET = GroupKind("apps", "StatefulSet")
+CLAIM = GroupKind("", "PersistentVolumeClaim")
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    """None when the StatefulSet is gone, or before claims and revisions were listed once."""
+    statefulset = cache.get(ref)
+    if statefulset is None or not (cache.has_synced(CLAIM) and cache.has_synced(REVISION)):
+        return None
+    claimed = claim(statefulset, cache.objects(POD, ref.namespace))
+    names = frozenset(name_of(each) for each in cache.objects(CLAIM, ref.namespace))
+    revisions = tuple(cache.owned(uid_of(statefulset), REVISION))
+    return Observed(statefulset, claimed.owned, claimed.patches, names, revisions)
+
+
+class StatefulSetController:
+    """Keeps numbered pods with their claims."""
+
+    name = "statefulset"
+    kind = STATEFULSET
+    watches: tuple[Watch, ...] = (
+        Watch(POD, selecting_owners(STATEFULSET)),
+        Watch(REVISION, owner_of_kind(STATEFULSET)),
+    )
+    reads: tuple[GroupKind, ...] = (CLAIM,)
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        return observe(cache, ref)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return planning.plan(seen, now)
+
+    def settle(
+        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        return planning.settle(seen, results)

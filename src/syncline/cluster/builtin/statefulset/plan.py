@@ -1,0 +1,216 @@
+"""Pods with names, in order: made upwards, removed and updated downwards, one at a time unless told otherwise.
+
+Source: Kubernetes' stateful set control.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.cluster.builtin.history import HASH_LABEL, History, expired, history, template_of
+from syncline.cluster.builtin.pods import available_at, is_available, is_ready, phase
+from syncline.cluster.builtin.statefulset.identity import claims_of, ordinal_of, stateful_pod
+from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
+from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, name_of
+
+__all__ = ["COMPONENT", "Observed", "plan", "settle"]
+
+COMPONENT = "statefulset-controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``claims`` are the names of all claims in the namespace."""
+
+    statefulset: Obj
+    pods: tuple[Obj, ...]
+    patches: tuple[Patch, ...]
+    claims: frozenset[str]
+    revisions: tuple[Obj, ...]
+
+    @property
+    def replicas(self) -> int:
+        return int(dig(self.statefulset, "spec", "replicas", default=1))
+
+    @property
+    def ordinals(self) -> range:
+        start = int(dig(self.statefulset, "spec", "ordinals", "start", default=0))
+        return range(start, start + self.replicas)
+
+    @property
+    def parallel(self) -> bool:
+        return bool(dig(self.statefulset, "spec", "podManagementPolicy", default="") == "Parallel")
+
+    @property
+    def rolls(self) -> bool:
+        return bool(dig(self.statefulset, "spec", "updateStrategy", "type", default="RollingUpdate") == "RollingUpdate")
+
+    @property
+    def partition(self) -> int:
+        """Lowest ordinal that is updated."""
+        partition = dig(self.statefulset, "spec", "updateStrategy", "rollingUpdate", "partition", default=0)
+        return self.ordinals.start + int(partition)
+
+    @property
+    def min_ready_s(self) -> int:
+        return int(dig(self.statefulset, "spec", "minReadySeconds", default=0))
+
+    def by_ordinal(self) -> dict[int, Obj]:
+        numbered = ((ordinal_of(self.statefulset, pod), pod) for pod in self.pods)
+        return {ordinal: pod for ordinal, pod in numbered if ordinal is not None}
+
+
+Actions = tuple[Create | Delete, ...]
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Claim; know the revisions; make, remove, update; then the status."""
+    if seen.patches:
+        return Plan((seen.patches,), why="pods are adopted or released by the selector")
+    known = history(seen.statefulset, seen.revisions)
+    if is_terminating(seen.statefulset):
+        return _status_plan(seen, known, now)
+    if known.action is not None:
+        return Plan(((known.action,),), why="a new revision begins")
+    actions = _next_actions(seen, known, now)
+    if actions:
+        steps = tuple((action,) for action in actions)
+        return Plan(steps, why=f"{name_of(seen.statefulset)} wants {seen.replicas} pods in order")
+    used = {labels_of(pod).get(HASH_LABEL, "") for pod in seen.pods} | {_current(seen, known)}
+    gone = expired(seen.statefulset, known, used)
+    return Plan((gone,), why="old revisions go") if gone else _status_plan(seen, known, now)
+
+
+def _current(seen: Observed, known: History) -> str:
+    return str(dig(seen.statefulset, "status", "currentRevision", default="")) or known.name
+
+
+def _healthy(seen: Observed, pod: Obj, now: datetime) -> bool:
+    available = is_available(pod, seen.min_ready_s, now)
+    return phase(pod) == "Running" and available and not is_terminating(pod)
+
+
+def _next_actions(seen: Observed, known: History, now: datetime) -> Actions:
+    pods = seen.by_ordinal()
+    actions, wait = _fill(seen, known, pods, now)
+    if wait or (actions and not seen.parallel):
+        return actions
+    removed, wait = _condemn(seen, pods, now)
+    if actions or removed or wait:
+        return (*actions, *removed)
+    return _update(seen, known, pods, now)
+
+
+def _fill(seen: Observed, known: History, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
+    """Missing and failed pods, lowest first; in order, each waits until those below are available."""
+    actions: list[Create | Delete] = []
+    for ordinal in seen.ordinals:
+        pod = pods.get(ordinal)
+        if pod is None:
+            actions += _make(seen, known, ordinal)
+            if not seen.parallel:
+                return tuple(actions), True
+        elif phase(pod) in ("Failed", "Succeeded") and not is_terminating(pod):
+            return (*actions, Delete.of(pod, "it ended, another takes its place")), True
+        elif not seen.parallel and not _healthy(seen, pod, now):
+            return tuple(actions), True
+    return tuple(actions), False
+
+
+def _make(seen: Observed, known: History, ordinal: int) -> list[Create | Delete]:
+    claims = [claim for claim in claims_of(seen.statefulset, ordinal) if name_of(claim) not in seen.claims]
+    template, revision = dig(seen.statefulset, "spec", "template", default={}), known.name
+    current = known.named(_current(seen, known))
+    if seen.rolls and ordinal < seen.partition and current is not None:
+        template, revision = template_of(current), name_of(current)
+    pod = stateful_pod(seen.statefulset, template, ordinal, revision)
+    made: list[Create | Delete] = [Create(claim, f"pod {ordinal} wants it") for claim in claims]
+    return [*made, Create(pod, f"ordinal {ordinal} has none")]
+
+
+def _condemn(seen: Observed, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
+    """Pods beyond the replicas, highest first; in order, one is gone before the next one goes."""
+    condemned = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in seen.ordinals]
+    if seen.parallel:
+        doomed = tuple(Delete.of(pod, "fewer are wanted") for pod in condemned if not is_terminating(pod))
+        return doomed, bool(condemned)
+    for pod in condemned:
+        return (() if is_terminating(pod) else (Delete.of(pod, "fewer are wanted"),)), True
+    return (), False
+
+
+def _update(seen: Observed, known: History, pods: dict[int, Obj], now: datetime) -> Actions:
+    """Highest ordinal first down to the partition; the next one waits for the last one to be available."""
+    if not seen.rolls:
+        return ()
+    for ordinal in sorted((each for each in pods if each >= seen.partition), reverse=True):
+        pod = pods[ordinal]
+        if labels_of(pod).get(HASH_LABEL) != known.name and not is_terminating(pod):
+            return (Delete.of(pod, "it has an old template"),)
+        if not _healthy(seen, pod, now):
+            return ()
+    return ()
+
+
+def _status_plan(seen: Observed, known: History, now: datetime) -> Plan:
+    current, update = _current(seen, known), known.name
+    lasting = [labels_of(pod).get(HASH_LABEL) for pod in seen.pods if not is_terminating(pod)]
+    ready = sum(is_ready(pod) and phase(pod) == "Running" for pod in seen.pods)
+    updated = lasting.count(update)
+    if seen.rolls and updated == len(seen.pods) == ready == seen.replicas:
+        current = update  # the rollout is complete: what was updated to is current now
+    available = sum(is_available(pod, seen.min_ready_s, now) for pod in seen.pods)
+    counts = {
+        "readyReplicas": ready,
+        "currentReplicas": lasting.count(current),
+        "updatedReplicas": updated,
+    }
+    status: Obj = {"observedGeneration": generation(seen.statefulset), "replicas": len(seen.pods)}
+    status |= {name: number for name, number in counts.items() if number}
+    status |= {"currentRevision": current, "updateRevision": update, "availableReplicas": available}
+    status["collisionCount"] = dig(seen.statefulset, "status", "collisionCount", default=0)
+    write = set_status(seen.statefulset, status, "the pods changed")
+    return Plan(status=write, outcome=_until_available(seen, now), why="the pods are as wanted, or must be waited for")
+
+
+def _until_available(seen: Observed, now: datetime) -> Outcome:
+    times = [at for pod in seen.pods if (at := available_at(pod, seen.min_ready_s)) is not None and at > now]
+    return Requeue((min(times) - now).total_seconds(), "a ready pod becomes available") if times else Done()
+
+
+def settle(seen: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:
+    """Events about pods and claims made and removed."""
+    events: list[Emit] = []
+    failed = ""
+    for result in results:
+        what = _subject(seen.statefulset, result)
+        if not what:
+            continue
+        verb = "create" if isinstance(result.action, Create) else "delete"
+        reason = ("Successful" if result.ok else "Failed") + verb.capitalize()
+        ending = what.success if result.ok else f"failed error: {result.error}"
+        text = f"{verb} {what.subject} {ending}"
+        events.append(Emit(seen.statefulset, reason, text, COMPONENT, warning=not result.ok))
+        failed = failed or ("" if result.ok else str(result.error))
+    if not events:
+        return None
+    return seen, Plan((tuple(events),), Retry(failed) if failed else Done(), "tell what became of the pods")
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    subject: str
+    success: str
+
+
+def _subject(statefulset: Obj, result: Result) -> _Subject | None:
+    if not isinstance(result.action, Create | Delete):
+        return None
+    target, owner = result.action.target, name_of(statefulset)
+    if target.kind == "Pod":
+        return _Subject(f"Pod {target.name} in StatefulSet {owner}", "successful")
+    if target.kind == "PersistentVolumeClaim":
+        pod = target.name[target.name.index(f"{owner}-") :] if f"{owner}-" in target.name else owner
+        return _Subject(f"Claim {target.name} Pod {pod} in StatefulSet {owner}", "success")
+    return None
