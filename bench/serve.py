@@ -19,8 +19,8 @@ from syncline.cluster.pki import create_keys
 from syncline.cluster.serve import ApiServer, Durability
 from syncline.cluster.store import Store
 from syncline.cluster.users import ADMIN, UserInfo
-from syncline.kube.access import tls_context
 from syncline.kube.client import Request, Response
+from syncline.kube.http import tls_context
 from syncline.kube.kubeconfig import ClusterAccess
 
 BODY = b'{"kind":"ConfigMap","data":"' + b"x" * 4000 + b'"}'

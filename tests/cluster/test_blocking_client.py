@@ -1,4 +1,4 @@
-"""``kube/http_blocking`` against the real server: here, because a test of the kube floor cannot serve."""
+"""The blocking client of ``kube/http`` against the real server: here, because a test of the kube floor cannot serve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.cluster.serving import Frames, World, served
 
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Gone
-from syncline.kube.http_blocking import BlockingClient
+from syncline.kube.http import BlockingClient
 from syncline.kube.kubeconfig import ClusterAccess
 
 PODS = "/api/v1/pods"

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from syncline.base.secret import Secret
-from syncline.kube.access import request_headers
 from syncline.kube.client import Request
+from syncline.kube.http import request_headers
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, in_cluster, load_kubeconfig
 
 

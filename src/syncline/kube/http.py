@@ -1,24 +1,32 @@
-"""The live client: sends a :class:`Request` to any Kubernetes API over HTTP.
+"""The live clients: send a :class:`Request` to any Kubernetes API over HTTP.
 
-Called by the live driver and the faces. No retries and no decisions: a refusal is an answer, and a server that cannot
-be reached is the refusal ``ServiceUnavailable`` in one sentence. Watches come as batches of encoded events.
+:class:`HttpClient` is for the live driver and servers, :class:`BlockingClient` for command-line faces: one request
+after the other with the standard library only, since importing aiohttp takes longer than such a request. No retries and
+no decisions: a refusal is an answer, and a server that cannot be reached is the refusal ``ServiceUnavailable`` in one
+sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+import http.client
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
 
-import aiohttp
 import msgspec
-import yarl
 
-from syncline.kube.access import request_headers, tls_context, unreachable
+from syncline.base.secret import Secret
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import InternalError, error_from_status
+from syncline.kube.errors import InternalError, Unavailable, error_from_status
 from syncline.kube.kubeconfig import ClusterAccess
 
-__all__ = ["EVENT_LIMIT_BYTES", "REQUEST_TIMEOUT_S", "HttpClient"]
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["EVENT_LIMIT_BYTES", "REQUEST_TIMEOUT_S", "BlockingClient", "HttpClient", "request_headers", "tls_context"]
 
 READ_BUFFER_BYTES = 2**21
 """aiohttp pauses reading at twice this: a list of thousands of objects should not come in drops."""
@@ -53,11 +61,13 @@ class HttpClient:
 
     async def send(self, request: Request) -> Response:
         """The answer, whatever it is; only cancellation raises."""
+        import aiohttp
+
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         try:
             async with self._call(request, timeout) as answer:
                 raw = await answer.read()
-                return Response.encoded(answer.status, raw, _folded(answer))
+                return Response.encoded(answer.status, raw, _folded(answer.headers.items()))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Response.refused(unreachable(self._access.server, error))
 
@@ -66,6 +76,8 @@ class HttpClient:
 
         Raises the ApiError of a refusal, and Unavailable when the server cannot be reached at the start.
         """
+        import aiohttp
+
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=WATCH_IDLE_S)
         begun = False
         try:
@@ -87,9 +99,10 @@ class HttpClient:
             self._session = None
 
     def _call(self, request: Request, timeout: aiohttp.ClientTimeout) -> Any:
-        url = yarl.URL(
-            self._access.server + yarl.URL.build(path=request.path, query=dict(request.query)).raw_path_qs, encoded=True
-        )
+        import yarl
+
+        target = yarl.URL.build(path=request.path, query=dict(request.query)).raw_path_qs
+        url = yarl.URL(self._access.server + target, encoded=True)
         body = request.body
         data = body if body is None or isinstance(body, bytes) else _encode(body)
         headers = request_headers(self._access, request)
@@ -99,6 +112,8 @@ class HttpClient:
 
     def _opened(self) -> aiohttp.ClientSession:
         """Made on first use: a session belongs to the running loop."""
+        import aiohttp
+
         if self._session is None:
             context = tls_context(self._access)
             connector = aiohttp.TCPConnector(limit=CONNECTIONS_PER_CLIENT, ssl=context if context is not None else True)
@@ -124,10 +139,174 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
     # An unfinished last line is a broken connection: the event comes again with the next watch.
 
 
-def _folded(answer: aiohttp.ClientResponse) -> dict[str, str]:
+class BlockingClient:
+    """A ``Transport`` on one cluster. Not for several threads at once. Proxies are not supported."""
+
+    def __init__(self, access: ClusterAccess) -> None:
+        self._access = access
+        self._connection: http.client.HTTPConnection | None = None
+
+    def send(self, request: Request) -> Response:
+        """The answer, whatever it is; never raises."""
+        try:
+            answer = self._exchange(request)
+            raw = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            return Response.refused(unreachable(self._access.server, error))
+        return Response.encoded(answer.status, raw, _folded(answer.getheaders()))
+
+    def watch(self, request: Request) -> Iterator[bytes]:
+        """Encoded lines (watch events, or a log that is followed) until the server ends them.
+
+        Raises the ApiError of a refusal. The connection is used up: later requests open a new one.
+        """
+        connection = self._connect(WATCH_IDLE_S)
+        try:
+            try:
+                answer = self._ask(connection, request)
+            except (OSError, http.client.HTTPException) as error:
+                raise unreachable(self._access.server, error) from error
+            if answer.status != 200:
+                raise error_from_status(Response.encoded(answer.status, answer.read()).obj, answer.status)
+            yield from _read_lines(answer)
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _exchange(self, request: Request) -> http.client.HTTPResponse:
+        """On the open connection; a kept one that the server has closed meanwhile is opened again, once."""
+        if self._connection is not None:
+            try:
+                return self._ask(self._connection, request)
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                self.close()
+        self._connection = self._connect(REQUEST_TIMEOUT_S)
+        return self._ask(self._connection, request)
+
+    def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
+        server = urlsplit(self._access.server)
+        context = tls_context(self._access)
+        host = server.hostname or "localhost"
+        if context is None:
+            return http.client.HTTPConnection(host, server.port, timeout=timeout_s)
+        if self._access.tls_server_name:
+            return _NamedConnection(host, server.port, self._access.tls_server_name, context, timeout_s)
+        return http.client.HTTPSConnection(host, server.port, timeout=timeout_s, context=context)
+
+    def _ask(self, connection: http.client.HTTPConnection, request: Request) -> http.client.HTTPResponse:
+        target = urlsplit(self._access.server).path.rstrip("/") + quote(request.path, safe="/:@,;=+!$&'()*~")
+        if request.query:
+            target += "?" + urlencode(request.query)
+        body = request.body
+        data = body if body is None or isinstance(body, bytes) else _encode(body)
+        connection.putrequest(request.method, target, skip_accept_encoding=True)
+        for name, value in request_headers(self._access, request):
+            connection.putheader(name, value)
+        if data is not None or request.method not in ("GET", "HEAD"):
+            connection.putheader("content-length", str(len(data or b"")))
+        connection.endheaders(data)
+        return connection.getresponse()
+
+
+class _NamedConnection(http.client.HTTPSConnection):
+    """TLS to one address under the name of another (tls-server-name)."""
+
+    def __init__(self, host: str, port: int | None, name: str, context: ssl.SSLContext, timeout_s: float) -> None:
+        super().__init__(host, port, timeout=timeout_s, context=context)
+        self._name, self._tls = name, context
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._name)
+
+
+def _read_lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    while True:
+        try:
+            line = answer.readline(EVENT_LIMIT_BYTES + 1)
+        except (OSError, http.client.HTTPException):
+            return  # Broken off: the caller goes on from what it saw last.
+        if not line:
+            return
+        if len(line) > EVENT_LIMIT_BYTES:
+            raise InternalError(f"a watch event is longer than {EVENT_LIMIT_BYTES} bytes; this is no Kubernetes API")
+        yield line.rstrip(b"\n")
+
+
+# -- what both need -----------------------------------------------------------------------------------------------
+
+
+def _folded(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Lower-case names; the values of a repeated header (``Warning``) as lines of one."""
     headers: dict[str, str] = {}
-    for name, value in answer.headers.items():
+    for name, value in pairs:
         lower = name.lower()
         headers[lower] = f"{headers[lower]}\n{value}" if lower in headers else value
     return headers
+
+
+def request_headers(access: ClusterAccess, request: Request) -> list[tuple[str, str]]:
+    """The request's own headers, and credentials, content type and accept where it has none."""
+    headers = dict(request.headers)
+    if request.body is not None:
+        headers.setdefault("content-type", "application/json")
+    headers.setdefault("accept", "application/json")
+    headers.setdefault("user-agent", "syncline")
+    token = _token(access)
+    if token is not None:
+        headers.setdefault("authorization", f"Bearer {token.reveal()}")
+    listed = list(headers.items())
+    if access.impersonate_user and "impersonate-user" not in headers:
+        listed.append(("impersonate-user", access.impersonate_user))
+        listed += [("impersonate-group", group) for group in access.impersonate_groups]
+    return listed
+
+
+def _token(access: ClusterAccess) -> Secret | None:
+    """A token file is read for each request: the kubelet replaces it before the old token ends."""
+    if access.token is not None or access.token_file is None:
+        return access.token
+    try:
+        return Secret(access.token_file.read_text().strip())
+    except OSError:
+        return None  # The server answers 401, which says more than we could here.
+
+
+def tls_context(access: ClusterAccess) -> ssl.SSLContext | None:
+    """How to trust the server and show a client certificate; None for plain HTTP. Raises ssl.SSLError on bad PEM."""
+    if urlsplit(access.server).scheme != "https":
+        return None
+    context = ssl.create_default_context(cadata=access.ca_pem or None)
+    context.set_alpn_protocols(["http/1.1"])
+    if access.skip_tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if access.certificate_pem and access.key_pem is not None:
+        # The ssl module reads keys from files only; this one is readable by us alone and gone at once.
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(f"{access.certificate_pem.rstrip()}\n{access.key_pem.reveal()}")
+            file.flush()
+            context.load_cert_chain(Path(file.name))
+    return context
+
+
+def unreachable(server: str, error: BaseException) -> Unavailable:
+    """One sentence for a server that is not there, is not who it should be, or does not answer.
+
+    aiohttp wraps the system's error as ``os_error`` or ``certificate_error``; the standard library raises it bare.
+    """
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    if isinstance(cause, TimeoutError):
+        why = "it did not answer in time"
+    elif isinstance(cause, ssl.SSLCertVerificationError):
+        why = f"its certificate is not trusted ({cause.verify_message})"
+    elif isinstance(cause, ConnectionRefusedError):
+        why = "nothing listens there"
+    else:
+        why = str(error) or type(error).__name__
+    return Unavailable(f"the server {server} cannot be reached: {why}; check the address and that the server runs")
