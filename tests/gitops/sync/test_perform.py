@@ -154,6 +154,17 @@ def test_68_a_replaced_object_is_put_with_the_live_version() -> None:
     assert outcome.message == "configmap/a replaced"
 
 
+def test_68_what_appeared_since_it_was_looked_for_is_replaced_unless_it_is_a_hook_of_another_operation() -> None:
+    taken = Response.refused(already_exists("configmaps", "a"))
+    found = Response.of(200, live(config()))
+    requests, outcome = talk(apply(config(), None, ApplyMode.CREATE), taken, found, found, OK)
+    assert [request.method for request in requests] == ["POST", "GET", "GET", "PUT"]
+    assert outcome.message == "configmap/a replaced"
+    hook = config(annotations={OPERATION: "op-2/PreSync"})
+    _, outcome = talk(apply(hook, None, ApplyMode.CREATE), taken, found)
+    assert outcome == Outcome(False, 'configmaps "a" already exists')
+
+
 def test_68_a_namespace_is_updated_never_recreated() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo", "namespace": "demo"}}
     requests, outcome = talk(apply(namespace, None, ApplyMode.UPDATE), Response.of(200, live(namespace)), OK)

@@ -253,6 +253,9 @@ class _Apply:
             live = yield from self._read()
             if live is not None and self._is_ours(live):
                 return self._done("created")
+            if self.action.mode is ApplyMode.CREATE and OPERATION not in annotations_of(self.target):
+                # Replace=true: it is there after all, only the comparison did not show it yet.
+                return (yield from self._replace())
             return Outcome(False, str(error))
         if not name_of(obj):
             self.label += name_of(made)
