@@ -136,6 +136,42 @@ CASES: list[tuple[str, Obj, list[str]]] = [
         ],
     ),
     (
+        "no name server where there must be one",
+        pod(dnsPolicy="None"),
+        ["spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"],
+    ),
+    (
+        "white space around an image",
+        pod(containers=[{"name": "c", "image": " x "}]),
+        ['spec.containers[0].image: Invalid value: " x ": must not have leading or trailing whitespace'],
+    ),
+    (
+        "the same white space in a template",
+        workload(
+            "Deployment",
+            template={"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": " x "}]}},
+        ),
+        [],
+    ),
+    (
+        "an Event about another namespace",
+        plain("Event", involvedObject={"kind": "Pod", "namespace": "other"}),
+        ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
+    ),
+    (
+        "ranges for a Service that nobody outside reaches",
+        service(loadBalancerSourceRanges=["10.0.0.0/8"]),
+        ["spec.LoadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'"],
+    ),
+    (
+        "a port twice",
+        service(ports=[{"name": "a", "port": 80}, {"name": "b", "port": 80}]),
+        [
+            'spec.ports[1]: Duplicate value: {"Name":"","Protocol":"TCP","AppProtocol":null,"Port":80,"TargetPort":0,'
+            '"NodePort":0}'
+        ],
+    ),
+    (
         "a lease of no length",
         plain("Lease", "coordination.k8s.io/v1", spec={"leaseDurationSeconds": 0}),
         ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],

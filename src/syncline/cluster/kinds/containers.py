@@ -16,12 +16,20 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 from syncline.kube.quantity import Quantity, QuantityError, parse_quantity
 
-__all__ = ["PROTOCOLS", "container_list_causes", "port_or_name_causes", "resource_causes"]
+__all__ = ["PROTOCOLS", "container_list_causes", "image_space_causes", "port_or_name_causes", "resource_causes"]
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 TERMINATION_POLICIES = ("FallbackToLogsOnError", "File")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 STANDARD_RESOURCES = ("cpu", "ephemeral-storage", "memory")
+RESOURCE_PATHS = (
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+)
 MAX_ID = 2**31 - 1
 INIT_ONLY = "may not be set for init containers without restartPolicy=Always"
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
@@ -63,8 +71,6 @@ def _container_causes(container: Obj, where: str, volumes: Collection[str], seen
     image = container.get("image") or ""
     if not image:
         causes.append(required(f"{where}.image"))
-    elif image != image.strip():
-        causes.append(invalid(f"{where}.image", image, "must not have leading or trailing whitespace"))
     causes += one_of(container, where, "terminationMessagePolicy", TERMINATION_POLICIES)
     causes += _port_causes(container, where)
     causes += _env_causes(container, where)
@@ -90,8 +96,9 @@ def _port_causes(container: Obj, where: str) -> list[FieldCause]:
     for path, port in each(container, "ports", where):
         name = port.get("name")
         if name:
-            causes += [invalid(f"{path}.name", name, problem) for problem in names.port_name(name)]
-            if name in seen:
+            problems = names.port_name(name)
+            causes += [invalid(f"{path}.name", name, problem) for problem in problems]
+            if name in seen and not problems:
                 causes.append(duplicate(f"{path}.name", name))
             seen.add(name)
         if not port.get("containerPort"):
@@ -128,12 +135,21 @@ def _env_causes(container: Obj, where: str) -> list[FieldCause]:
             causes += [invalid(f"{path}.name", name, problem) for problem in names.env_name(name)]
         if isinstance(variable.get("valueFrom"), dict):
             causes += _value_from_causes(variable, f"{path}.valueFrom")
+    return causes + _env_from_causes(container, where)
+
+
+def _env_from_causes(container: Obj, where: str) -> list[FieldCause]:
+    """Kubernetes names the list, not the entry, for a wrong number of sources."""
+    causes: list[FieldCause] = []
     for path, source in each(container, "envFrom", where):
+        prefix = source.get("prefix")
+        if prefix:
+            causes += [invalid(f"{path}.prefix", prefix, problem) for problem in names.env_name(prefix)]
         kinds = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
         if not kinds:
-            causes.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+            causes.append(invalid(f"{where}.envFrom", "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(kinds) > 1:
-            causes.append(invalid(path, "", "may not have more than one field specified at a time"))
+            causes.append(invalid(f"{where}.envFrom", "", "may not have more than one field specified at a time"))
         causes += [required(f"{path}.{kind}.name") for kind in kinds if not (source[kind] or {}).get("name")]
     return causes
 
@@ -159,7 +175,7 @@ def _source_causes(kind: str, source: Obj, path: str) -> list[FieldCause]:
         case "fieldRef":
             return _field_path_causes(source.get("fieldPath") or "", f"{path}.fieldPath")
         case "resourceFieldRef":
-            return [] if source.get("resource") else [required(f"{path}.resource")]
+            return _resource_path_causes(source.get("resource"), f"{path}.resource")
         case "configMapKeyRef" | "secretKeyRef":
             key = source.get("key")
             if not key:
@@ -167,6 +183,23 @@ def _source_causes(kind: str, source: Obj, path: str) -> list[FieldCause]:
             return [invalid(f"{path}.key", key, problem) for problem in names.config_key(key)]
         case _:
             return []
+
+
+def _resource_path_causes(text: Any, path: str) -> list[FieldCause]:
+    if not text:
+        return [required(path)]
+    known = text in RESOURCE_PATHS or str(text).startswith(("limits.hugepages-", "requests.hugepages-"))
+    return [] if known else [unsupported(path, text, RESOURCE_PATHS)]
+
+
+def image_space_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """White space around an image: refused in a Pod, tolerated in a template."""
+    return [
+        invalid(f"{where}.image", container["image"], "must not have leading or trailing whitespace")
+        for key in ("containers", "initContainers")
+        for where, container in each(spec, key, path)
+        if isinstance(container.get("image"), str) and container["image"] != container["image"].strip()
+    ]
 
 
 def _field_path_causes(text: str, path: str) -> list[FieldCause]:

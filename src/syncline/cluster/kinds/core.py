@@ -1,4 +1,4 @@
-"""Namespaces, config maps, secrets, service accounts, nodes, events, quotas, leases.
+"""Namespaces, config maps, secrets, service accounts, nodes, quotas, leases.
 
 Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. Source: Kubernetes
 ``pkg/apis/core/validation``, ``pkg/apis/coordination/validation`` and the strategies in ``pkg/registry/core``.
@@ -21,11 +21,9 @@ from syncline.kube.objects import Obj, dig
 
 __all__ = [
     "ConfigMapKind",
-    "EventKind",
     "LeaseKind",
     "LimitRangeKind",
     "NamespaceKind",
-    "NewEventKind",
     "NodeKind",
     "ResourceQuotaKind",
     "SecretKind",
@@ -36,7 +34,6 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 MAX_DATA_BYTES = 1024 * 1024
 FROZEN = "field is immutable when `immutable` is set"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-MAX_NOTE_BYTES = 1024
 
 
 class NamespaceKind(Kind):
@@ -203,48 +200,6 @@ class NodeKind(Kind):
                 forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
             )
         return causes
-
-
-class EventKind(Kind):
-    """Events of the core group are barely checked; those with ``eventTime`` follow the new rules."""
-
-    revalidates = False
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        return _event_namespace_causes(obj, "involvedObject")
-
-
-class NewEventKind(EventKind):
-    """``events.k8s.io``: who did what, why and when is required."""
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes = _event_namespace_causes(obj, "regarding")
-        causes += [] if obj.get("eventTime") else [required("eventTime")]
-        controller = str(obj.get("reportingController", ""))
-        causes += [] if controller else [required("reportingController")]
-        causes += [invalid("reportingController", controller, problem) for problem in names.qualified_name(controller)]
-        instance = obj.get("reportingInstance", "")
-        if not instance:
-            causes.append(required("reportingInstance"))
-        for key, most in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
-            text = str(obj.get(key, ""))
-            if not text and key != "reportingInstance":
-                causes.append(required(key))
-            if len(text) > most:
-                causes.append(invalid(key, "", f"can have at most {most} characters"))
-        if len(str(obj.get("note", ""))) > MAX_NOTE_BYTES:
-            causes.append(invalid("note", "", f"can have at most {MAX_NOTE_BYTES} characters"))
-        if obj.get("type") not in ("Normal", "Warning"):
-            causes.append(invalid("type", "", f"has invalid value: {obj.get('type', '')}"))
-        return causes
-
-
-def _event_namespace_causes(obj: Obj, key: str) -> list[FieldCause]:
-    """An Event stands in the namespace of its object; those about cluster-scoped objects in ``default``."""
-    about, where = dig(obj, key, "namespace", default=""), dig(obj, "metadata", "namespace", default="")
-    if about == where or (not about and where in ("default", "kube-system")):
-        return []
-    return [invalid(f"{key}.namespace", about, "does not match event.namespace")] if about else []
 
 
 class LimitRangeKind(Kind):

@@ -14,6 +14,7 @@ from syncline.base.clock import format_time
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import forbidden, invalid
+from syncline.cluster.kinds.containers import image_space_causes
 from syncline.cluster.kinds.fields import each
 from syncline.cluster.kinds.metadata import metadata_update_causes
 from syncline.cluster.kinds.podspec import pod_spec_causes
@@ -56,7 +57,7 @@ class PodKind(Kind):
                 new.setdefault("status", {}).setdefault("qosClass", quality)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        return pod_spec_causes(spec_of(obj), "spec")
+        return pod_spec_causes(spec_of(obj), "spec") + image_space_causes(spec_of(obj), "spec")
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = metadata_update_causes(new, old)

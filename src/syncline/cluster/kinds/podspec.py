@@ -23,6 +23,9 @@ RESTART_POLICIES = ("Always", "OnFailure", "Never")
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 MAX_INT32 = 2**31 - 1
+MAX_DNS_SERVERS = 3
+MAX_DNS_SEARCHES = 32
+IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 VOLUME_SOURCES = (
     "emptyDir",
     "hostPath",
@@ -93,7 +96,7 @@ def pod_spec_causes(spec: Obj, path: str) -> list[FieldCause]:
     if isinstance(deadline, int) and not 1 <= deadline <= MAX_INT32:
         why = f"must be between 1 and {MAX_INT32}, inclusive"
         causes.append(invalid(f"{path}.activeDeadlineSeconds", deadline, why))
-    causes += _host_causes(spec, path)
+    causes += _host_causes(spec, path) + _dns_causes(spec, path)
     causes += _toleration_causes(spec, path)
     causes += _affinity_causes(spec.get("affinity"), f"{path}.affinity")
     return causes + _spread_causes(spec, path)
@@ -127,9 +130,35 @@ def _host_causes(spec: Obj, path: str) -> list[FieldCause]:
     for where, alias in each(spec, "hostAliases", path):
         ip = str(alias.get("ip", ""))
         if not names.is_ip(ip):
-            causes.append(invalid(f"{where}.ip", ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+            causes.append(invalid(f"{where}.ip", ip, IP_TEXT))
         for host in alias.get("hostnames") or ():
             causes += [invalid(f"{where}.hostnames", host, problem) for problem in names.dns_subdomain(str(host))]
+    return causes
+
+
+def _dns_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """``dnsPolicy: None`` leaves everything to ``dnsConfig``, which must then name a server."""
+    config, where = spec.get("dnsConfig"), f"{path}.dnsConfig"
+    if spec.get("dnsPolicy") == "None" and not isinstance(config, dict):
+        return [required(where, "must provide `dnsConfig` when `dnsPolicy` is None")]
+    if not isinstance(config, dict):
+        return []
+    servers, searches = config.get("nameservers") or [], config.get("searches") or []
+    if spec.get("dnsPolicy") == "None" and not servers:
+        why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        return [required(f"{where}.nameservers", why)]
+    causes: list[FieldCause] = []
+    if len(servers) > MAX_DNS_SERVERS:
+        why = f"must not have more than {MAX_DNS_SERVERS} nameservers"
+        causes.append(invalid(f"{where}.nameservers", servers, why))
+    if len(searches) > MAX_DNS_SEARCHES:
+        why = f"must not have more than {MAX_DNS_SEARCHES} search paths"
+        causes.append(invalid(f"{where}.searches", searches, why))
+    for index, server in enumerate(servers):
+        if not names.is_ip(str(server)):
+            causes.append(invalid(f"{where}.nameservers[{index}]", server, IP_TEXT))
+    for at, option in each(config, "options", where):
+        causes += [] if option.get("name") else [required(at, "must not be empty")]
     return causes
 
 
@@ -225,9 +254,11 @@ def _weight_causes(weighted: Obj, at: str) -> list[FieldCause]:
 
 def _pod_term_causes(term: Obj, at: str) -> list[FieldCause]:
     causes = label_selector_causes(term.get("labelSelector"), f"{at}.labelSelector")
-    key = term.get("topologyKey")
+    for name in term.get("namespaces") or ():
+        causes += [invalid(f"{at}.namespace", name, problem) for problem in names.dns_label(str(name))]
+    key = str(term.get("topologyKey") or "")
     if not key:
-        return [*causes, required(f"{at}.topologyKey", "can not be empty")]
+        causes.append(required(f"{at}.topologyKey", "can not be empty"))
     return causes + [invalid(f"{at}.topologyKey", key, problem) for problem in names.qualified_name(key)]
 
 

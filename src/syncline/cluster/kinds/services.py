@@ -24,6 +24,7 @@ TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 OPEN_TYPES = ("NodePort", "LoadBalancer")
 IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 MAX_AFFINITY_S = 86_400
+KUBELET_PORT = 10_250
 _INTERNAL_PORT = {"Name": "", "Protocol": "", "AppProtocol": None, "Port": 0, "TargetPort": 0, "NodePort": 0}
 """How Kubernetes dumps a port that stands there twice."""
 
@@ -77,6 +78,19 @@ class ServiceKind(Kind):
         families, wanted = before.get("ipFamilies") or [], fresh.get("ipFamilies") or []
         if families and wanted and families[0] != wanted[0]:
             causes.append(invalid("spec.ipFamilies[0]", wanted, "may not change once set"))
+        return causes
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes: list[FieldCause] = []
+        balancer = (new.get("status") or {}).get("loadBalancer")
+        for where, ingress in each(balancer, "ingress", "status.loadBalancer"):
+            ip, host = str(ingress.get("ip") or ""), str(ingress.get("hostname") or "")
+            if ip and not names.is_ip(ip):
+                causes.append(invalid(f"{where}.ip", ip, IP_TEXT))
+            if host:
+                causes += [invalid(f"{where}.hostname", host, problem) for problem in names.dns_subdomain(host)]
+                if names.is_ip(host):
+                    causes.append(invalid(f"{where}.hostname", host, "must be a DNS name, not an IP address"))
         return causes
 
 
@@ -157,6 +171,7 @@ def _port_list_causes(spec: Obj) -> list[FieldCause]:
     causes: list[FieldCause] = []
     seen_names: set[str] = set()
     seen_ports: set[tuple[object, object]] = set()
+    seen_node_ports: set[tuple[object, object]] = set()
     several = len(spec.get("ports") or ()) > 1
     for where, port in each(spec, "ports", "spec"):
         name = port.get("name") or ""
@@ -172,6 +187,13 @@ def _port_list_causes(spec: Obj) -> list[FieldCause]:
         causes += port_or_name_causes(port.get("targetPort"), f"{where}.targetPort")
         if spec.get("type") == "ClusterIP" and port.get("nodePort"):
             causes.append(forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'"))
+        if spec.get("type") == "LoadBalancer" and port.get("port") == KUBELET_PORT:
+            why = f"may not expose port {KUBELET_PORT} externally since it is used by kubelet"
+            causes.append(invalid(where, KUBELET_PORT, why))
+        node_port = (port.get("protocol"), port.get("nodePort"))
+        if port.get("nodePort") and node_port in seen_node_ports:
+            causes.append(duplicate(f"{where}.nodePort", port["nodePort"]))
+        seen_node_ports.add(node_port)
         key = (port.get("protocol"), port.get("port"))
         if key in seen_ports:
             causes.append(duplicate(where, _INTERNAL_PORT | {"Protocol": key[0], "Port": key[1]}))
@@ -199,8 +221,18 @@ def _address_causes(spec: Obj) -> list[FieldCause]:
     for index, address in enumerate(spec.get("externalIPs") or ()):
         if not names.is_ip(str(address)):
             causes.append(invalid(f"spec.externalIPs[{index}]", address, IP_TEXT))
-    for index, cidr in enumerate(spec.get("loadBalancerSourceRanges") or ()):
-        if not names.is_cidr(str(cidr).strip()):
-            why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            causes.append(invalid(f"spec.loadBalancerSourceRanges[{index}]", cidr, why))
-    return causes
+    return causes + _source_range_causes(spec)
+
+
+def _source_range_causes(spec: Obj) -> list[FieldCause]:
+    """Kubernetes writes this field's path with a capital."""
+    ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
+    causes: list[FieldCause] = []
+    if ranges and spec.get("type") != "LoadBalancer":
+        causes.append(forbidden(path, "may only be used when `type` is 'LoadBalancer'"))
+    why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+    return causes + [
+        invalid(f"{path}[{index}]", cidr, why)
+        for index, cidr in enumerate(ranges)
+        if not names.is_cidr(str(cidr).strip())
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from syncline.cluster.kinds import core, jobs, names, pods, policies, rbac, services, storage, workloads
+from syncline.cluster.kinds import core, events, jobs, names, pods, policies, rbac, services, storage, workloads
 from syncline.cluster.kinds.base import Context, Kind, Strategy
 from syncline.cluster.kinds.metadata import NameCheck
 from syncline.kube.objects import GroupKind
@@ -28,7 +28,7 @@ RBAC = "rbac.authorization.k8s.io"
 
 _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("", "ConfigMap"): core.ConfigMapKind(),
-    GroupKind("", "Event"): core.EventKind(),
+    GroupKind("", "Event"): events.EventKind(),
     GroupKind("", "LimitRange"): core.LimitRangeKind(),
     GroupKind("", "Namespace"): core.NamespaceKind(),
     GroupKind("", "Node"): core.NodeKind(),
@@ -52,7 +52,7 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("certificates.k8s.io", "CertificateSigningRequest"): policies.SigningRequestKind(),
     GroupKind("coordination.k8s.io", "Lease"): core.LeaseKind(),
     GroupKind("discovery.k8s.io", "EndpointSlice"): policies.EndpointSliceKind(),
-    GroupKind("events.k8s.io", "Event"): core.NewEventKind(),
+    GroupKind("events.k8s.io", "Event"): events.NewEventKind(),
     GroupKind("networking.k8s.io", "Ingress"): policies.IngressKind(),
     GroupKind("networking.k8s.io", "IngressClass"): policies.IngressClassKind(),
     GroupKind("networking.k8s.io", "NetworkPolicy"): policies.NetworkPolicyKind(),
