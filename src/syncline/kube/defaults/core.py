@@ -14,6 +14,7 @@ from syncline.kube.defaults.shape import (
     canonical_base64,
     canonical_quantities,
     default,
+    drop_empty,
     items,
     null_times,
     structure,
@@ -91,6 +92,7 @@ def fill_service(gvk: GVK, obj: Obj) -> None:
     default(spec, "type", "ClusterIP")
     for port in items(spec, "ports"):
         default(port, "protocol", "TCP")
+        drop_empty(port, "name")
         if port.get("targetPort") in (None, 0, "") and port.get("port") is not None:
             port["targetPort"] = port["port"]
     if spec["type"] in ("NodePort", "LoadBalancer"):
@@ -99,14 +101,17 @@ def fill_service(gvk: GVK, obj: Obj) -> None:
         default(spec, "internalTrafficPolicy", "Cluster")
     if spec["type"] == "LoadBalancer":
         default(spec, "allocateLoadBalancerNodePorts", True)
-    balancer = structure(structure(obj, "status"), "loadBalancer")
+    for condition in items(structure(obj, "status"), "conditions"):
+        always(condition, reason="", message="")
+    balancer = structure(obj["status"], "loadBalancer")
     for ingress in items(balancer, "ingress"):
         if ingress.get("ip"):
             default(ingress, "ipMode", "VIP")
 
 
 def fill_node(gvk: GVK, obj: Obj) -> None:
-    structure(obj, "spec")
+    for taint in items(structure(obj, "spec"), "taints"):
+        drop_empty(taint, "value")
     status = structure(obj, "status")
     canonical_quantities(gvk, status, "capacity", "allocatable")
     if status.get("capacity") and not status.get("allocatable"):
@@ -170,8 +175,7 @@ def fill_persistent_volume(gvk: GVK, obj: Obj) -> None:
     canonical_quantities(gvk, spec, "capacity")
     default(spec, "persistentVolumeReclaimPolicy", "Retain")
     default(spec, "volumeMode", "Filesystem")
-    if spec.get("storageClassName") == "":
-        del spec["storageClassName"]
+    drop_empty(spec, "storageClassName")
     if isinstance(spec.get("hostPath"), dict):
         always(spec["hostPath"], type="")
     default(structure(obj, "status"), "phase", "Pending")

@@ -17,6 +17,7 @@ from syncline.kube.defaults.shape import (
     canonical_quantity,
     default,
     default_number,
+    drop_empty,
     items,
     null_times,
     structure,
@@ -73,6 +74,8 @@ def fill_pod_spec(gvk: GVK, spec: Obj) -> None:
             _fill_container(gvk, container)
             if spec.get("hostNetwork") and name != "ephemeralContainers":
                 _host_ports(container)
+    for toleration in items(spec, "tolerations"):
+        drop_empty(toleration, "key", "value")
     for volume in items(spec, "volumes"):
         _fill_volume(gvk, volume)
 
@@ -84,8 +87,10 @@ def _fill_container(gvk: GVK, container: Obj) -> None:
     tag = image_tag(image) if isinstance(image, str) else ""
     default(container, "imagePullPolicy", "Always" if tag == "latest" else "IfNotPresent")
     canonical_quantities(gvk, structure(container, "resources"), "limits", "requests")
+    drop_empty(container, "image")
     for port in items(container, "ports"):
         default(port, "protocol", "TCP")
+        drop_empty(port, "name")
     for variable in items(container, "env"):
         _fill_variable(gvk, variable)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
@@ -105,8 +110,7 @@ def image_tag(image: str) -> str:
 
 
 def _fill_variable(gvk: GVK, variable: Obj) -> None:
-    if variable.get("value") == "":
-        del variable["value"]
+    drop_empty(variable, "value")
     source = variable.get("valueFrom")
     if isinstance(source, dict):
         _fill_sources(gvk, source)

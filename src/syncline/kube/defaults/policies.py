@@ -77,7 +77,10 @@ def fill_signing_request(gvk: GVK, obj: Obj) -> None:
 
 def fill_disruption_budget(gvk: GVK, obj: Obj) -> None:
     structure(obj, "spec")
-    always(structure(obj, "status"), disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0)
+    status = structure(obj, "status")
+    always(status, disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0)
+    for condition in items(status, "conditions"):
+        always(condition, reason="", message="")
 
 
 def fill_autoscaler(gvk: GVK, obj: Obj) -> None:

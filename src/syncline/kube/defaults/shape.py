@@ -26,6 +26,7 @@ __all__ = [
     "canonical_quantity",
     "default",
     "default_number",
+    "drop_empty",
     "items",
     "null_times",
     "structure",
@@ -151,6 +152,13 @@ def default_number(obj: Obj, key: str, value: int) -> None:
     """Fill a number that is missing or zero: Go cannot tell these apart."""
     if not obj.get(key):
         obj[key] = value
+
+
+def drop_empty(obj: Obj, *keys: str) -> None:
+    """Leave out texts that are empty, where :func:`tidy` cannot know that this kind leaves them out."""
+    for key in keys:
+        if obj.get(key) == "":
+            del obj[key]
 
 
 def structure(obj: Obj, key: str) -> Obj:
