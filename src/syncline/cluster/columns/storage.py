@@ -178,7 +178,7 @@ def _attachment(obj: Obj, now: datetime) -> list[Any]:
 
 
 def _component(obj: Obj, now: datetime) -> list[Any]:
-    condition = next((c for c in obj.get("conditions") or () if c.get("type") == "Healthy"), {})
+    condition: Obj = next((c for c in obj.get("conditions") or () if c.get("type") == "Healthy"), {})
     status = "Healthy" if condition.get("status") == "True" else "Unhealthy" if condition else UNKNOWN
     return [name_of(obj), status, condition.get("message", ""), condition.get("error", "")]
 

@@ -182,10 +182,10 @@ def _metrics(spec: Obj, status: Obj) -> str:
     if not metrics:
         return NONE
     current = status.get("currentMetrics") or []
-    shown = [_metric(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(metrics)]
-    if len(shown) > MAX_METRICS_SHOWN:
-        return ", ".join(shown[:MAX_METRICS_SHOWN]) + f" + {len(shown) - MAX_METRICS_SHOWN} more..."
-    return ", ".join(shown)
+    texts = [_metric(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(metrics)]
+    if len(texts) > MAX_METRICS_SHOWN:
+        return ", ".join(texts[:MAX_METRICS_SHOWN]) + f" + {len(texts) - MAX_METRICS_SHOWN} more..."
+    return ", ".join(texts)
 
 
 _METRIC_FIELDS = {

@@ -44,6 +44,14 @@ _ANSWERS_OBJECT = frozenset(
 )
 """Storage that answers a deletion with the object (``ReturnDeletedObject``)."""
 
+_ORPHANS_BY_DEFAULT = frozenset({"/replicationcontrollers", "batch/jobs"})
+"""Kinds whose first versions left their Pods behind, and which still do (``DefaultGarbageCollectionPolicy``)."""
+
+JOB_WARNING = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
+
 _DEFAULT_GRACE_S = 30
 
 
@@ -71,6 +79,8 @@ def delete(x: Exchange) -> Response:
     options = _options(x)
     current = x.current()
     x.backend.admission.check_delete(attempt_of(x, "delete", x.route.name))
+    if x.resource.storage == "batch/jobs" and not options.propagation and options.orphan is None:
+        x.warn(JOB_WARNING)
     removal = remove(x, current, options)
     if removal.marked is not None:
         return object_answer(x, 200, removal.marked)
@@ -140,7 +150,7 @@ def check_preconditions(resource: Resource, stored: Stored, options: DeleteOptio
 def _finalizers(resource: Resource, obj: Obj, options: DeleteOptions) -> list[str]:
     """The finalizers after this deletion was asked for (``deletionFinalizersForGarbageCollection``)."""
     held = finalizers(obj)
-    orphan = _wants(options, "Orphan", ORPHAN, held, options.orphan)
+    orphan = _wants(options, "Orphan", ORPHAN, held, options.orphan) or _orphans_unasked(resource, held, options)
     foreground = _wants(options, "Foreground", FOREGROUND, held, None if options.orphan is None else False)
     kept = [name for name in held if name not in (ORPHAN, FOREGROUND)]
     if orphan:
@@ -150,6 +160,12 @@ def _finalizers(resource: Resource, obj: Obj, options: DeleteOptions) -> list[st
     if resource.storage == CRDS and not is_terminating(obj) and CLEANUP_FINALIZER not in kept:
         kept.append(CLEANUP_FINALIZER)
     return kept
+
+
+def _orphans_unasked(resource: Resource, held: list[str], options: DeleteOptions) -> bool:
+    if options.propagation or options.orphan is not None or FOREGROUND in held:
+        return False
+    return resource.storage in _ORPHANS_BY_DEFAULT
 
 
 def _wants(options: DeleteOptions, policy: str, finalizer: str, held: list[str], old_style: bool | None) -> bool:
