@@ -20,6 +20,7 @@ from syncline.cluster.builtin.namespace.controller import NamespaceController
 from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
 from syncline.cluster.builtin.node_lifecycle.observe import Beats
 from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
+from syncline.cluster.builtin.resource_quota import ResourceQuotaController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
@@ -56,6 +57,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         JobController(),
         DisruptionBudgetController(),
         EndpointsController(),
+        ResourceQuotaController(),
         NodeLifecycleController(chosen.beats),
         GarbageCollector(),
         SchedulerController(),

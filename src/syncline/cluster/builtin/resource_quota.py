@@ -1,0 +1,76 @@
+"""Counts what a namespace uses against its ResourceQuotas.
+
+Admission grants and notes at once; this controller corrects the counts when objects change or go, and takes over new
+limits. Both count by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.cluster.admission.usage import amounts, in_scope, total, usage_of
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Plan, set_status
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, ref_of
+
+__all__ = ["Observed", "ResourceQuotaController", "plan"]
+
+QUOTA = GroupKind("", "ResourceQuota")
+EVENT = "Event"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``content``: every object of the namespace with its storage name (``apps/deployments``, ``/pods``)."""
+
+    quota: Obj
+    content: tuple[tuple[str, Obj], ...]
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    """None when the quota is gone or going."""
+    quota = cache.get(ref)
+    if quota is None or is_terminating(quota):
+        return None
+    content: list[tuple[str, Obj]] = []
+    for info in cache.mapper.all():
+        if info.namespaced and info.kind != EVENT:
+            storage = f"{info.group}/{info.plural}"
+            content += [(storage, obj) for obj in cache.objects(info.group_kind, ref.namespace)]
+    return Observed(quota, tuple(content))
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """One status: the limits as they are written, and the use of exactly the limited resources."""
+    hard = dig(seen.quota, "spec", "hard", default={})
+    counted = (usage_of(storage, obj) for storage, obj in seen.content if in_scope(seen.quota, storage, obj))
+    used = total({name: value for name, value in usage.items() if name in hard} for usage in counted)
+    status: Obj = {"hard": dict(hard), "used": {name: str(used.get(name, "0")) for name in sorted(hard)}}
+    old = seen.quota.get("status") or {}
+    if amounts(old.get("used")) == amounts(status["used"]) and old.get("hard") == status["hard"]:
+        return Plan(why="the counts are right")
+    return Plan(status=set_status(seen.quota, status, "the counts changed"), why=f"{name_of(seen.quota)} is recounted")
+
+
+def _quotas_nearby(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    if not namespace_of(obj) or obj.get("kind") == EVENT:
+        return ()
+    return (ref_of(quota) for quota in cache.objects(QUOTA, namespace_of(obj)))
+
+
+class ResourceQuotaController:
+    """One status per quota."""
+
+    name = "resource-quota"
+    kind = QUOTA
+    watches: tuple[Watch, ...] = (Watch(None, _quotas_nearby),)
+    reads: tuple[GroupKind, ...] = ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        return observe(cache, ref)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return plan(seen, now)
