@@ -16,7 +16,7 @@ from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager
 from syncline.kube.mapper import Mapper
 
-__all__ = ["LiveMachines", "VirtualMachines", "live_machines", "virtual_machines"]
+__all__ = ["LiveMachines", "VirtualMachines", "live_machines", "sandbox_problem", "virtual_machines"]
 
 
 def _no_beat(_node: str) -> datetime | None:
@@ -57,3 +57,8 @@ def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
 
 def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:
     return VirtualMachines()
+
+
+def sandbox_problem() -> str:
+    """Why local processes cannot be sandboxed on this machine; empty when they can."""
+    return "the process runtime is not there yet"

@@ -1,0 +1,77 @@
+"""``syncline up``: cluster and GitOps controllers on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.live import LiveCluster
+from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.cli.connection import state_directory
+from syncline.cli.serving import host_and_port, run_cluster, run_commands_of
+from syncline.gitops.application.observe import AppSettings
+
+RUNNING = {
+    RunCommands.OFF: "commands of containers are simulated; --run-commands runs them as local processes",
+    RunCommands.SANDBOXED: "commands of Jobs and Pods run as sandboxed local processes",
+    RunCommands.UNSANDBOXED: "commands of Jobs and Pods run as local processes WITHOUT a sandbox",
+}
+
+
+@click.command()
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=None, help="Data directory.")
+@click.option("--memory", is_flag=True, help="Keep nothing.")
+@click.option("--listen", default="127.0.0.1:6443", show_default=True, help="HOST:PORT; port 0 takes a free one.")
+@click.option("--nodes", default=1, show_default=True, help="Simulated nodes.")
+@click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
+@click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
+@click.option(
+    "--run-commands",
+    is_flag=False,
+    flag_value="sandboxed",
+    default=None,
+    type=click.Choice(["off", "sandboxed", "unsandboxed"]),
+    help="Run containers' commands as local processes.",
+)
+def up(
+    data: Path | None,
+    memory: bool,
+    listen: str,
+    nodes: int,
+    kubeconfig_out: Path | None,
+    poll: float,
+    run_commands: str | None,
+) -> int:
+    """Run the embedded cluster and the GitOps controllers until Ctrl-C.
+
+    Data is kept under $SYNCLINE_HOME (or the user's state folder); a second `up` on the same data refuses to start.
+    """
+    home = state_directory()
+    host, port = host_and_port(listen, tls=True)
+    commands = run_commands_of(run_commands)
+    where = None if memory else (data or home / "data")
+    settings = ClusterSettings(data=where, host=host, port=port, nodes=nodes, run_commands=commands)
+    config = kubeconfig_out or home / "kubeconfig"
+    cache = (where or home) / "repositories"
+    gitops = GitOpsSettings(cache, allow_local_repos=True, application=AppSettings(poll_s=poll))
+
+    async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
+        await cluster.start_gitops(gitops)
+        print(f"cluster     {cluster.url} (data: {where or 'in memory'})")
+        print(f"kubeconfig  {config}")
+        print(f"machines    {nodes} simulated; {RUNNING[commands]}")
+        print("gitops      Applications in namespace argocd, project default, repositories by path allowed\n")
+        print("Type next:")
+        print(f"  export KUBECONFIG={config}")
+        print("  kubectl get nodes")
+        print("  syncline app create NAME --repo PATH-OR-URL --path FOLDER --dest-namespace default")
+        print("  syncline app sync NAME\n")
+        print("Ctrl-C stops.", flush=True)
+        await stop.wait()
+        print("stopping", flush=True)
+        return 0
+
+    return run_cluster(settings, body, config)
