@@ -30,6 +30,13 @@ def refusals(obj: Obj) -> list[str]:
     return [f"{c.field}: {c.message}" for c in strategy_for(gvk_of(fresh).group_kind).validate_create(fresh)]
 
 
+def warnings(obj: Obj) -> list[str]:
+    """What is let through with a warning."""
+    fresh = prepared(obj)
+    found: list[str] = strategy_for(gvk_of(fresh).group_kind).warnings(fresh, None)
+    return found
+
+
 def updated(old: Obj, change: Any, subresource: str = "") -> tuple[Obj, list[str]]:
     """The object after an update and the causes against it; ``change`` mutates a copy of the stored object."""
     stored = prepared(old)

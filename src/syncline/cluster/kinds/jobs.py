@@ -22,8 +22,8 @@ from syncline.cluster.kinds.fields import (
 )
 from syncline.cluster.kinds.jobpolicies import INDEXED_ONLY, failure_policy_causes, success_policy_causes
 from syncline.cluster.kinds.metadata import metadata_update_causes
-from syncline.cluster.kinds.pods import template_warnings
 from syncline.cluster.kinds.podspec import pod_template_causes, template_labels
+from syncline.cluster.kinds.podwarnings import template_warnings
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -44,7 +44,7 @@ COUNTS = (
 MAX_INDEXES = 100_000
 MAX_WITH_MANY = 10_000
 CRON_NAME_LENGTH = 52
-SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
 """What a queueing controller may still set in the template of a suspended Job."""
 
 
@@ -234,6 +234,9 @@ def _fixed_template(spec: Obj, old: Obj) -> Any:
     if not suspended or not isinstance(template, dict):
         return template
     pod = {key: value for key, value in (template.get("spec") or {}).items() if key not in SCHEDULING_FIELDS}
+    affinity = {key: value for key, value in (pod.pop("affinity", None) or {}).items() if key != "nodeAffinity"}
+    if affinity:
+        pod["affinity"] = affinity
     return {"spec": pod}
 
 

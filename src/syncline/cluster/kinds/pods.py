@@ -18,11 +18,12 @@ from syncline.cluster.kinds.containers import image_space_causes
 from syncline.cluster.kinds.fields import each
 from syncline.cluster.kinds.metadata import metadata_update_causes
 from syncline.cluster.kinds.podspec import pod_spec_causes
+from syncline.cluster.kinds.podwarnings import template_warnings
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 from syncline.kube.quantity import QuantityError, parse_quantity
 
-__all__ = ["PodKind", "qos_class", "template_warnings"]
+__all__ = ["PodKind", "qos_class"]
 
 POD_GRACE_S = 30
 MUTABLE = (
@@ -183,35 +184,3 @@ def _compute(amounts: Any) -> dict[str, int]:
         if amount:
             found[name] = amount.nano
     return found
-
-
-def template_warnings(spec: Obj, path: str) -> list[str]:
-    """What Kubernetes warns of in a pod spec (``pkg/api/pod/warnings.go``)."""
-    warnings: list[str] = []
-    for key in ("initContainers", "containers"):
-        for where, container in each(spec, key, path):
-            warnings += _env_warnings(container, where)
-            warnings += _port_warnings(container, where)
-    return warnings
-
-
-def _env_warnings(container: Obj, where: str) -> list[str]:
-    seen: set[str] = set()
-    warnings: list[str] = []
-    for at, variable in each(container, "env", where):
-        name = str(variable.get("name"))
-        if name in seen:
-            warnings.append(f'{at}: hides previous definition of "{name}", which may be dropped when using apply')
-        seen.add(name)
-    return warnings
-
-
-def _port_warnings(container: Obj, where: str) -> list[str]:
-    first: dict[tuple[Any, ...], str] = {}
-    warnings: list[str] = []
-    for at, port in each(container, "ports", where):
-        key = tuple(port.get(name) for name in ("containerPort", "protocol", "hostPort", "hostIP"))
-        if key in first:
-            warnings.append(f"{at}: duplicate port definition with {first[key]}")
-        first.setdefault(key, at)
-    return warnings

@@ -23,8 +23,8 @@ from syncline.cluster.kinds.fields import (
     selector_or_none,
 )
 from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
-from syncline.cluster.kinds.pods import template_warnings
 from syncline.cluster.kinds.podspec import pod_template_causes, template_labels, template_metadata_causes
+from syncline.cluster.kinds.podwarnings import template_warnings
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
