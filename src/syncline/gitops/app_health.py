@@ -1,0 +1,104 @@
+"""The health of an application: the worst of what it manages.
+
+Called by the comparison with its pairs. Pure. Rules: Argo CD ``controller/health.go`` (reference argocd-app §4.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from syncline.gitops.health import Health, HealthStatus, worst
+from syncline.gitops.sync.annotations import is_hook, is_ignored, is_skipped
+from syncline.gitops.sync.model import Pair
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, annotations_of, name_of, namespace_of, ref_of
+
+__all__ = ["IGNORE_HEALTH_CHECK", "ApplicationHealth", "application_health"]
+
+IGNORE_HEALTH_CHECK = "argocd.argoproj.io/ignore-healthcheck"
+MAX_NAMED = 3
+"""How many resources a message names."""
+SILENT_CHILD = (HealthStatus.MISSING, HealthStatus.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class ApplicationHealth:
+    """``of``: one entry per pair; None where a kind has no health or the pair takes no part."""
+
+    status: HealthStatus
+    message: str = ""
+    of: tuple[Health | None, ...] = ()
+    errors: tuple[str, ...] = field(default=())
+
+
+def application_health(
+    app: Obj,
+    pairs: tuple[Pair, ...],
+    check: Callable[[Obj], Health | None],
+) -> ApplicationHealth:
+    """``check`` judges one live object."""
+    found = tuple(_health(app, pair, check) for pair in pairs)
+    counted = [
+        (pair, health)
+        for pair, health in zip(pairs, found, strict=True)
+        if health is not None and _counts(pair, health)
+    ]
+    status = worst(health.status for _, health in counted)
+    taking_part = [pair for pair in pairs if not _left_out(pair)]
+    if taking_part and all(pair.live is None for pair in taking_part):
+        return ApplicationHealth(HealthStatus.MISSING, "", found)
+    errors = tuple(
+        f'failed to get resource health for "{ref_of(pair.obj).kind}" with name "{name_of(pair.obj)}" '
+        f'in namespace "{namespace_of(pair.obj)}": {health.message}'
+        for pair, health in zip(pairs, found, strict=True)
+        if health is not None and health.failed
+    )
+    guilty = [pair for pair, health in counted if health.status is status]
+    return ApplicationHealth(status, _message(status, guilty), found, errors[:1])
+
+
+def _left_out(pair: Pair) -> bool:
+    if pair.target is not None and is_skipped(pair.target):
+        return True
+    return pair.live is not None and (is_hook(pair.live) or is_ignored(pair.live))
+
+
+def _health(app: Obj, pair: Pair, check: Callable[[Obj], Health | None]) -> Health | None:
+    if _left_out(pair):
+        return None
+    if pair.live is None:
+        return Health(HealthStatus.MISSING)
+    if annotations_of(pair.live).get(IGNORE_HEALTH_CHECK) == "true":
+        return None
+    if _is_itself(app, pair.live):
+        return None
+    return check(pair.live)
+
+
+def _is_itself(app: Obj, live: Obj) -> bool:
+    ref = ref_of(live)
+    same = (ref.namespace, ref.name) == (namespace_of(app), name_of(app))
+    return ref.group_kind == APPLICATION.group_kind and same
+
+
+def _counts(pair: Pair, health: Health) -> bool:
+    """One missing object says nothing; of a child Application neither does its absence or ignorance."""
+    if pair.live is None:
+        return False
+    child = ref_of(pair.live).group_kind == APPLICATION.group_kind
+    return not (child and health.status in SILENT_CHILD)
+
+
+def _message(status: HealthStatus, guilty: list[Pair]) -> str:
+    if status is HealthStatus.HEALTHY or not guilty:
+        return ""
+    named = [_named(pair.obj) for pair in guilty]
+    rest = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
+    return f"Caused by {', '.join(named[:MAX_NAMED])}{rest}"
+
+
+def _named(obj: Obj) -> str:
+    ref = ref_of(obj)
+    kind = f"{ref.group}/{ref.kind}" if ref.group else ref.kind
+    return f"{kind}:{ref.namespace}/{ref.name}" if ref.namespace else f"{kind}:{ref.name}"
