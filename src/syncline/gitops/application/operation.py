@@ -8,8 +8,8 @@ process goes on from the objects. Rules: ``processRequestedAppOperation`` and ``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from syncline.base.clock import format_time
@@ -93,6 +93,8 @@ def settle_operation(
     """Fold the answers of a round in and plan the next one; None once the state is written."""
     if plan.observed is None or plan.sync is None or plan.sync.ended:
         return None
+    if len(results) < sum(len(step) for step in plan.sync.steps):
+        return None  # the connection broke in the middle; the pass is given up and the next one resumes
     observed = record(plan.observed, plan.sync, _answers(plan.sync, results))
     assert plan.pinned is not None, "a round has its manifests"
     return seen, _round(seen, observed, plan.pinned, now)
@@ -340,12 +342,3 @@ def _history(view: AppView, state: Obj, pinned: Manifests, now: datetime) -> lis
         entry |= {"revision": pinned.revision, "source": dict(sources[0])}
     limit = view.history_limit
     return [*before, entry][-limit:] if limit > 0 else []
-
-
-def overdue_at(sync: SyncPlan, now: datetime) -> timedelta | None:
-    """How long until the gate that is waited for counts as overdue."""
-    return sync.wait.until - now if sync.wait is not None and sync.wait.until is not None else None
-
-
-def with_round(seen: AppObserved, pinned: Manifests) -> AppObserved:
-    return replace(seen, pinned=pinned)

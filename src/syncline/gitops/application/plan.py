@@ -16,9 +16,9 @@ from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import COMPONENT, plan_operation
 from syncline.gitops.application.status import app_patch, compared_status, failed_status
 from syncline.gitops.application.view import AppView
-from syncline.gitops.autosync import decide
+from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.compare import Comparison, ComparisonInput, compare
-from syncline.gitops.conditions import Condition
+from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.spec import validate_spec
 from syncline.kube.objects import Obj
 
@@ -96,11 +96,10 @@ def _before_request(view: AppView, latest: Manifests, now: datetime) -> bool:
 def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     view = seen.view
     comparison = compare_application(seen, latest)
-    decision = decide(view.obj, comparison.status, latest.revisions, comparison.resources, now)
-    conditions = [*comparison.conditions]
-    if decision.condition is not None:
-        conditions.append(decision.condition)
-    status = _with_auto(view, compared_status(view, comparison, latest, comparison.conditions, now), decision, now)
+    decision = decide(
+        view.obj, comparison.status, latest.revisions, comparison.resources, now, backoff=SelfHealBackoff()
+    )
+    status = _with_auto(compared_status(view, comparison, latest, comparison.conditions, now), decision, now)
     why = f"{comparison.status} at {', '.join(latest.revisions) or '-'}, {comparison.health.status}; {decision.why}"
     if decision.operation is None:
         wait = decision.requeue_after_s
@@ -113,11 +112,7 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     return Plan(status=(*patch, event), outcome=Requeue(0, "the operation begins"), why=why)
 
 
-def _with_auto(view: AppView, status: Obj, decision: object, now: datetime) -> Obj:
-    from syncline.gitops.autosync import AutoSync
-    from syncline.gitops.conditions import merge_conditions
-
-    assert isinstance(decision, AutoSync)
+def _with_auto(status: Obj, decision: AutoSync, now: datetime) -> Obj:
     found = [decision.condition] if decision.condition is not None else []
     merged = merge_conditions(status.get("conditions") or [], (AUTO_SYNC_CONDITION,), found, now)
     rest = {key: value for key, value in status.items() if key != "conditions"}
