@@ -23,6 +23,8 @@ from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
 from syncline.cluster.builtin.resource_quota import ResourceQuotaController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
+from syncline.cluster.builtin.storage.claims import ClaimController
+from syncline.cluster.builtin.storage.volumes import VolumeController
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
 from syncline.cluster.scheduler.controller import SchedulerController
 from syncline.control.controller import Controller
@@ -58,6 +60,8 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         DisruptionBudgetController(),
         EndpointsController(),
         ResourceQuotaController(),
+        ClaimController(),
+        VolumeController(),
         NodeLifecycleController(chosen.beats),
         GarbageCollector(),
         SchedulerController(),
