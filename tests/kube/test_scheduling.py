@@ -1,0 +1,223 @@
+"""The scheduler's filters, sentences and scores, as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncline.kube.objects import Obj
+from syncline.kube.podresources import requests_of
+from syncline.kube.scheduling import NO_NODES, Cluster, choose, explain
+from syncline.kube.scheduling_terms import tolerates
+
+ROOM = {"cpu": "4", "memory": "8Gi", "pods": "3"}
+TAIL = ". no new claims to deallocate, preemption: 0/{n} nodes are available: {why}."
+
+
+def node(name: str, *, taints: tuple[Obj, ...] = (), cordoned: bool = False, room: Any = ROOM, **labels: str) -> Obj:
+    spec: Obj = {"taints": list(taints)} | ({"unschedulable": True} if cordoned else {})
+    named = {"kubernetes.io/hostname": name} | labels
+    return {"metadata": {"name": name, "labels": named}, "spec": spec, "status": {"allocatable": room}}
+
+
+def pod(name: str = "p", *, on: str = "", cpu: str = "", labels: Any = None, namespace: str = "d", **spec: Any) -> Obj:
+    container: Obj = {"name": "c"} | ({"resources": {"requests": {"cpu": cpu}}} if cpu else {})
+    body = {"containers": [container]} | ({"nodeName": on} if on else {}) | spec
+    return {"kind": "Pod", "metadata": {"name": name, "namespace": namespace, "labels": labels or {}}, "spec": body}
+
+
+def spread(**more: Any) -> list[Obj]:
+    selector = {"matchLabels": {"app": "a"}}
+    base = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    return [base | more]
+
+
+def near(kind: str, topology: str = "zone", **more: Any) -> Obj:
+    term = {"topologyKey": topology, "labelSelector": {"matchLabels": {"app": "a"}}} | more
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def in_zone(*values: str) -> Obj:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": list(values)}]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
+HELPLESS = "Preemption is not helpful for scheduling"
+NO_VICTIM = "No preemption victims found for incoming pod"
+PORT = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+
+REFUSALS: list[tuple[str, Obj, list[Obj], list[Obj], str, str]] = [
+    ("a cordoned node", pod(), [node("a", cordoned=True)], [], "1 node(s) were unschedulable", f"1 {HELPLESS}"),
+    ("a taint", pod(), [node("a", taints=(TAINT,))], [], "1 node(s) had untolerated taint(s)", f"1 {HELPLESS}"),
+    (
+        "a selector",
+        pod(nodeSelector={"disk": "ssd"}),
+        [node("a")],
+        [],
+        "1 node(s) didn't match Pod's node affinity/selector",
+        f"1 {HELPLESS}",
+    ),
+    ("more than the node has", pod(cpu="5"), [node("a")], [], "1 Insufficient cpu", f"1 {HELPLESS}"),
+    (
+        "more than is left",
+        pod(cpu="3"),
+        [node("a")],
+        [pod("q", on="a", cpu="2")],
+        "1 Insufficient cpu",
+        f"1 {NO_VICTIM}",
+    ),
+    (
+        "too many pods",
+        pod(),
+        [node("a")],
+        [pod(f"q{i}", on="a") for i in range(3)],
+        "1 Too many pods",
+        f"1 {NO_VICTIM}",
+    ),
+    (
+        "a taken port",
+        pod(containers=PORT),
+        [node("a")],
+        [pod("q", on="a", containers=PORT)],
+        "1 node(s) didn't have free ports for the requested pod ports",
+        f"1 {NO_VICTIM}",
+    ),
+    (
+        "neighbours it wants",
+        pod(affinity=near("podAffinity")),
+        [node("a", zone="z")],
+        [],
+        "1 node(s) didn't match pod affinity rules",
+        f"1 {HELPLESS}",
+    ),
+    (
+        "neighbours it shuns",
+        pod(affinity=near("podAntiAffinity")),
+        [node("a", zone="z"), node("b", zone="z")],
+        [pod("q", on="a", labels={"app": "a"})],
+        "2 node(s) didn't match pod anti-affinity rules",
+        f"2 {NO_VICTIM}",
+    ),
+    (
+        "neighbours that shun it",
+        pod(labels={"app": "a"}),
+        [node("a", zone="z")],
+        [pod("q", on="a", affinity=near("podAntiAffinity"))],
+        "1 node(s) didn't satisfy existing pods anti-affinity rules",
+        f"1 {NO_VICTIM}",
+    ),
+    (
+        "a missing topology label",
+        pod(topologySpreadConstraints=spread()),
+        [node("a")],
+        [],
+        "1 node(s) didn't match pod topology spread constraints (missing required label)",
+        f"1 {HELPLESS}",
+    ),
+    (
+        "different reasons, sorted as texts",
+        pod(cpu="3"),
+        [node("a", cordoned=True), node("b"), node("c", taints=(TAINT,))],
+        [pod("q", on="b", cpu="2")],
+        "1 Insufficient cpu, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable",
+        f"1 {NO_VICTIM}, 2 {HELPLESS}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("case", "wanted", "nodes", "pods", "reasons", "why"), REFUSALS, ids=[r[0] for r in REFUSALS])
+def test_a_refusal_is_told_in_kubernetes_words(
+    case: str, wanted: Obj, nodes: list[Obj], pods: list[Obj], reasons: str, why: str
+) -> None:
+    chosen, refused = choose(wanted, Cluster.of(nodes, pods))
+    assert chosen == ""
+    total = len(nodes)
+    assert explain(wanted, refused) == f"0/{total} nodes are available: {reasons}" + TAIL.format(n=total, why=why)
+
+
+def test_without_nodes_there_is_a_sentence_of_its_own() -> None:
+    assert explain(pod(), choose(pod(), Cluster.of([], []))[1]) == NO_NODES
+
+
+def test_a_pod_that_never_preempts_says_so() -> None:
+    wanted = pod(cpu="9", preemptionPolicy="Never")
+    _, refused = choose(wanted, Cluster.of([node("a")], []))
+    assert explain(wanted, refused).endswith("preemption: not eligible due to preemptionPolicy=Never.")
+
+
+def test_a_pod_may_be_the_first_of_its_own_company() -> None:
+    wanted = pod(labels={"app": "a"}, affinity=near("podAffinity"))
+    assert choose(wanted, Cluster.of([node("a", zone="z")], []))[0] == "a"
+
+
+def test_spreading_goes_to_the_emptier_domain() -> None:
+    nodes = [node("a", zone="1"), node("b", zone="2")]
+    taken = [pod("q", on="a", labels={"app": "a"})]
+    wanted = pod(labels={"app": "a"}, topologySpreadConstraints=spread())
+    assert choose(wanted, Cluster.of(nodes, taken))[0] == "b"
+
+
+def test_domains_that_the_pod_cannot_reach_do_not_count_for_spreading() -> None:
+    nodes = [node("a", zone="1"), node("b", zone="2")]
+    taken = [pod(f"q{i}", on="a", labels={"app": "a"}) for i in range(2)]
+    wanted = pod(labels={"app": "a"}, topologySpreadConstraints=spread(), affinity=in_zone("1"))
+    assert choose(wanted, Cluster.of(nodes, taken))[0] == "a"
+
+
+def test_too_few_domains_count_as_empty_ones() -> None:
+    taken = [pod("q", on="a", labels={"app": "a"})]
+    wanted = pod(labels={"app": "a"}, topologySpreadConstraints=spread(minDomains=2))
+    assert choose(wanted, Cluster.of([node("a", zone="1")], taken))[0] == ""
+
+
+def test_a_namespace_selector_looks_into_other_namespaces() -> None:
+    term = near("podAffinity", namespaceSelector={"matchLabels": {"team": "x"}})
+    nodes, taken = [node("a", zone="1"), node("b", zone="2")], [pod("q", on="b", labels={"app": "a"}, namespace="o")]
+    cluster = Cluster.of(nodes, taken, {"o": {"team": "x"}, "d": {}})
+    assert choose(pod(affinity=term), cluster)[0] == "b"
+
+
+def test_finished_pods_take_no_room() -> None:
+    done = pod("q", on="a", cpu="4") | {"status": {"phase": "Succeeded"}}
+    assert choose(pod(cpu="4"), Cluster.of([node("a")], [done]))[0] == "a"
+
+
+def test_the_emptier_node_is_preferred_and_equal_ones_go_by_name() -> None:
+    nodes = [node("b"), node("a")]
+    assert choose(pod(), Cluster.of(nodes, []))[0] == "a"
+    assert choose(pod(cpu="1"), Cluster.of(nodes, [pod("q", on="a", cpu="2")]))[0] == "b"
+
+
+def test_a_sidecar_runs_beside_what_starts_after_it() -> None:
+    def container(cpu: str, **more: Any) -> Obj:
+        return {"resources": {"requests": {"cpu": cpu}}} | more
+
+    initial = [container("1", restartPolicy="Always"), container("3")]
+    assert requests_of(pod(initContainers=initial, containers=[container("1")]))["cpu"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("toleration", "bears"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "k", "operator": "Exists"}, True),
+        ({"key": "k", "value": "v"}, True),
+        ({"key": "k", "value": "other"}, False),
+        ({"key": "k", "value": "v", "effect": "NoExecute"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+    ],
+)
+def test_a_toleration_bears_a_taint(toleration: Obj, bears: bool) -> None:
+    assert tolerates([toleration], TAINT) is bears
+
+
+@given(st.permutations(["a", "b", "c", "d"]), st.lists(st.sampled_from("abcd"), max_size=6))
+def test_the_order_of_nodes_and_pods_does_not_matter(names: list[str], where: list[str]) -> None:
+    placed = [pod(f"q{i}", on=name, cpu="1") for i, name in enumerate(where)]
+    first = choose(pod(cpu="1"), Cluster.of([node(n) for n in sorted(names)], placed))
+    second = choose(pod(cpu="1"), Cluster.of([node(n) for n in names], placed[::-1]))
+    assert first == second
