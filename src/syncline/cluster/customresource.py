@@ -13,7 +13,7 @@ import msgspec
 
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context
-from syncline.cluster.kinds.metadata import common_update_causes, metadata_causes
+from syncline.cluster.kinds.metadata import common_update_causes, finalizer_warnings, metadata_causes
 from syncline.cluster.versions import version_order
 from syncline.kube import structural
 from syncline.kube.errors import FieldCause
@@ -145,11 +145,12 @@ class CustomStrategy:
             new.pop("status", None)
 
     def validate_create(self, obj: Obj) -> list[FieldCause]:
-        causes = metadata_causes(obj, names.dns_subdomain, namespaced=self._version.info.namespaced)
+        causes = metadata_causes(obj, names.dns_subdomain, namespaced=self._version.info.namespaced, custom=True)
         return causes + self._validate(obj, None)
 
     def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
-        return common_update_causes(new, old, namespaced=self._version.info.namespaced) + self._validate(new, old)
+        causes = common_update_causes(new, old, namespaced=self._version.info.namespaced, custom=True)
+        return causes + self._validate(new, old)
 
     def _validate(self, obj: Obj, old: Obj | None) -> list[FieldCause]:
         schema = self._version.schema
@@ -157,7 +158,7 @@ class CustomStrategy:
         return found + check_rules(obj, old, schema, found)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
-        return []
+        return finalizer_warnings(new, old)
 
 
 def _keep(new: Obj, old: Obj, key: str) -> None:

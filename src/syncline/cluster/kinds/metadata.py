@@ -40,8 +40,11 @@ _UNFINISHED: dict[NameCheck, NameCheck] = {
 }
 
 
-def metadata_causes(obj: Obj, name_check: NameCheck, *, namespaced: bool, path: str = "metadata") -> list[FieldCause]:
-    """What is wrong with an object's metadata on its own (ValidateObjectMeta)."""
+def metadata_causes(
+    obj: Obj, name_check: NameCheck, *, namespaced: bool, path: str = "metadata", custom: bool = False
+) -> list[FieldCause]:
+    """What is wrong with an object's metadata on its own (ValidateObjectMeta). ``custom``: of a custom resource, whose
+    finalizers need no domain (they get a warning instead)."""
     meta = obj.get("metadata") or {}
     causes: list[FieldCause] = []
     if meta.get("generateName"):
@@ -62,7 +65,7 @@ def metadata_causes(obj: Obj, name_check: NameCheck, *, namespaced: bool, path: 
     causes += label_causes(meta.get("labels"), f"{path}.labels")
     causes += annotation_causes(meta.get("annotations"), f"{path}.annotations")
     causes += _owner_causes(meta.get("ownerReferences"), f"{path}.ownerReferences")
-    return causes + _finalizer_causes(meta.get("finalizers"), f"{path}.finalizers")
+    return causes + _finalizer_causes(meta.get("finalizers"), f"{path}.finalizers", custom=custom)
 
 
 def _namespace_causes(meta: Mapping[str, Any], path: str) -> list[FieldCause]:
@@ -120,18 +123,29 @@ def _owner_causes(owners: Any, path: str) -> list[FieldCause]:
     return causes
 
 
-def _finalizer_causes(finalizers: Any, path: str) -> list[FieldCause]:
+def _finalizer_causes(finalizers: Any, path: str, *, custom: bool) -> list[FieldCause]:
     causes: list[FieldCause] = []
     listed = finalizers if isinstance(finalizers, list) else []
     for index, name in enumerate(listed):
         causes += [invalid(path, name, problem) for problem in names.qualified_name(name)]
-        if "/" not in name and name not in STANDARD_FINALIZERS:
+        if not custom and "/" not in name and name not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             causes.append(invalid(f"{path}[{index}]", name, why))
     if ORPHAN in listed and FOREGROUND in listed:
         why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         causes.append(invalid(path, listed, why))
     return causes
+
+
+def finalizer_warnings(new: Obj, old: Obj | None) -> list[str]:
+    """What the API says about new finalizers of custom resources that name no domain."""
+    known = set((old or {}).get("metadata", {}).get("finalizers") or ())
+    return [
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) to avoid '
+        "accidental conflicts with other finalizer writers"
+        for name in (new.get("metadata") or {}).get("finalizers") or ()
+        if "/" not in name and name not in known and name not in STANDARD_FINALIZERS
+    ]
 
 
 _KEPT = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -165,10 +179,10 @@ def _new_finalizer_causes(fresh: Mapping[str, Any], before: Mapping[str, Any], p
     return [forbidden(f"{path}.finalizers", why)]
 
 
-def common_update_causes(new: Obj, old: Obj, *, namespaced: bool) -> list[FieldCause]:
+def common_update_causes(new: Obj, old: Obj, *, namespaced: bool, custom: bool = False) -> list[FieldCause]:
     """What the registry checks on every update before the kind's own rules, so that some causes come twice
     (``rest.BeforeUpdate``)."""
     return [
-        *metadata_causes(new, names.path_segment, namespaced=namespaced),
+        *metadata_causes(new, names.path_segment, namespaced=namespaced, custom=custom),
         *metadata_update_causes(new, old),
     ]

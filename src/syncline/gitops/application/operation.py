@@ -72,7 +72,7 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
         waiting = _wait_for_retry(view, state, now)
         if waiting is not None:
             return waiting
-    if not dig(view.operation, "sync"):
+    if view.operation.get("sync") is None:
         message = "Invalid operation request: no operation specified"
         return _finish(seen, OperationPhase.ERROR, message, None, None, now)
     missing = _render_first(seen, now)
