@@ -10,6 +10,7 @@ from datetime import datetime
 
 from syncline.base.action import Performer
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer
+from syncline.cluster.builtin.cronjob.controller import CronJobController
 from syncline.cluster.builtin.daemonset.controller import DaemonSetController
 from syncline.cluster.builtin.deployment.controller import DeploymentController
 from syncline.cluster.builtin.disruption_budget import DisruptionBudgetController
@@ -57,6 +58,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         StatefulSetController(),
         DaemonSetController(),
         JobController(),
+        CronJobController(),
         DisruptionBudgetController(),
         EndpointsController(),
         ResourceQuotaController(),

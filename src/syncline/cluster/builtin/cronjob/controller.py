@@ -1,0 +1,36 @@
+"""Binds the CronJob planner to the Jobs it makes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.cluster.builtin.cronjob import plan as planning
+from syncline.cluster.builtin.cronjob.plan import Observed
+from syncline.cluster.builtin.job.observe import JOB
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, owner_of_kind
+from syncline.control.plan import Plan
+from syncline.kube.objects import GroupKind, ObjectRef, uid_of
+
+__all__ = ["CronJobController"]
+
+CRONJOB = GroupKind("batch", "CronJob")
+
+
+class CronJobController:
+    """Starts Jobs by the clock."""
+
+    name = "cronjob"
+    kind = CRONJOB
+    watches: tuple[Watch, ...] = (Watch(JOB, owner_of_kind(CRONJOB)),)
+    reads: tuple[GroupKind, ...] = ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        """None when the CronJob is gone, or before the Jobs were listed once."""
+        cronjob = cache.get(ref)
+        if cronjob is None or not cache.has_synced(JOB):
+            return None
+        return Observed(cronjob, tuple(cache.owned(uid_of(cronjob), JOB)))
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return planning.plan(seen, now)

@@ -1,0 +1,99 @@
+"""The scheduler on the embedded API, in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.world import World
+
+from syncline.control.virtual import CrashingTransport, Killed
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "x:1", "resources": {"requests": {"cpu": cpu}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]} | spec}
+
+
+def ready_world(*nodes: str) -> World:
+    world = World()
+    world.settle()
+    for name in nodes:
+        world.node(name, cpu="2")
+    return world
+
+
+def places(world: World) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in world.items(PODS)}
+
+
+def test_no_node_gets_more_than_it_has() -> None:
+    world = ready_world("a", "b")
+    for number in range(5):
+        world.post(PODS, pod(f"p{number}"))
+    world.settle()
+    assert sorted(places(world).values()) == ["", "a", "a", "b", "b"]
+
+
+def test_room_that_becomes_free_is_used() -> None:
+    world = ready_world("a")
+    world.post(PODS, pod("big", "2"))
+    world.settle()
+    world.post(PODS, pod("waits"))
+    world.settle()
+    assert places(world)["waits"] == ""
+    world.delete(f"{PODS}/big", gracePeriodSeconds=0)
+    world.settle()
+    assert places(world)["waits"] == "a"
+
+
+def test_a_gated_pod_waits_for_its_gate() -> None:
+    world = ready_world("a")
+    world.post(PODS, pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
+    world.settle()
+    assert places(world) == {"gated": ""}
+    world.merge(f"{PODS}/gated", {"spec": {"schedulingGates": None}})
+    world.settle()
+    assert places(world) == {"gated": "a"}
+
+
+def test_pods_of_another_scheduler_are_left_alone() -> None:
+    world = ready_world("a")
+    world.post(PODS, pod("foreign", schedulerName="nobody"))
+    world.settle()
+    assert places(world) == {"foreign": ""}
+
+
+def test_a_refusal_is_told_once_and_a_placement_too() -> None:
+    world = World()
+    world.settle()
+    world.post(PODS, pod("p"))
+    world.settle()
+    world.settle()
+    refused = [event for event in world.events("default") if event[0] == "FailedScheduling"]
+    assert refused == [("FailedScheduling", "no nodes available to schedule pods")]
+    world.node("a")
+    world.settle()
+    assert ("Scheduled", "Successfully assigned default/p to a") in world.events("default")
+
+
+def test_placing_survives_a_crash_after_any_write() -> None:
+    for after in range(1, 30):
+        world = ready_world("a", "b")
+        world.settle()
+        world.restart(CrashingTransport(world.transport, after))
+        died = False
+        try:
+            for number in range(3):
+                world.post(PODS, pod(f"p{number}"))
+            world.settle()
+        except Killed:
+            died = True
+            world.restart()
+            world.settle()
+        assert "" not in places(world).values()
+        if not died:
+            assert after > 4
+            return
+    raise AssertionError("still crashing after 30 writes")
