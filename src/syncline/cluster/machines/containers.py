@@ -1,0 +1,193 @@
+"""What runs on the machines: sandboxes and containers, as a container runtime knows them.
+
+The kubelet reads these records when it observes a pod and changes them by actions only. Records hold exact instants;
+the API's timestamps have whole seconds, so no decision about durations is made from those. A record may already know
+the future: a staged container knows at its start when it will end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from syncline.kube.objects import Obj
+
+__all__ = ["Container", "ContainerState", "ContainerTable", "Order", "Runtime", "Sandbox"]
+
+MAX_ATTEMPTS_KEPT = 2
+"""Records per container: the last attempt and the one before it, as the kubelet keeps them."""
+
+
+class ContainerState(StrEnum):
+    CREATED = "created"
+    RUNNING = "running"
+    EXITED = "exited"
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A pod's network and the boot of the machine it belongs to."""
+
+    pod_uid: str
+    namespace: str
+    name: str
+    boot_id: str
+    ip: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One attempt to run a container.
+
+    ``started_at`` and ``ends_at`` may lie in the future; None means not known (yet). ``pull_error`` says why its image
+    cannot be had; such a container never starts. ``wakes_at`` is when its runtime wants to go on with it.
+    ``ready_s`` are seconds from start to ready, None for never. ``runtime`` names who
+    runs it; ``recovered``: known from the pod's status only.
+    """
+
+    pod_uid: str
+    name: str
+    attempt: int
+    boot_id: str
+    created_at: datetime
+    started_at: datetime | None = None
+    ends_at: datetime | None = None
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    pull_error: str = ""
+    pulled_s: float = 0.0
+    wakes_at: datetime | None = None
+    ready_s: float | None = 0.0
+    stop_s: float = 1.0
+    stopping: bool = False
+    runtime: str = "staged"
+    recovered: bool = False
+
+    def state(self, now: datetime) -> ContainerState:
+        if self.ends_at is not None and self.ends_at <= now:
+            return ContainerState.EXITED
+        if self.started_at is None or self.started_at > now:
+            return ContainerState.CREATED
+        return ContainerState.RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything a runtime needs to run a container: the pod, the objects it refers to, its place."""
+
+    pod: Obj
+    container: Obj
+    attempt: int
+    boot_id: str
+    node: str
+    host_ip: str
+    pod_ip: str
+    last_exit_code: int = 0
+    objects: tuple[Obj, ...] = ()
+    """ConfigMaps and Secrets that the pod refers to."""
+
+
+Steps = Generator[Any, Any, Container]
+"""Yields requests and work, returns the record as it is now."""
+
+
+class Runtime(Protocol):
+    """A way to run containers. All three are safe to repeat: the same attempt is never started twice."""
+
+    def start(self, order: Order, now: datetime) -> Steps: ...
+
+    def go_on(self, container: Container, now: datetime) -> Steps:
+        """Called at ``wakes_at``."""
+        ...
+
+    def stop(self, container: Container, grace_s: float, now: datetime) -> Steps:
+        """Ask it to end, and end it after ``grace_s`` seconds."""
+        ...
+
+    def forget(self, pod_uid: str) -> None:
+        """The pod is gone: end what is left of it, free what it held."""
+        ...
+
+
+@dataclass(slots=True)
+class ContainerTable:
+    """The records of all machines."""
+
+    _sandboxes: dict[str, Sandbox] = field(default_factory=dict)
+    _containers: dict[str, dict[str, tuple[Container, ...]]] = field(default_factory=dict)
+    _addresses: dict[str, str] = field(default_factory=dict)
+    _uids: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+
+    def sandbox(self, pod_uid: str) -> Sandbox | None:
+        return self._sandboxes.get(pod_uid)
+
+    def containers(self, pod_uid: str) -> tuple[Container, ...]:
+        """The kept attempts of all containers of a pod, by name and attempt."""
+        known = self._containers.get(pod_uid, {})
+        return tuple(record for name in sorted(known) for record in known[name])
+
+    def find(self, pod_uid: str, name: str, attempt: int) -> Container | None:
+        attempts = self._containers.get(pod_uid, {}).get(name, ())
+        return next((each for each in attempts if each.attempt == attempt), None)
+
+    def put(self, record: Container) -> Container:
+        known = self._containers.setdefault(record.pod_uid, {})
+        others = [each for each in known.get(record.name, ()) if each.attempt != record.attempt]
+        kept = sorted([*others, record], key=lambda each: each.attempt)[-MAX_ATTEMPTS_KEPT:]
+        known[record.name] = tuple(kept)
+        return record
+
+    def uids(self, namespace: str, name: str) -> tuple[str, ...]:
+        """The pods that had this name and are not forgotten yet."""
+        return self._uids.get((namespace, name), ())
+
+    def put_sandbox(self, sandbox: Sandbox) -> Sandbox:
+        """A new sandbox in place of the old one; the containers of the old one ended with it."""
+        self._free_address(sandbox.pod_uid)
+        self._sandboxes[sandbox.pod_uid] = sandbox
+        place = (sandbox.namespace, sandbox.name)
+        self._uids[place] = tuple(dict.fromkeys((*self._uids.get(place, ()), sandbox.pod_uid)))
+        if sandbox.ip:
+            self._addresses[sandbox.ip] = sandbox.pod_uid
+        return sandbox
+
+    def holder(self, ip: str) -> str:
+        """The uid of the pod that has an address, or nothing."""
+        return self._addresses.get(ip, "")
+
+    def forget(self, pod_uid: str) -> None:
+        self._containers.pop(pod_uid, None)
+        self._free_address(pod_uid)
+        sandbox = self._sandboxes.pop(pod_uid, None)
+        if sandbox is None:
+            return
+        place = (sandbox.namespace, sandbox.name)
+        left = tuple(uid for uid in self._uids.get(place, ()) if uid != pod_uid)
+        if left:
+            self._uids[place] = left
+        else:
+            self._uids.pop(place, None)
+
+    def _free_address(self, pod_uid: str) -> None:
+        sandbox = self._sandboxes.get(pod_uid)
+        if sandbox is not None and self._addresses.get(sandbox.ip) == pod_uid:
+            del self._addresses[sandbox.ip]
+
+    def stopped(
+        self, record: Container, at: datetime, exit_code: int, reason: str = "", message: str = ""
+    ) -> Container:
+        """Note that an attempt ends at an instant."""
+        ended = replace(
+            record,
+            started_at=record.started_at if record.started_at and record.started_at < at else at,
+            ends_at=at,
+            exit_code=exit_code,
+            wakes_at=None,
+            stopping=True,
+        )
+        return self.put(ended)

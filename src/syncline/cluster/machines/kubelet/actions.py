@@ -1,0 +1,153 @@
+"""What the kubelet does beside writing objects: sandboxes and containers, by the runtimes.
+
+All are safe to repeat: a container is known by pod uid, name and attempt, and the same one is never started twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+from syncline.base.clock import Clock
+from syncline.cluster.machines.containers import Container, ContainerTable, Order, Sandbox
+from syncline.cluster.machines.runtimes import Runtimes
+from syncline.cluster.machines.simulated import Machines
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of, ref_of, uid_of
+
+__all__ = [
+    "CreateSandbox",
+    "ForgetPod",
+    "GoOn",
+    "KillContainer",
+    "PodAction",
+    "PodPerformer",
+    "StartContainer",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSandbox:
+    """An address for the pod on its machine, in the machine's present boot."""
+
+    pod: Obj
+    node: str
+    boot_id: str
+    reason: str
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.pod)
+
+    def describe(self) -> str:
+        return f"create sandbox of {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class StartContainer:
+    order: Order
+    reason: str
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.order.pod)
+
+    def describe(self) -> str:
+        return f"start {self.order.container.get('name')} of {self.target}, attempt {self.order.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """Let the runtime go on with a container that wanted to at this time."""
+
+    pod: Obj
+    container: Container
+    reason: str
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.pod)
+
+    def describe(self) -> str:
+        return f"go on with {self.container.name} of {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class KillContainer:
+    pod: Obj
+    container: Container
+    grace_s: float
+    reason: str
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.pod)
+
+    def describe(self) -> str:
+        return f"stop {self.container.name} of {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPod:
+    """Nothing of the pod may be left on its machine."""
+
+    target: ObjectRef
+    uid: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"forget {self.target}"
+
+
+PodAction: TypeAlias = CreateSandbox | StartContainer | GoOn | KillContainer | ForgetPod
+
+
+class PodPerformer:
+    """Performs them on the runtimes of this process."""
+
+    def __init__(self, machines: Machines, table: ContainerTable, runtimes: Runtimes, clock: Clock) -> None:
+        self._machines = machines
+        self._table = table
+        self._runtimes = runtimes
+        self._clock = clock
+
+    def perform(self, action: PodAction) -> Generator[Any, Any, Any]:
+        now = self._clock.now()
+        match action:
+            case CreateSandbox():
+                return self._sandbox(action)
+            case StartContainer(order=order):
+                return (yield from self._runtimes.choose(order).start(order, now))
+            case GoOn(container=container):
+                return (yield from self._runtimes.of(container).go_on(container, now))
+            case KillContainer(container=container, grace_s=grace_s):
+                return (yield from self._runtimes.of(container).stop(container, grace_s, now))
+            case ForgetPod(uid=uid):
+                self._runtimes.forget(uid)
+                self._table.forget(uid)
+                return None
+            case _ as never:
+                assert_never(never)
+
+    def _sandbox(self, action: CreateSandbox) -> Sandbox:
+        uid = uid_of(action.pod)
+        known = self._table.sandbox(uid)
+        if known is not None and known.boot_id == action.boot_id:
+            return known
+        host_network = bool(dig(action.pod, "spec", "hostNetwork"))
+        ip = (
+            "" if host_network else self._address(uid, action.node, str(dig(action.pod, "status", "podIP", default="")))
+        )
+        where = namespace_of(action.pod), name_of(action.pod)
+        return self._table.put_sandbox(Sandbox(uid, *where, action.boot_id, ip, self._clock.now()))
+
+    def _address(self, uid: str, node: str, had: str) -> str:
+        """The address that the pod had before a restart if it is free, or the lowest free one of the machine."""
+        number = self._machines.number(node)
+        prefix = f"10.{128 + number // 256}.{number % 256}."
+        if had.startswith(prefix) and self._table.holder(had) in ("", uid):
+            return had
+        for host in range(2, 255):
+            if not self._table.holder(prefix + str(host)):
+                return prefix + str(host)
+        raise OSError(f"machine {node} has no free pod address; 253 are all in use")

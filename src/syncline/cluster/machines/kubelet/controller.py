@@ -1,0 +1,48 @@
+"""Binds the kubelet of all simulated machines to pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from syncline.cluster.machines.containers import ContainerTable
+from syncline.cluster.machines.kubelet import observe as observing
+from syncline.cluster.machines.kubelet import plan as planning
+from syncline.cluster.machines.kubelet.observe import POD, Observed, pods_referring
+from syncline.cluster.machines.simulated import Machines
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Plan, Result
+from syncline.kube.objects import GroupKind, ObjectRef
+
+__all__ = ["KubeletController"]
+
+CONFIG_MAP, SECRET = GroupKind("", "ConfigMap"), GroupKind("", "Secret")
+
+
+class KubeletController:
+    """One for all machines; its keys are pods."""
+
+    name = "kubelet"
+    kind = POD
+    watches: tuple[Watch, ...] = (Watch(CONFIG_MAP, pods_referring), Watch(SECRET, pods_referring))
+    reads: tuple[GroupKind, ...] = ()
+    indices = observing.indices()
+
+    def __init__(self, machines: Machines, table: ContainerTable) -> None:
+        self._machines = machines
+        self._table = table
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        seen = observing.observe(cache, ref, self._machines, self._table)
+        if seen is None or (cache.has_synced(CONFIG_MAP) and cache.has_synced(SECRET)):
+            return seen
+        return replace(seen, complete=False)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return planning.plan(seen, now)
+
+    def settle(
+        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        return planning.settle(seen, plan, results, now)

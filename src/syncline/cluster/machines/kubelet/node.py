@@ -1,0 +1,377 @@
+"""The kubelet's Node: it registers once per boot, tells capacity and conditions, and gives signs of life.
+
+A Node with the annotation ``syncline.dev/machine: simulated`` has a machine of ours: one is made when such a Node is
+seen without one, so that creating a Node adds a machine, and a restart of this process finds them all again. In
+virtual time a sign of life that changes nothing is not written; live, leases are renewed as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias, assert_never
+
+from syncline.base.clock import Clock, format_micro_time, format_time
+from syncline.cluster.builtin.pods import condition, instant
+from syncline.cluster.machines.kubelet.observe import machine_ip
+from syncline.cluster.machines.machine import MachineSpec, MachineState, Power
+from syncline.cluster.machines.simulated import Machines
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Create, Emit, Patch, Plan, Requeue, SetStatus, set_status
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of
+
+__all__ = [
+    "BOOTS",
+    "MACHINE",
+    "AddMachine",
+    "NodeAction",
+    "NodeController",
+    "NodePerformer",
+    "PassTime",
+    "Registered",
+    "RemoveMachine",
+    "node_object",
+    "spec_of_node",
+]
+
+NODE = GroupKind("", "Node")
+LEASE = GroupKind("coordination.k8s.io", "Lease")
+LEASE_GVK = GVK("coordination.k8s.io", "v1", "Lease")
+LEASES = "kube-node-lease"
+MACHINE, SIMULATED = "syncline.dev/machine", "simulated"
+BOOTS = "syncline.dev/boots"
+"""Count of boots of a simulated machine: continues after a restart of this process."""
+SPEC = "syncline.dev/machine-"
+LEASE_EVERY_S = 10.0
+LEASE_SECONDS = 40
+CACHE_WAIT_S = 0.1
+VERSION = "v1.37.0"
+COMPONENT = "kubelet"
+OS_IMAGE = "Simulated Linux"
+
+
+# -- machines and nodes in each other's words ------------------------------------------------------------------------
+
+
+def node_object(spec: MachineSpec, number: int | None = None) -> Obj:
+    """The Node that stands for a machine: creating it in the API makes the machine."""
+    labels = {
+        "beta.kubernetes.io/arch": spec.arch,
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": spec.arch,
+        "kubernetes.io/hostname": spec.name,
+        "kubernetes.io/os": "linux",
+    }
+    if spec.zone:
+        labels["topology.kubernetes.io/zone"] = spec.zone
+    annotations = {
+        MACHINE: SIMULATED,
+        f"{SPEC}cpu": spec.cpu,
+        f"{SPEC}memory": spec.memory,
+        f"{SPEC}pods": str(spec.pods),
+    }
+    node: Obj = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": spec.name, "labels": labels | dict(spec.labels), "annotations": annotations},
+        "spec": {},
+    }
+    if spec.taints:
+        node["spec"]["taints"] = [dict(taint) for taint in spec.taints]
+    if number is not None:
+        cidr = f"10.{128 + number // 256}.{number % 256}.0/24"
+        node["spec"] |= {"podCIDR": cidr, "podCIDRs": [cidr]}
+    return node
+
+
+def spec_of_node(node: Obj) -> MachineSpec | None:
+    """The machine that a Node stands for; None if it is none of ours."""
+    said = annotations_of(node)
+    if said.get(MACHINE) != SIMULATED:
+        return None
+    usual = MachineSpec(name_of(node))
+    labels = labels_of(node)
+    pods = said.get(f"{SPEC}pods", "")
+    return MachineSpec(
+        name_of(node),
+        cpu=said.get(f"{SPEC}cpu", usual.cpu),
+        memory=said.get(f"{SPEC}memory", usual.memory),
+        pods=int(pods) if pods.isdigit() else usual.pods,
+        arch=labels.get("kubernetes.io/arch", usual.arch),
+        zone=labels.get("topology.kubernetes.io/zone", ""),
+    )
+
+
+# -- actions ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddMachine:
+    spec: MachineSpec
+    boots: int
+    reason: str
+
+    def describe(self) -> str:
+        return f"add machine {self.spec.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMachine:
+    name: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"remove machine {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """Note that the machine made its Node in this boot."""
+
+    name: str
+    boot_id: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"note that {self.name} is registered"
+
+
+@dataclass(frozen=True, slots=True)
+class PassTime:
+    """Let a stop or boot that is due come to its end."""
+
+    name: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"let time pass on {self.name}"
+
+
+NodeAction: TypeAlias = AddMachine | RemoveMachine | Registered | PassTime
+
+
+class NodePerformer:
+    def __init__(self, machines: Machines, clock: Clock) -> None:
+        self._machines = machines
+        self._clock = clock
+
+    def perform(self, action: NodeAction) -> Generator[Any, Any, Any]:
+        yield from ()
+        match action:
+            case AddMachine(spec=spec, boots=boots):
+                self._machines.add(spec, boots=boots)
+            case RemoveMachine(name=name):
+                self._machines.remove(name)
+            case Registered(name=name, boot_id=boot):
+                machine = self._machines.get(name)
+                if machine is not None:
+                    machine.registered_boot = boot
+            case PassTime(name=name):
+                machine = self._machines.get(name)
+                if machine is not None:
+                    machine.at(self._clock.now())
+            case _ as never:
+                assert_never(never)
+
+
+# -- observe and plan ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNode:
+    """``state`` is None while the Node has no machine yet."""
+
+    name: str
+    node: Obj | None
+    spec: MachineSpec
+    state: MachineState | None = None
+    registered: bool = False
+    number: int = 0
+    lease: Obj | None = None
+    complete: bool = True
+    """False before all Nodes and leases were listed once."""
+
+
+class NodeController:
+    """``heartbeats``: renew leases (live)."""
+
+    name = "kubelet-node"
+    kind = NODE
+    watches: tuple[Watch, ...] = ()
+
+    def __init__(self, machines: Machines, *, heartbeats: bool) -> None:
+        self._machines = machines
+        self._heartbeats = heartbeats
+        self.reads: tuple[GroupKind, ...] = (LEASE,) if heartbeats else ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> SeenNode | None:
+        node = cache.get(ref)
+        machine = self._machines.get(ref.name)
+        if machine is None:
+            spec = spec_of_node(node) if node is not None else None
+            return SeenNode(ref.name, node, spec) if spec is not None else None
+        state = machine.state
+        lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASES, ref.name)) if self._heartbeats else None
+        registered = machine.registered_boot == state.boot_id
+        number = self._machines.number(ref.name)
+        complete = all(cache.has_synced(kind) for kind in (NODE, *self.reads))
+        return SeenNode(ref.name, node, machine.spec, state, registered, number, lease, complete)
+
+    def plan(self, seen: SeenNode, now: datetime) -> Plan:
+        return plan_node(seen, now, heartbeats=self._heartbeats)
+
+
+def plan_node(seen: SeenNode, now: datetime, *, heartbeats: bool) -> Plan:
+    """Pure."""
+    state = seen.state
+    if state is None:
+        boots = annotations_of(seen.node or {}).get(BOOTS, "")
+        add = AddMachine(seen.spec, int(boots) if boots.isdigit() else 1, "its Node stands for a machine")
+        return Plan(((add,),), Requeue(0.0, "then it registers"))
+    if not seen.complete:
+        return Plan((), Requeue(CACHE_WAIT_S, "Nodes are not listed yet"))
+    if state.changes_at is not None and state.changes_at <= now:
+        return Plan(((PassTime(seen.name, "a stop or boot has ended"),),), Requeue(0.0, "then it tells"))
+    if seen.node is None:
+        return _register(seen, state)
+    steps: list[tuple[Any, ...]] = []
+    if state.power is Power.ON and not seen.registered:
+        steps.append((_boots(seen, state), Registered(seen.name, state.boot_id, "its Node exists")))
+    steps += [step for step in (_status(seen, seen.node, state, now), _renewal(seen, state, now, heartbeats)) if step]
+    return Plan(tuple(steps), _next_look(state, now, heartbeats=heartbeats), "tell how the machine is")
+
+
+def _register(seen: SeenNode, state: MachineState) -> Plan:
+    if state.power is not Power.ON:
+        return Plan(why="the machine is down")
+    if seen.registered:
+        remove = RemoveMachine(seen.name, "its Node was deleted")
+        return Plan(((remove,),), why="a machine goes with its Node")
+    made = Registered(seen.name, state.boot_id, "once per boot")
+    node = node_object(seen.spec, seen.number)
+    node["metadata"]["annotations"][BOOTS] = str(state.boots)
+    return Plan(((Create(node, "the machine has no Node"),), (made,)), why="register")
+
+
+def _boots(seen: SeenNode, state: MachineState) -> Patch:
+    body: Obj = {"metadata": {"annotations": {BOOTS: str(state.boots)}}}
+    if not dig(seen.node, "spec", "podCIDR"):
+        body["spec"] = {key: node_object(seen.spec, seen.number)["spec"][key] for key in ("podCIDR", "podCIDRs")}
+    usual = node_object(seen.spec)["metadata"]["labels"]
+    lacking = {key: value for key, value in usual.items() if key not in labels_of(seen.node or {})}
+    if lacking:
+        body["metadata"]["labels"] = lacking
+    return Patch(GVK("", "v1", "Node"), "", seen.name, body, "the machine has booted")
+
+
+def _next_look(state: MachineState, now: datetime, *, heartbeats: bool) -> Requeue:
+    if state.changes_at is not None:
+        return Requeue((state.changes_at - now).total_seconds(), "a stop or boot under way")
+    every = LEASE_EVERY_S if heartbeats else 3600.0
+    return Requeue(every, "the next sign of life", background=True)
+
+
+# -- what a kubelet writes -------------------------------------------------------------------------------------------
+
+
+def _status(seen: SeenNode, node: Obj, state: MachineState, now: datetime) -> tuple[SetStatus | Emit, ...]:
+    """Nothing from a machine that is off or boots: it cannot speak."""
+    if state.power in (Power.OFF, Power.BOOTING):
+        return ()
+    room = {"cpu": seen.spec.cpu, "memory": seen.spec.memory, "pods": str(seen.spec.pods)}
+    new = dict(node.get("status") or {})
+    new["capacity"] = dict(new.get("capacity") or {}) | room | {"ephemeral-storage": "100Gi"}
+    new["allocatable"] = dict(new.get("allocatable") or {}) | room | {"ephemeral-storage": "100Gi"}
+    addresses = (("InternalIP", machine_ip(seen.number)), ("Hostname", seen.name))
+    new["addresses"] = [{"type": kind, "address": address} for kind, address in addresses]
+    new["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250}}
+    new["nodeInfo"] = _node_info(seen, state)
+    new["conditions"] = _conditions(node, state, now)
+    events = _told(node, new, state)
+    return (*set_status(node, new, "the machine tells how it is"), *events)
+
+
+def _node_info(seen: SeenNode, state: MachineState) -> Obj:
+    plain = state.boot_id.replace("-", "")
+    return {
+        "architecture": seen.spec.arch,
+        "bootID": state.boot_id,
+        "containerRuntimeVersion": "containerd://2.1.0",
+        "kernelVersion": "6.12.0",
+        "kubeProxyVersion": "",
+        "kubeletVersion": VERSION,
+        "machineID": plain[:8] + seen.name.encode().hex()[:24].rjust(24, "0"),
+        "operatingSystem": "linux",
+        "osImage": state.os_image or OS_IMAGE,
+        "systemUUID": seen.name,
+    }
+
+
+_HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+_READY = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
+_STOPPING = ("Ready", "False", "KubeletNotReady", "node is shutting down")
+
+
+def _conditions(node: Obj, state: MachineState, now: datetime) -> list[Obj]:
+    wanted = (*_HEALTHY, _READY if state.power is Power.ON else _STOPPING)
+    mine = {each[0] for each in wanted}
+    others = [each for each in dig(node, "status", "conditions", default=[]) if each.get("type") not in mine]
+    return [*others, *(_condition(condition(node, each[0]), each, now) for each in wanted)]
+
+
+def _condition(old: Obj | None, wanted: tuple[str, str, str, str], now: datetime) -> Obj:
+    """The heartbeat moves with the rest only: an unchanged condition is left as it is."""
+    kind, status, reason, message = wanted
+    if old is not None and (old.get("status"), old.get("reason"), old.get("message")) == (status, reason, message):
+        return old
+    since = old["lastTransitionTime"] if old is not None and old.get("status") == status else format_time(now)
+    return {
+        "type": kind,
+        "status": status,
+        "lastHeartbeatTime": format_time(now),
+        "lastTransitionTime": since,
+        "reason": reason,
+        "message": message,
+    }
+
+
+def _told(node: Obj, new: Obj, state: MachineState) -> tuple[Emit, ...]:
+    old_ready, old_boot = condition(node, "Ready"), dig(node, "status", "nodeInfo", "bootID", default="")
+    found: list[Emit] = []
+    name = name_of(node)
+    if old_boot and old_boot != state.boot_id:
+        found.append(
+            Emit(node, "Rebooted", f"Node {name} has been rebooted, boot id: {state.boot_id}", COMPONENT, True)
+        )
+    was = old_ready.get("status") if old_ready else ""
+    now_ready = new["conditions"][-1]["status"]
+    if was != now_ready:
+        what = "NodeReady" if now_ready == "True" else "NodeNotReady"
+        found.append(Emit(node, what, f"Node {name} status is now: {what}", COMPONENT))
+    return tuple(found)
+
+
+def _renewal(seen: SeenNode, state: MachineState, now: datetime, heartbeats: bool) -> tuple[Any, ...]:
+    """The lease in ``kube-node-lease``, renewed every ten seconds."""
+    if not heartbeats or state.power is not Power.ON:
+        return ()
+    stamp = format_micro_time(now)
+    if seen.lease is None:
+        spec = {"holderIdentity": seen.name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": stamp}
+        lease = {
+            "apiVersion": LEASE_GVK.api_version,
+            "kind": LEASE.kind,
+            "metadata": {"name": seen.name, "namespace": LEASES},
+            "spec": spec,
+        }
+        return (Create(lease, "a sign of life"),)
+    renewed = instant(dig(seen.lease, "spec", "renewTime"))
+    if renewed is not None and renewed + timedelta(seconds=LEASE_EVERY_S * 0.9) > now:
+        return ()
+    return (Patch(LEASE_GVK, LEASES, seen.name, {"spec": {"renewTime": stamp}}, "a sign of life"),)

@@ -1,0 +1,173 @@
+"""What the kubelet sees of one pod: the pod, its machine, what runs of it, and what it refers to.
+
+Everything the plan needs is gathered here. Containers of a machine that booted since ended with the old boot; records
+that a restart of this process lost are taken from the pod's own status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from syncline.base.clock import parse_time
+from syncline.cluster.machines.containers import Container, ContainerTable, Sandbox
+from syncline.cluster.machines.kubelet.references import REFERENCES, Missing, missing_of, referred, refers_to
+from syncline.cluster.machines.machine import MachineState, Power
+from syncline.cluster.machines.simulated import Machines
+from syncline.cluster.machines.stages import Timing, stage_of
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, uid_of
+
+__all__ = ["POD", "PODS_ON_NODE", "MachineView", "Observed", "indices", "observe", "pods_referring"]
+
+POD = GroupKind("", "Pod")
+PODS_ON_NODE = "kubelet/pods"
+NOTHING_MISSING = Missing()
+LOST_EXIT_CODE = 255
+"""What the kubelet notes of a container that a reboot ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """The pod's machine. ``up``: its kubelet works."""
+
+    name: str
+    ip: str
+    boot_id: str
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``leftovers`` are uids of earlier pods of this name whose containers are still known. ``pod`` is None when only
+    such are left. ``complete`` is False before all ConfigMaps and Secrets were listed once."""
+
+    ref: ObjectRef
+    pod: Obj | None
+    leftovers: tuple[str, ...] = ()
+    machine: MachineView | None = None
+    sandbox: Sandbox | None = None
+    containers: tuple[Container, ...] = ()
+    missing: Missing = NOTHING_MISSING
+    objects: tuple[Obj, ...] = ()
+    complete: bool = True
+
+
+def indices() -> dict[str, object]:
+    """Pods by node, and by the ConfigMaps and Secrets they refer to."""
+    return {PODS_ON_NODE: _on_node, REFERENCES: refers_to}
+
+
+def _on_node(obj: Obj) -> Iterable[str]:
+    node = dig(obj, "spec", "nodeName") if obj.get("kind") == POD.kind else None
+    return (str(node),) if node else ()
+
+
+def pods_referring(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The pods that wait for, or use, a ConfigMap or Secret."""
+    value = f"{obj.get('kind')}/{namespace_of(obj)}/{name_of(obj)}"
+    return (ObjectRef("", POD.kind, namespace_of(pod), name_of(pod)) for pod in cache.indexed(REFERENCES, value))
+
+
+def machine_ip(number: int) -> str:
+    """Node addresses, in the documentation range of virtual machines: 192.168.64.10 and up."""
+    value = number + 10
+    return f"192.168.{64 + value // 250}.{value % 250 + 1}"
+
+
+def observe(cache: Snapshot, ref: ObjectRef, machines: Machines, table: ContainerTable) -> Observed | None:
+    """None for a pod that is on none of our machines and of which nothing is left."""
+    pod = cache.get(ref)
+    uid = uid_of(pod) if pod is not None else ""
+    leftovers = tuple(each for each in table.uids(ref.namespace, ref.name) if each != uid)
+    machine = machines.get(str(dig(pod, "spec", "nodeName", default=""))) if pod is not None else None
+    if pod is None or machine is None:
+        return Observed(ref, None, leftovers) if leftovers else None
+    state = machine.state
+    view = MachineView(machine.name, machine_ip(machines.number(machine.name)), state.boot_id, state.power is Power.ON)
+    return Observed(
+        ref,
+        pod,
+        leftovers,
+        view,
+        table.sandbox(uid),
+        tuple(_after_boot(each, state) for each in _records(pod, table, state)),
+        missing_of(pod, cache),
+        tuple(referred(pod, cache)),
+    )
+
+
+def _records(pod: Obj, table: ContainerTable, state: MachineState) -> list[Container]:
+    known = table.containers(uid_of(pod))
+    named = {each.name for each in known}
+    lost = [each for each in _recovered(pod, state.boot_id) if each.name not in named]
+    return [*known, *lost]
+
+
+def _recovered(pod: Obj, boot_id: str) -> list[Container]:
+    """Records made from what the status says ran: all that is left after a restart of this process."""
+    found = []
+    for part in ("initContainerStatuses", "containerStatuses"):
+        for status in dig(pod, "status", part, default=[]):
+            record = _from_status(pod, boot_id, status)
+            if record is not None:
+                found.append(record)
+    return found
+
+
+def _from_status(pod: Obj, boot_id: str, status: Obj) -> Container | None:
+    """What runs by stages goes on with its stage, from the whole second that the status tells."""
+    running = dig(status, "state", "running")
+    ended = dig(status, "state", "terminated") or dig(status, "lastState", "terminated")
+    attempt = int(status.get("restartCount") or 0)
+    uid, name = uid_of(pod), str(status.get("name"))
+    if running:
+        started = parse_time(running["startedAt"])
+        stage = stage_of(pod, _container(pod, name), attempt, Timing())
+        return Container(
+            uid,
+            name,
+            attempt,
+            boot_id,
+            started,
+            started_at=started,
+            ends_at=None if stage.run_s is None else started + timedelta(seconds=stage.run_s),
+            exit_code=stage.exit_code,
+            ready_s=stage.ready_s,
+            stop_s=stage.stop_s,
+            recovered=True,
+        )
+    if not ended or not ended.get("finishedAt"):
+        return None
+    began = parse_time(ended.get("startedAt") or ended["finishedAt"])
+    return Container(
+        uid,
+        name,
+        attempt,
+        boot_id,
+        began,
+        started_at=began,
+        ends_at=parse_time(ended["finishedAt"]),
+        exit_code=int(ended.get("exitCode") or 0),
+        reason=str(ended.get("reason") or ""),
+        message=str(ended.get("message") or ""),
+        recovered=True,
+    )
+
+
+def _container(pod: Obj, name: str) -> Obj:
+    spec = pod.get("spec") or {}
+    both = [*spec.get("initContainers", ()), *spec.get("containers", ())]
+    return next((each for each in both if each.get("name") == name), {"name": name})
+
+
+def _after_boot(record: Container, state: MachineState) -> Container:
+    """A container of an earlier boot ended when that did."""
+    stopped: datetime | None = state.stopped_at or state.booted_at
+    if record.boot_id == state.boot_id or stopped is None:
+        return record
+    if record.ends_at is not None and record.ends_at <= stopped:
+        return record
+    began = min(record.started_at or stopped, stopped)
+    return replace(record, started_at=began, ends_at=stopped, exit_code=LOST_EXIT_CODE, reason="Unknown", wakes_at=None)

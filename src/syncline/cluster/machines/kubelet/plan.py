@@ -1,0 +1,305 @@
+"""What the kubelet does next for a pod: a list of stages, the first that has something to say decides.
+
+Runtime actions come alone; what they answered is known at the end of the pass (``settle``), and only then is the
+status written, once. Rules are those of Kubernetes' kubelet (``kuberuntime_manager.go`` computePodActions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncline.cluster.builtin.pods import instant, is_finished
+from syncline.cluster.machines.containers import Container, Order, Sandbox
+from syncline.cluster.machines.kubelet.actions import (
+    CreateSandbox,
+    ForgetPod,
+    GoOn,
+    KillContainer,
+    PodAction,
+    StartContainer,
+)
+from syncline.cluster.machines.kubelet.events import events_between, killing, pulling
+from syncline.cluster.machines.kubelet.observe import Observed
+from syncline.cluster.machines.kubelet.status import status_of
+from syncline.cluster.machines.kubelet.views import View, views_of
+from syncline.cluster.machines.stages import Timing, stage_of
+from syncline.control.plan import Delete, Done, Emit, Outcome, Plan, Requeue, Result, set_status
+from syncline.kube.objects import Obj, dig, is_terminating, meta, ref_of, uid_of
+
+__all__ = ["plan", "settle"]
+
+SETTLED_ATTEMPT = 4
+"""From this restart on, a crash loop counts as a state of rest: looking after it is background work."""
+DEFAULT_GRACE_S = 30.0
+CACHE_WAIT_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One pod at one instant."""
+
+    seen: Observed
+    pod: Obj
+    views: tuple[View, ...]
+    now: datetime
+
+    @property
+    def past_deadline(self) -> bool:
+        ends = _deadline(self.pod)
+        return dig(self.pod, "status", "reason") == "DeadlineExceeded" or (ends is not None and ends <= self.now)
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Pure. The steps of a plan are either runtime actions or the status and what people are told."""
+    forgotten = tuple(ForgetPod(seen.ref, uid, "the pod is gone") for uid in seen.leftovers)
+    if seen.pod is None or seen.machine is None:
+        return Plan((forgotten,), why="end what is left of a pod that is gone")
+    if forgotten:
+        return Plan((forgotten,), Requeue(0.0, "then the pod that is there now"), "a pod of this name is gone")
+    if not seen.machine.up:
+        return Plan(why="the machine is down")
+    if not seen.complete:
+        return Plan((), Requeue(CACHE_WAIT_S, "ConfigMaps and Secrets are not listed yet"))
+    case = _Case(seen, seen.pod, views_of(seen, now), now)
+    for stage in _STAGES:
+        decided = stage(case)
+        if decided is not None:
+            return decided
+    return _report(case, "the pod is as it should be")
+
+
+def settle(seen: Observed, done: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    """After runtime actions: plan again with what they answered."""
+    if seen.pod is None or not any(isinstance(result.action, _RUNTIME) for result in results):
+        return None
+    if not all(result.ok for result in results):
+        return None
+    told: list[Emit] = []
+    for result in results:
+        if isinstance(result.action, StartContainer) and isinstance(result.value, Container):
+            told += pulling(seen.pod, result.action.order.container, result.value)
+        seen = _with(seen, result.value)
+    more = plan(seen, now)
+    return seen, replace(more, steps=((tuple(told), *more.steps) if told else more.steps))
+
+
+_RUNTIME = (CreateSandbox, StartContainer, GoOn, KillContainer)
+
+
+def _with(seen: Observed, value: object) -> Observed:
+    if isinstance(value, Sandbox):
+        return replace(seen, sandbox=value)
+    if isinstance(value, Container):
+        others = [each for each in seen.containers if (each.name, each.attempt) != (value.name, value.attempt)]
+        return replace(seen, containers=tuple(sorted([*others, value], key=lambda each: (each.name, each.attempt))))
+    return seen
+
+
+# -- the stages of a pod's life --------------------------------------------------------------------------------------
+
+
+def _going(case: _Case) -> Plan | None:
+    """Stop what runs, tell its end, and let the pod go."""
+    if not is_terminating(case.pod):
+        return None
+    grace = float(meta(case.pod).get("deletionGracePeriodSeconds") or 0)
+    kills = _kills(case, list(case.views), grace, "the pod is being deleted")
+    if kills is not None:
+        return kills
+    if any(view.alive for view in case.views):
+        return _report(case, "containers are stopping")
+    told = _report(case, "all containers have ended")
+    if meta(case.pod).get("deletionGracePeriodSeconds") == 0 and is_finished(case.pod) and not told.steps:
+        return Plan(why="others still have to let the pod go")
+    gone = Delete.of(case.pod, "its containers have ended", grace_period_s=0)
+    forget = ForgetPod(ref_of(case.pod), uid_of(case.pod), "its containers have ended")
+    return Plan((*told.steps, (gone,), (forget,)), why="let the pod go")
+
+
+def _finished(case: _Case) -> Plan | None:
+    """A pod that ended does not begin again; what still runs of it is stopped."""
+    if not is_finished(case.pod):
+        return None
+    return _kills(case, list(case.views), 0.0, "the pod has ended") or Plan(why="the pod has ended")
+
+
+def _overdue(case: _Case) -> Plan | None:
+    """activeDeadlineSeconds."""
+    if not case.past_deadline:
+        return None
+    kills = _kills(case, list(case.views), _grace_s(case.pod), "the pod ran longer than it may")
+    if kills is not None:
+        return kills
+    if any(view.alive for view in case.views):
+        return Plan(outcome=_next_look(case), why="containers are stopping")
+    return _report(case, "the pod ran longer than it may")
+
+
+def _sandbox(case: _Case) -> Plan | None:
+    machine, sandbox = case.seen.machine, case.seen.sandbox
+    assert machine is not None
+    if case.seen.missing.volumes:
+        return _report(case, case.seen.missing.volumes[0])
+    if sandbox is not None and sandbox.boot_id == machine.boot_id:
+        return None
+    return Plan(((CreateSandbox(case.pod, machine.name, machine.boot_id, "the pod has no sandbox"),),))
+
+
+def _due(case: _Case) -> Plan | None:
+    """Runtimes that wanted to go on with a container now."""
+    due = tuple(
+        GoOn(case.pod, view.record, "its runtime has more to do")
+        for view in case.views
+        if view.record is not None and view.alive and view.record.wakes_at and view.record.wakes_at <= case.now
+    )
+    return Plan((due,)) if due else None
+
+
+def _winding_up(case: _Case) -> Plan | None:
+    """All main containers have ended for good: those that accompany them end too, then the pod has."""
+    if not all(view.over for view in case.views if not view.init):
+        return None
+    sidecars = [view for view in case.views if view.sidecar]
+    kills = _kills(case, sidecars, _grace_s(case.pod), "the pod has ended")
+    if kills is None and any(view.alive for view in sidecars):
+        return Plan(outcome=_next_look(case), why="the last containers are stopping")
+    return kills or _report(case, "the pod has ended")
+
+
+def _initializing(case: _Case) -> Plan | None:
+    """Init containers one after the other; those that stay only have to run."""
+    for view in case.views:
+        if not view.init or (view.succeeded and not view.sidecar):
+            continue
+        if any(not each.init and each.record is not None for each in case.views) and not view.sidecar:
+            continue
+        start = _start_if_due(case, view)
+        if start is not None:
+            return start
+        if not (view.sidecar and view.running):
+            return _report(case, f"init container {view.name} is not done")
+    return None
+
+
+def _running(case: _Case) -> Plan | None:
+    """All others at once."""
+    starts = [start for view in case.views if not view.init and (start := _start_of(case, view)) is not None]
+    return Plan((tuple(starts),)) if starts else None
+
+
+_STAGES: tuple[Callable[[_Case], Plan | None], ...] = (
+    _going,
+    _finished,
+    _overdue,
+    _sandbox,
+    _due,
+    _winding_up,
+    _initializing,
+    _running,
+)
+
+
+# -- pieces ----------------------------------------------------------------------------------------------------------
+
+
+def _kills(case: _Case, views: list[View], grace_s: float, reason: str) -> Plan | None:
+    """Stop those that run and were not asked yet."""
+    kills: list[PodAction] = []
+    events: list[Emit] = []
+    for view in views:
+        if view.alive and view.record is not None and not view.record.stopping:
+            kills.append(KillContainer(case.pod, view.record, grace_s, reason))
+            events.append(killing(case.pod, view.name))
+    return Plan((tuple(kills), tuple(events)), why=reason) if kills else None
+
+
+def _start_if_due(case: _Case, view: View) -> Plan | None:
+    start = _start_of(case, view)
+    return Plan(((start,),)) if start is not None else None
+
+
+def _start_of(case: _Case, view: View) -> StartContainer | None:
+    """A container that never ran, whose image can be tried again, or whose time to run again has come."""
+    if case.seen.missing.variables.get(view.name):
+        return None
+    if view.record is None:
+        return StartContainer(_order(case, view, 0), "it has not run yet")
+    if view.pull_failed and not _still_fails(case.pod, view):
+        return StartContainer(_order(case, view, view.record.attempt), "its image can be had now")
+    if view.again_at is not None and view.again_at <= case.now:
+        return StartContainer(_order(case, view, view.record.attempt + 1), "it ended and is to run again")
+    return None
+
+
+def _still_fails(pod: Obj, view: View) -> bool:
+    return bool(stage_of(pod, view.spec, 0, Timing()).pull_error)
+
+
+def _order(case: _Case, view: View, attempt: int) -> Order:
+    machine, sandbox = case.seen.machine, case.seen.sandbox
+    assert machine is not None and sandbox is not None, "containers are started in a sandbox on a machine"
+    return Order(
+        case.pod,
+        view.spec,
+        attempt,
+        machine.boot_id,
+        machine.name,
+        machine.ip,
+        sandbox.ip or machine.ip,
+        objects=case.seen.objects,
+    )
+
+
+def _report(case: _Case, why: str) -> Plan:
+    """The status as it is now, what changed for people, and when to look again."""
+    new = status_of(case.seen, case.views, case.now, past_deadline=case.past_deadline)
+    written = set_status(case.pod, new, why)
+    if not written:
+        return Plan((), _next_look(case), why)
+    records = {view.name: view.record for view in case.views if view.record is not None}
+    events = events_between(case.pod, new, records)
+    steps: tuple[tuple[Any, ...], ...] = (written, events) if events else (written,)
+    return Plan(steps, _next_look(case), why)
+
+
+def _deadline(pod: Obj) -> datetime | None:
+    seconds = dig(pod, "spec", "activeDeadlineSeconds")
+    began = instant(dig(pod, "status", "startTime"))
+    return began + timedelta(seconds=float(seconds)) if seconds and began else None
+
+
+def _grace_s(pod: Obj) -> float:
+    return float(dig(pod, "spec", "terminationGracePeriodSeconds", default=DEFAULT_GRACE_S))
+
+
+def _next_look(case: _Case) -> Outcome:
+    """The next instant at which something of the pod changes by itself."""
+    looks: list[tuple[datetime, bool]] = []
+    for view in case.views:
+        looks += [(at, _at_rest(view)) for at in _instants(view) if at > case.now]
+        if view.pull_failed and view.record is not None and view.record.created_at == case.now:
+            looks.append((case.now + timedelta(seconds=1), False))
+    ends = _deadline(case.pod)
+    if ends is not None and ends > case.now and not is_finished(case.pod):
+        looks.append((ends, True))
+    if not looks:
+        return Done()
+    at, background = min(looks)
+    foreground = [instant_ for instant_, rest in looks if not rest]
+    if background and foreground and min(foreground) > at:
+        background = False
+    return Requeue((at - case.now).total_seconds(), "the next stage of a container", background)
+
+
+def _instants(view: View) -> list[datetime]:
+    record = view.record
+    if record is None:
+        return []
+    return [at for at in (record.started_at, record.ends_at, view.ready_at, view.again_at, record.wakes_at) if at]
+
+
+def _at_rest(view: View) -> bool:
+    return view.record is not None and view.record.attempt >= SETTLED_ATTEMPT

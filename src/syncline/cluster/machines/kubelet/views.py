@@ -1,0 +1,116 @@
+"""How each container of a pod stands at an instant: derived from records, read by plan, status and events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from syncline.cluster.machines.containers import Container, ContainerState
+from syncline.cluster.machines.kubelet.observe import Observed
+from syncline.cluster.machines.stages import is_sidecar
+from syncline.kube.objects import Obj, dig, is_terminating
+
+__all__ = ["CRASH_RESET_S", "View", "backoff_s", "views_of"]
+
+CRASH_BACKOFF_S, CRASH_BACKOFF_MAX_S = 10.0, 300.0
+"""The kubelet waits 10, 20, 40 … 300 s before it restarts a container; the first restart is at once."""
+CRASH_RESET_S = 600.0
+"""A container that ran this long starts counting anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One container. ``state`` None: never tried. ``again_at``: when it is to run again after its end, None: not."""
+
+    spec: Obj
+    init: bool
+    sidecar: bool
+    record: Container | None
+    previous: Container | None
+    state: ContainerState | None
+    again_at: datetime | None
+    ready_at: datetime | None
+
+    @property
+    def name(self) -> str:
+        return str(self.spec.get("name"))
+
+    @property
+    def running(self) -> bool:
+        return self.state is ContainerState.RUNNING
+
+    @property
+    def exited(self) -> bool:
+        return self.state is ContainerState.EXITED
+
+    @property
+    def alive(self) -> bool:
+        """Made and not ended: something is there to be stopped."""
+        return self.state in (ContainerState.CREATED, ContainerState.RUNNING) and not self.pull_failed
+
+    @property
+    def pull_failed(self) -> bool:
+        return self.record is not None and bool(self.record.pull_error)
+
+    @property
+    def succeeded(self) -> bool:
+        return self.exited and self.record is not None and self.record.exit_code == 0
+
+    @property
+    def over(self) -> bool:
+        """Ended for good."""
+        return self.exited and self.again_at is None
+
+    def ready(self, now: datetime) -> bool:
+        """Passes its probes; an init container is ready when it is done."""
+        if self.init and not self.sidecar:
+            return self.succeeded
+        return self.running and self.ready_at is not None and self.ready_at <= now
+
+
+def views_of(seen: Observed, now: datetime) -> tuple[View, ...]:
+    """Init containers first, in the pod's order."""
+    pod = seen.pod
+    assert pod is not None, "views are made of pods that exist"
+    init = [_view(seen, each, True, now) for each in dig(pod, "spec", "initContainers", default=[])]
+    return (*init, *(_view(seen, each, False, now) for each in dig(pod, "spec", "containers", default=[])))
+
+
+def _view(seen: Observed, spec: Obj, init: bool, now: datetime) -> View:
+    attempts = [each for each in seen.containers if each.name == spec.get("name")]
+    record = attempts[-1] if attempts else None
+    previous = attempts[-2] if len(attempts) > 1 else None
+    sidecar = init and is_sidecar(spec)
+    state = record.state(now) if record is not None else None
+    again = None
+    ready_at = None
+    if record is not None and state is ContainerState.EXITED and _runs_again(seen.pod or {}, record, init, sidecar):
+        again = _again_at(record)
+    if record is not None and record.started_at is not None and record.ready_s is not None:
+        ready_at = record.started_at + timedelta(seconds=record.ready_s)
+    return View(spec, init, sidecar, record, previous, state, again, ready_at)
+
+
+def _runs_again(pod: Obj, record: Container, init: bool, sidecar: bool) -> bool:
+    if is_terminating(pod):
+        return False
+    policy = dig(pod, "spec", "restartPolicy", default="Always")
+    if sidecar:
+        return True
+    if policy == "Never":
+        return False
+    return record.exit_code != 0 or (policy == "Always" and not init)
+
+
+def backoff_s(attempt: int) -> float:
+    """Seconds between the end of an attempt (0 is the first) and the next one."""
+    if attempt == 0:
+        return 0.0
+    return float(min(CRASH_BACKOFF_S * 2 ** min(attempt - 1, 10), CRASH_BACKOFF_MAX_S))
+
+
+def _again_at(record: Container) -> datetime:
+    assert record.ends_at is not None, "only a container that ended runs again"
+    ran = (record.ends_at - (record.started_at or record.ends_at)).total_seconds()
+    wait = 0.0 if ran >= CRASH_RESET_S else backoff_s(record.attempt)
+    return record.ends_at + timedelta(seconds=wait)

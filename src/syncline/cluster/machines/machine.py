@@ -1,0 +1,159 @@
+"""What a machine is to those who work on it: the kubelet now, the machine-config agent later.
+
+A :class:`Machine` has a boot id, power, a root directory tree, units, kernel arguments and an installed OS image.
+Whoever changes it asks for what outlives a crash by a :class:`Handshake`: a request has an id, and the machine says
+which id it has carried out; asking again with the same id does nothing. Time is passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+__all__ = [
+    "DirectoryTree",
+    "Entry",
+    "EntryKind",
+    "Handshake",
+    "Machine",
+    "MachineSpec",
+    "MachineState",
+    "Power",
+    "Unit",
+]
+
+
+class Power(StrEnum):
+    ON = "On"
+    STOPPING = "Stopping"
+    BOOTING = "Booting"
+    OFF = "Off"
+
+
+class EntryKind(StrEnum):
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One path of a root tree. ``content`` is a file's bytes or a link's target; ``mode`` has permission bits only."""
+
+    kind: EntryKind = EntryKind.FILE
+    content: bytes = b""
+    mode: int = 0o644
+    user: str = "root"
+    group: str = "root"
+
+
+class DirectoryTree(Protocol):
+    """A root directory. Paths are absolute and normalised: ``/etc/motd``; anything else raises ValueError."""
+
+    def read(self, path: str) -> Entry | None: ...
+
+    def write(self, path: str, entry: Entry) -> None:
+        """Put an entry in place of what is there; missing parents are made (0755 root)."""
+        ...
+
+    def remove(self, path: str) -> bool:
+        """Remove an entry and what is below it; False if there was nothing."""
+        ...
+
+    def paths(self, below: str = "/") -> Iterator[str]:
+        """Every path below a directory, sorted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A systemd unit as a machine has it."""
+
+    name: str
+    enabled: bool = False
+    active: bool = False
+    masked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """Two fields: the id last asked for, and the id last carried out."""
+
+    requested: str = ""
+    done: str = ""
+
+    @property
+    def pending(self) -> bool:
+        return self.requested != self.done
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSpec:
+    """What a machine is made of. ``cpu`` and ``memory`` are Kubernetes quantities."""
+
+    name: str
+    cpu: str = "8"
+    memory: str = "32Gi"
+    pods: int = 250
+    arch: str = "amd64"
+    zone: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MachineState:
+    """All of a machine but its files. ``changes_at`` is when a stop or boot under way ends.
+
+    Kernel arguments and the OS image asked for lie in ``next_…`` until the boot that makes them real.
+    """
+
+    boot_id: str
+    boots: int = 1
+    power: Power = Power.ON
+    changes_at: datetime | None = None
+    booted_at: datetime | None = None
+    stopped_at: datetime | None = None
+    reboot: Handshake = Handshake()
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    kernel_arguments: tuple[str, ...] = ()
+    next_kernel_arguments: tuple[str, ...] = ()
+    os_image: str = ""
+    next_os_image: str = ""
+
+
+class Machine(Protocol):
+    """One machine. Changes are made at once, or at its next boot where real machines need one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def spec(self) -> MachineSpec: ...
+
+    @property
+    def state(self) -> MachineState: ...
+
+    @property
+    def root(self) -> DirectoryTree: ...
+
+    def set_unit(self, unit: Unit) -> None: ...
+
+    def set_kernel_arguments(self, arguments: tuple[str, ...]) -> None:
+        """In force after the next boot."""
+        ...
+
+    def set_os_image(self, image: str) -> None:
+        """Booted next time."""
+        ...
+
+    def request_reboot(self, request: str, now: datetime) -> None:
+        """Stop and boot again, once for each request id."""
+        ...
+
+    def power_off(self, now: datetime) -> None: ...
+
+    def power_on(self, now: datetime) -> None: ...

@@ -1,0 +1,101 @@
+"""The machines room as a whole: what ``assembly`` and tests start.
+
+One :class:`MachinesRoom` holds the registry, the records and the runtimes of a cluster; its controllers run on the
+control loop beside the built-in ones, its performers are registered with theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from syncline.base.action import Performer
+from syncline.base.clock import Clock
+from syncline.cluster.machines.containers import ContainerTable, Order, Runtime
+from syncline.cluster.machines.kubelet.actions import (
+    CreateSandbox,
+    ForgetPod,
+    GoOn,
+    KillContainer,
+    PodPerformer,
+    StartContainer,
+)
+from syncline.cluster.machines.kubelet.controller import KubeletController
+from syncline.cluster.machines.kubelet.node import (
+    AddMachine,
+    NodeController,
+    NodePerformer,
+    PassTime,
+    Registered,
+    RemoveMachine,
+)
+from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
+from syncline.cluster.machines.runtimes import Runtimes
+from syncline.cluster.machines.simulated import Machines
+from syncline.cluster.machines.staged import StagedRuntime
+from syncline.cluster.machines.stages import Timing
+from syncline.control.controller import Controller
+from syncline.control.loop import ControlLoop
+from syncline.kube.objects import ObjectRef, name_of, namespace_of
+
+__all__ = ["MachineSettings", "MachinesRoom"]
+
+Wake = Callable[[str, ObjectRef], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSettings:
+    """``heartbeats``: node leases are written (live); in virtual time they are not."""
+
+    heartbeats: bool = False
+    timing: Timing = field(default_factory=Timing)
+
+
+class MachinesRoom:
+    """Registry, records, runtimes, controllers."""
+
+    def __init__(self, clock: Clock, settings: MachineSettings | None = None, machines: Machines | None = None) -> None:
+        self.settings = settings or MachineSettings()
+        self.machines = machines or Machines()
+        self.table = ContainerTable()
+        self._clock = clock
+        self._by_name: dict[str, Runtime] = {"staged": StagedRuntime(self.table, self.settings.timing)}
+        self._choices: list[tuple[str, Callable[[Order], bool]]] = []
+
+    def add_runtime(self, name: str, runtime: Runtime, takes: Callable[[Order], bool]) -> None:
+        """Another way to run containers, asked in the order of adding before stages are taken."""
+        self._by_name[name] = runtime
+        self._choices.append((name, takes))
+
+    def controllers(self) -> list[Controller]:
+        node = NodeController(self.machines, heartbeats=self.settings.heartbeats)
+        return [KubeletController(self.machines, self.table), node]
+
+    def performers(self) -> dict[type, Performer]:
+        runtimes = Runtimes(self._by_name, tuple(self._choices))
+        pods = PodPerformer(self.machines, self.table, runtimes, self._clock)
+        nodes = NodePerformer(self.machines, self._clock)
+        pod_actions: tuple[type, ...] = (CreateSandbox, StartContainer, GoOn, KillContainer, ForgetPod)
+        node_actions: tuple[type, ...] = (AddMachine, RemoveMachine, Registered, PassTime)
+        return dict.fromkeys(pod_actions, pods) | dict.fromkeys(node_actions, nodes)
+
+    def connect(self, loop: ControlLoop, wake: Wake | None = None) -> None:
+        """Let changes of machines wake their keys; ``wake`` is ``LiveManager.wake`` live, the loop's own otherwise.
+
+        Machines known already are woken at once, so that they register.
+        """
+        tell = wake or loop.wake
+
+        def changed(name: str) -> None:
+            tell(NodeController.name, ObjectRef("", "Node", "", name))
+            for pod in loop.cache.indexed(PODS_ON_NODE, name):
+                tell(KubeletController.name, ObjectRef("", "Pod", namespace_of(pod), name_of(pod)))
+
+        self.machines.listeners[:] = [changed]
+        for name in self.machines.names():
+            changed(name)
+
+    def beat(self, node: str) -> datetime | None:
+        """``BuiltinSettings.beats``: when a simulated machine last gave a sign of life."""
+        return self.machines.beat(node, self._clock.now())

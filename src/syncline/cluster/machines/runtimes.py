@@ -1,0 +1,32 @@
+"""Which runtime runs which container."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from syncline.cluster.machines.containers import Container, Order, Runtime
+
+__all__ = ["Runtimes"]
+
+
+@dataclass(slots=True)
+class Runtimes:
+    """``by_name`` holds at least ``staged``; the first of ``choices`` that takes an order names its runtime."""
+
+    by_name: Mapping[str, Runtime]
+    choices: tuple[tuple[str, Callable[[Order], bool]], ...] = field(default=())
+
+    def choose(self, order: Order) -> Runtime:
+        for name, takes in self.choices:
+            if name in self.by_name and takes(order):
+                return self.by_name[name]
+        return self.by_name["staged"]
+
+    def of(self, container: Container) -> Runtime:
+        """Who runs it now."""
+        return self.by_name.get(container.runtime, self.by_name["staged"])
+
+    def forget(self, pod_uid: str) -> None:
+        for runtime in self.by_name.values():
+            runtime.forget(pod_uid)

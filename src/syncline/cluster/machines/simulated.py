@@ -1,0 +1,257 @@
+"""Machines that exist in memory: transitions of their state, and the registry of all of them.
+
+Used by the kubelet, by ``assembly`` and by rehearsals. A machine changes by the functions here alone. Boot ids derive
+from the machine's name and its count of boots, so that equal runs have equal machines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from syncline.cluster.machines.machine import (
+    DirectoryTree,
+    Entry,
+    EntryKind,
+    Handshake,
+    MachineSpec,
+    MachineState,
+    Power,
+    Unit,
+)
+
+__all__ = ["BootTimes", "Machines", "MemoryTree", "SimulatedMachine", "advanced", "boot_id"]
+
+MAX_MACHINES = 10_000
+"""Machines of one registry: more than any cluster that fits on one machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class BootTimes:
+    """How long a simulated machine takes, in seconds. A virtual machine reboots in about a minute."""
+
+    stop_s: float = 10.0
+    boot_s: float = 40.0
+
+
+def boot_id(name: str, boots: int) -> str:
+    """A boot id in the form of ``/proc/sys/kernel/random/boot_id``."""
+    text = hashlib.sha256(f"boot/{name}/{boots}".encode()).hexdigest()
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-8{text[17:20]}-{text[20:32]}"
+
+
+# -- transitions: from a state to the next ---------------------------------------------------------------------------
+
+
+def stopping(state: MachineState, now: datetime, times: BootTimes) -> MachineState:
+    if state.power in (Power.OFF, Power.STOPPING):
+        return state
+    ends = now + timedelta(seconds=times.stop_s)
+    return replace(state, power=Power.STOPPING, stopped_at=now, changes_at=ends)
+
+
+def booting(state: MachineState, now: datetime, times: BootTimes) -> MachineState:
+    """The kernel starts anew: a new boot, with the arguments and the image that were asked for."""
+    if state.power in (Power.ON, Power.BOOTING):
+        return state
+    return replace(state, power=Power.BOOTING, changes_at=now + timedelta(seconds=times.boot_s))
+
+
+def booted(state: MachineState, name: str, now: datetime) -> MachineState:
+    boots = state.boots + 1
+    return replace(
+        state,
+        power=Power.ON,
+        changes_at=None,
+        booted_at=now,
+        boots=boots,
+        boot_id=boot_id(name, boots),
+        kernel_arguments=state.next_kernel_arguments,
+        os_image=state.next_os_image,
+        units={key: replace(unit, active=unit.enabled and not unit.masked) for key, unit in state.units.items()},
+        reboot=Handshake(state.reboot.requested, state.reboot.requested),
+    )
+
+
+def advanced(state: MachineState, name: str, now: datetime, times: BootTimes) -> MachineState:
+    """The state at ``now``: after a stop comes a boot if one is asked for, after a boot the machine runs."""
+    while state.changes_at is not None and state.changes_at <= now:
+        at = state.changes_at
+        if state.power is Power.BOOTING:
+            state = booted(state, name, at)
+        else:
+            state = replace(state, power=Power.OFF, changes_at=None)
+            if state.reboot.pending:
+                state = booting(state, at, times)
+    return state
+
+
+# -- one machine -----------------------------------------------------------------------------------------------------
+
+
+class MemoryTree:
+    """A root directory in memory."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+
+    def read(self, path: str) -> Entry | None:
+        return self._entries.get(_checked(path))
+
+    def write(self, path: str, entry: Entry) -> None:
+        path = _checked(path)
+        parent = posixpath.dirname(path)
+        while parent != "/" and parent not in self._entries:
+            self._entries[parent] = Entry(EntryKind.DIRECTORY, mode=0o755)
+            parent = posixpath.dirname(parent)
+        self._entries[path] = entry
+
+    def remove(self, path: str) -> bool:
+        path = _checked(path)
+        gone = [each for each in self._entries if each == path or each.startswith(path + "/")]
+        for each in gone:
+            del self._entries[each]
+        return bool(gone)
+
+    def paths(self, below: str = "/") -> Iterator[str]:
+        prefix = _checked(below).rstrip("/") + "/"
+        yield from sorted(each for each in self._entries if each.startswith(prefix))
+
+
+def _checked(path: str) -> str:
+    if not path.startswith("/") or posixpath.normpath(path) != path or path.startswith("//"):
+        raise ValueError(f"{path!r} is not an absolute, normalised path such as /etc/motd")
+    return path
+
+
+class SimulatedMachine:
+    """See :class:`~syncline.cluster.machines.machine.Machine`. ``changed`` is called after every change."""
+
+    def __init__(
+        self, spec: MachineSpec, times: BootTimes, changed: Callable[[str], None], root: DirectoryTree | None = None
+    ) -> None:
+        self._spec = spec
+        self._times = times
+        self._changed = changed
+        self._root: DirectoryTree = root or MemoryTree()
+        self._state = MachineState(boot_id(spec.name, 1))
+        self.registered_boot = ""
+        """The boot in which the kubelet made its Node; it does so once per boot."""
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    @property
+    def spec(self) -> MachineSpec:
+        return self._spec
+
+    @property
+    def state(self) -> MachineState:
+        return self._state
+
+    @property
+    def root(self) -> DirectoryTree:
+        return self._root
+
+    def restore(self, boots: int) -> None:
+        """A machine known from before: its count of boots goes on."""
+        self._state = replace(self._state, boots=boots, boot_id=boot_id(self.name, boots))
+
+    def set_unit(self, unit: Unit) -> None:
+        self._become(replace(self._state, units={**self._state.units, unit.name: unit}))
+
+    def set_kernel_arguments(self, arguments: tuple[str, ...]) -> None:
+        self._become(replace(self._state, next_kernel_arguments=arguments))
+
+    def set_os_image(self, image: str) -> None:
+        self._become(replace(self._state, next_os_image=image))
+
+    def request_reboot(self, request: str, now: datetime) -> None:
+        state = self.at(now)
+        if state.reboot.requested == request:
+            return
+        asked = replace(state, reboot=Handshake(request, state.reboot.done))
+        off = asked.power is Power.OFF
+        self._become(booting(asked, now, self._times) if off else stopping(asked, now, self._times))
+
+    def power_off(self, now: datetime) -> None:
+        """A reboot that was asked for is given up."""
+        state = self.at(now)
+        given_up = replace(state, reboot=Handshake(state.reboot.requested, state.reboot.requested))
+        self._become(stopping(given_up, now, self._times))
+
+    def power_on(self, now: datetime) -> None:
+        self._become(booting(self.at(now), now, self._times))
+
+    def at(self, now: datetime) -> MachineState:
+        """Let time pass and tell the state."""
+        state = advanced(self._state, self.name, now, self._times)
+        self._become(state)
+        return state
+
+    def last_beat(self, now: datetime) -> datetime | None:
+        """When it last ran: ``now`` while it does."""
+        state = self.at(now)
+        return now if state.power is Power.ON else state.stopped_at
+
+    def _become(self, state: MachineState) -> None:
+        if state == self._state:
+            return
+        self._state = state
+        self._changed(self.name)
+
+
+# -- all machines ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Machines:
+    """Machines by node name. ``listeners`` are told the name of a machine that changed."""
+
+    times: BootTimes = field(default_factory=BootTimes)
+    listeners: list[Callable[[str], None]] = field(default_factory=list)
+    _machines: dict[str, SimulatedMachine] = field(default_factory=dict)
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def add(self, spec: MachineSpec, *, boots: int = 1) -> SimulatedMachine:
+        """The machine of that name, made if there is none. ``boots`` continues the count of one known before."""
+        known = self._machines.get(spec.name)
+        if known is not None:
+            return known
+        if len(self._machines) >= MAX_MACHINES:
+            raise ValueError(f"machine {spec.name}: there are {MAX_MACHINES} machines already; no more are simulated")
+        machine = SimulatedMachine(spec, self.times, self._tell)
+        machine.restore(boots)
+        self._machines[spec.name] = machine
+        used = set(self._numbers.values())
+        self._numbers[spec.name] = next(number for number in range(len(used) + 1) if number not in used)
+        self._tell(spec.name)
+        return machine
+
+    def remove(self, name: str) -> None:
+        if self._machines.pop(name, None) is not None:
+            del self._numbers[name]
+            self._tell(name)
+
+    def get(self, name: str) -> SimulatedMachine | None:
+        return self._machines.get(name)
+
+    def number(self, name: str) -> int:
+        """A small number of its own for each machine: addresses derive from it."""
+        return self._numbers[name]
+
+    def names(self) -> list[str]:
+        return sorted(self._machines)
+
+    def beat(self, name: str, now: datetime) -> datetime | None:
+        """When a machine last gave a sign of life; None for a node that is none of ours."""
+        machine = self._machines.get(name)
+        return None if machine is None else machine.last_beat(now)
+
+    def _tell(self, name: str) -> None:
+        for listener in self.listeners:
+            listener(name)

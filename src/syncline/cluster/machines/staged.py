@@ -1,0 +1,97 @@
+"""The runtime that runs nothing: containers go through stages in simulated time.
+
+Used for all containers that are not run as processes or scripts. Start and end are known at once; the kubelet looks
+again when they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncline.cluster.machines.containers import Container, ContainerTable, Order
+from syncline.cluster.machines.stages import Timing, stage_of
+from syncline.kube.objects import dig, uid_of
+
+__all__ = ["Images", "StagedRuntime", "planned"]
+
+KILLED, TERMINATED = 137, 143
+"""Exit codes of a container ended by SIGKILL and by SIGTERM."""
+
+
+class Images:
+    """Which images each boot disk has: what was pulled once is there."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] = set()
+
+    def pull(self, node: str, image: str, policy: str) -> bool:
+        """True if it has to be pulled; it is there afterwards."""
+        place = (node, image)
+        needed = policy == "Always" or place not in self._known
+        self._known.add(place)
+        return needed
+
+
+def planned(order: Order, now: datetime, timing: Timing, *, pull: bool) -> Container:
+    """The record of an attempt whose whole course follows from its stage."""
+    stage = stage_of(order.pod, order.container, order.attempt, timing)
+    uid, name = uid_of(order.pod), str(order.container["name"])
+    if stage.pull_error and order.attempt == 0:
+        return Container(uid, name, order.attempt, order.boot_id, now, pull_error=stage.pull_error)
+    pulled_s = stage.pull_s if pull else 0.0
+    started = now + timedelta(seconds=pulled_s + stage.start_s)
+    ends = None if stage.run_s is None else started + timedelta(seconds=stage.run_s)
+    return Container(
+        uid,
+        name,
+        order.attempt,
+        order.boot_id,
+        now,
+        started_at=started,
+        ends_at=ends,
+        exit_code=stage.exit_code,
+        pulled_s=pulled_s,
+        ready_s=stage.ready_s,
+        stop_s=stage.stop_s,
+    )
+
+
+class StagedRuntime:
+    """See :class:`~syncline.cluster.machines.containers.Runtime`."""
+
+    def __init__(self, table: ContainerTable, timing: Timing, images: Images | None = None) -> None:
+        self._table = table
+        self._timing = timing
+        self._images = images or Images()
+
+    def start(self, order: Order, now: datetime) -> Generator[Any, Any, Container]:
+        yield from ()
+        known = self._table.find(uid_of(order.pod), str(order.container["name"]), order.attempt)
+        if known is not None and not known.pull_error:
+            return known
+        image = str(order.container.get("image", ""))
+        policy = str(dig(order.container, "imagePullPolicy", default="IfNotPresent"))
+        pull = self._images.pull(order.node, image, policy)
+        return self._table.put(planned(order, now, self._timing, pull=pull))
+
+    def go_on(self, container: Container, now: datetime) -> Generator[Any, Any, Container]:
+        yield from ()
+        return container
+
+    def stop(self, container: Container, grace_s: float, now: datetime) -> Generator[Any, Any, Container]:
+        """A staged container stops when asked, after its stage's stop time; if that is too long it is killed."""
+        yield from ()
+        if container.stopping or (container.ends_at is not None and container.ends_at <= now):
+            return container
+        if container.started_at is None or container.started_at > now:
+            return self._table.stopped(container, now, KILLED)
+        in_time = container.stop_s <= grace_s
+        at = now + timedelta(seconds=min(container.stop_s, grace_s))
+        if container.ends_at is not None and container.ends_at <= at:
+            return self._table.put(container)
+        return self._table.stopped(container, at, TERMINATED if in_time else KILLED)
+
+    def forget(self, pod_uid: str) -> None:
+        """Nothing is held but the records."""
