@@ -17,10 +17,12 @@ SCENARIOS = (
     "job-failure",
     "namespaces",
     "pdb-status",
+    "quota-limits",
     "replicaset-adoption",
     "scheduling-affinity",
     "scheduling-refusals",
     "statefulset-order",
+    "storage-binding",
 )
 
 

@@ -22,6 +22,7 @@ from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleCont
 from syncline.cluster.builtin.node_lifecycle.observe import Beats
 from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
 from syncline.cluster.builtin.resource_quota import ResourceQuotaController
+from syncline.cluster.builtin.role_aggregation import RoleAggregationController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
 from syncline.cluster.builtin.storage.claims import ClaimController
@@ -62,6 +63,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         DisruptionBudgetController(),
         EndpointsController(),
         ResourceQuotaController(),
+        RoleAggregationController(),
         ClaimController(),
         VolumeController(),
         NodeLifecycleController(chosen.beats),

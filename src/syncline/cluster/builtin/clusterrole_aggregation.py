@@ -1,0 +1,68 @@
+"""Fills ClusterRoles that gather others by their labels (``aggregationRule``): admin, edit, view, and users' own.
+
+Nothing in the cluster waits for it but the authorizer, which reads only ``rules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.cluster.rbac import aggregated_rules
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Apply, Plan
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, ref_of
+
+__all__ = ["ClusterRoleAggregationController", "Observed", "plan"]
+
+CLUSTER_ROLE = GroupKind("rbac.authorization.k8s.io", "ClusterRole")
+MANAGER = "clusterrole-aggregation-controller"
+"""Field manager under which Kubernetes' controller applies the rules: people see it in managedFields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One ClusterRole and all of them, of which it gathers."""
+
+    role: Obj
+    others: tuple[Obj, ...]
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Apply the gathered rules where they differ; a role that gathers nothing by rule is left alone."""
+    rules = aggregated_rules(seen.role, seen.others)
+    if rules is None or rules == (seen.role.get("rules") or []):
+        return Plan(why="the rules are right")
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": CLUSTER_ROLE.kind,
+        "metadata": {"name": name_of(seen.role)},
+        "rules": rules,
+    }
+    apply = Apply(body, MANAGER, "the roles that it gathers changed", force=True)
+    return Plan(((apply,),), why=f"{name_of(seen.role)} gathers {len(rules)} rules")
+
+
+def _gathering(_changed: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Every role that gathers: labels may have come or gone, so the old selection does not tell."""
+    return (ref_of(role) for role in cache.objects(CLUSTER_ROLE) if role.get("aggregationRule"))
+
+
+class ClusterRoleAggregationController:
+    """Keyed by ClusterRole."""
+
+    name = "clusterrole-aggregation"
+    kind = CLUSTER_ROLE
+    watches: tuple[Watch, ...] = (Watch(CLUSTER_ROLE, _gathering),)
+    reads: tuple[GroupKind, ...] = ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        role = cache.get(ref)
+        if role is None or is_terminating(role) or not role.get("aggregationRule"):
+            return None
+        return Observed(role, tuple(cache.objects(CLUSTER_ROLE)))
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return plan(seen, now)
