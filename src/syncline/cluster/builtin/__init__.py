@@ -10,6 +10,7 @@ from datetime import datetime
 
 from syncline.base.action import Performer
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer
+from syncline.cluster.builtin.clusterrole_aggregation import ClusterRoleAggregationController
 from syncline.cluster.builtin.cronjob.controller import CronJobController
 from syncline.cluster.builtin.daemonset.controller import DaemonSetController
 from syncline.cluster.builtin.deployment.controller import DeploymentController
@@ -22,7 +23,6 @@ from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleCont
 from syncline.cluster.builtin.node_lifecycle.observe import Beats
 from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
 from syncline.cluster.builtin.resource_quota import ResourceQuotaController
-from syncline.cluster.builtin.role_aggregation import RoleAggregationController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
 from syncline.cluster.builtin.storage.claims import ClaimController
@@ -63,7 +63,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         DisruptionBudgetController(),
         EndpointsController(),
         ResourceQuotaController(),
-        RoleAggregationController(),
+        ClusterRoleAggregationController(),
         ClaimController(),
         VolumeController(),
         NodeLifecycleController(chosen.beats),
