@@ -167,10 +167,14 @@ class Tracking:
         return _with_metadata(obj, annotations, labels)
 
     def instance(self, obj: Obj) -> Instance | None:
-        """The tracking id of an object; None without one, with an unreadable one, or where labels decide."""
+        """The tracking id of an object; None without one, with an unreadable one, of another installation, or
+        where labels decide."""
         if self.method not in (TrackingMethod.ANNOTATION, TrackingMethod.ANNOTATION_AND_LABEL):
             return None
-        return self._read(obj)
+        return self._read(obj) if self._is_installation(obj) else None
+
+    def _is_installation(self, obj: Obj) -> bool:
+        return not self.installation_id or annotations_of(obj).get(INSTALLATION_ID) == self.installation_id
 
     def _read(self, obj: Obj) -> Instance | None:
         try:
@@ -183,11 +187,7 @@ class Tracking:
         if self.method is TrackingMethod.LABEL:
             return labels_of(obj).get(self.label_key, "")
         found = self._read(obj)
-        if found is None:
-            return ""
-        if self.installation_id and annotations_of(obj).get(INSTALLATION_ID) != self.installation_id:
-            return ""
-        return found.app
+        return found.app if found is not None and self._is_installation(obj) else ""
 
     def is_self_referenced(self, app: str, live: Obj | None, target: Obj | None) -> bool:
         """False for a copy: a live object whose tracking id describes another object (behaviour 64)."""

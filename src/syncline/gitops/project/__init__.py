@@ -1,11 +1,29 @@
-"""What an AppProject permits. Start at ``gitops/project/permissions.py``."""
+"""What an AppProject permits; see :mod:`syncline.gitops.project.permissions` and ``windows``."""
 
 from syncline.gitops.project.permissions import (
     permits_app_namespace,
     permits_destination,
     permits_kind,
+    permits_resource,
     permits_source,
     sync_permission,
 )
+from syncline.gitops.project.validation import ProjectError, merge_global, validate_project
+from syncline.gitops.project.windows import SyncWindow, WindowError, can_sync, matching_windows, read_windows
 
-__all__ = ["permits_app_namespace", "permits_destination", "permits_kind", "permits_source", "sync_permission"]
+__all__ = [
+    "ProjectError",
+    "SyncWindow",
+    "WindowError",
+    "can_sync",
+    "matching_windows",
+    "merge_global",
+    "permits_app_namespace",
+    "permits_destination",
+    "permits_kind",
+    "permits_resource",
+    "permits_source",
+    "read_windows",
+    "sync_permission",
+    "validate_project",
+]

@@ -145,12 +145,15 @@ def permits_resource(
 def sync_permission(
     project: Obj,
     obj: Obj,
-    info: ResourceInfo,
+    info: ResourceInfo | None,
     destination: Mapping[str, Any],
     project_clusters: Sequence[Mapping[str, str]] = (),
 ) -> str:
-    """Empty, or upstream's sentence why this object may not be synced."""
+    """Empty, or upstream's sentence why this object may not be synced. ``info`` None: the cluster does not know the
+    kind."""
     gvk, name = gvk_of(obj), name_of(project)
+    if info is None:
+        return f"failed to get API resource info for {gvk.group}/{gvk.kind}: unable to verify permissions"
     if not permits_kind(project, gvk.group, gvk.kind, name_of(obj), namespaced=info.namespaced):
         return f"resource {gvk.group}:{gvk.kind} is not permitted in project {name}"
     if info.namespaced:
