@@ -167,13 +167,15 @@ class ControlLoop:
         self, key: Key, controller: Settling, seen: Any, plan: Plan, results: tuple[Result, ...]
     ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...]]]:
         """Let the controller go on from the answers, round by round, until it has nothing to add."""
+        everything = results
         for _ in range(MAX_ROUNDS):
             more = controller.settle(seen, plan, results, self._clock.now())
             if more is None:
-                return plan, results
+                return plan, everything
             seen, plan = more
             results = yield from execute(plan, self._performers)
             self._record(key, results)
+            everything += results
         raise AssertionError(f"{key}: not settled after {MAX_ROUNDS} rounds of its own answers")
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:

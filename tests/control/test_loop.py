@@ -1,0 +1,279 @@
+"""The loop on the embedded API in virtual time: a small controller that keeps one ConfigMap per Namespace label."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from syncline.base.clock import VirtualClock
+from syncline.base.entropy import Entropy
+from syncline.base.journal import Journal
+from syncline.cluster.api import Api
+from syncline.cluster.authz import Authorizer
+from syncline.cluster.direct import DirectTransport
+from syncline.cluster.registry import Registry
+from syncline.cluster.store import Store
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.executor import kube_performers
+from syncline.control.loop import ControlLoop
+from syncline.control.plan import Create, Delete, Done, Emit, Plan, Requeue, Retry, set_status
+from syncline.control.virtual import CrashingTransport, Killed, LoopActor, NotIdleError, VirtualDriver
+from syncline.kube.client import Request, Response, Transport
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, labels_of, name_of, namespace_of
+
+NAMESPACES = GroupKind("", "Namespace")
+CONFIG_MAPS = GroupKind("", "ConfigMap")
+
+
+@dataclass(frozen=True)
+class Seen:
+    namespace: Obj
+    config: Obj | None
+
+
+class Keeper:
+    """Keeps ConfigMap ``kept`` in every Namespace labelled ``keep=yes``."""
+
+    name = "keeper"
+    kind = NAMESPACES
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self) -> None:
+        self.watches = (Watch(CONFIG_MAPS, self._namespace),)
+
+    def _namespace(self, obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        if name_of(obj) == "kept":
+            yield ObjectRef("", "Namespace", "", namespace_of(obj))
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Seen | None:
+        namespace = cache.get(ref)
+        config = cache.get(ObjectRef("", "ConfigMap", ref.name, "kept"))
+        return Seen(namespace, config) if namespace is not None else None
+
+    def plan(self, seen: Seen, now: datetime) -> Plan:
+        name = name_of(seen.namespace)
+        wanted = labels_of(seen.namespace).get("keep") == "yes"
+        if wanted and seen.config is None:
+            config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": name}}
+            event = Emit(seen.namespace, "Kept", "made a ConfigMap", "keeper")
+            return Plan(steps=((Create(config, "asked for"),), (event,)), why="missing")
+        if not wanted and seen.config is not None:
+            return Plan(steps=((Delete.of(seen.config, "no longer asked for"),),), why="too many")
+        return Plan(outcome=Done(), why="as it should be")
+
+
+class Bench:
+    def __init__(self, controller: Any, *, wrap: Any = None, shuffle: bool = False) -> None:
+        self.clock = VirtualClock()
+        self.journal = Journal()
+        store = Store()
+        api = Api(store, Registry(store), Authorizer(store), self.clock, Entropy(1))
+        self.transport = DirectTransport(api)
+        self.shuffle = Entropy(5) if shuffle else None
+        self.restart(controller, wrap)
+
+    def restart(self, controller: Any, wrap: Any = None) -> None:
+        mapper = Mapper()
+        performers = kube_performers(mapper, self.clock, "test")
+        self.loop = ControlLoop(
+            [controller], mapper=mapper, performers=performers, clock=self.clock, journal=self.journal, strict=True
+        )
+        transport: Transport = wrap(self.transport) if wrap else self.transport
+        self.driver = VirtualDriver(self.clock, [LoopActor(self.loop, transport, self.clock, self.shuffle)])
+
+    def send(self, method: str, path: str, body: Any = None, content: str = "application/json") -> Any:
+        return self.transport.send(Request(method, path, {}, {"content-type": content}, body)).or_raise()
+
+    def namespace(self, name: str, keep: str = "yes") -> None:
+        metadata = {"name": name, "labels": {"keep": keep}}
+        self.send("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
+    def relabel(self, name: str, keep: str) -> None:
+        patch = {"metadata": {"labels": {"keep": keep}}}
+        self.send("PATCH", f"/api/v1/namespaces/{name}", patch, "application/merge-patch+json")
+
+    def kept(self) -> list[str]:
+        return [namespace_of(c) for c in self.send("GET", "/api/v1/configmaps")["items"] if name_of(c) == "kept"]
+
+
+def test_a_controller_reacts_to_its_kind_and_to_what_it_watches() -> None:
+    bench = Bench(Keeper())
+    bench.namespace("a")
+    bench.namespace("b", keep="no")
+    bench.driver.settle()
+    assert bench.kept() == ["a"]
+    bench.send("DELETE", "/api/v1/namespaces/a/configmaps/kept")
+    bench.driver.settle()
+    assert bench.kept() == ["a"], "what is deleted by hand is made again"
+    bench.relabel("a", "no")
+    bench.driver.settle()
+    assert bench.kept() == []
+
+
+def test_planning_again_after_executing_does_nothing() -> None:
+    bench = Bench(Keeper())
+    bench.namespace("a")
+    bench.driver.settle()
+    before = len(bench.journal)
+    bench.loop.wake("keeper", ObjectRef("", "Namespace", "", "a"))
+    bench.driver.settle()
+    assert len(bench.journal) == before
+
+
+@pytest.mark.parametrize("after", range(1, 8))
+def test_a_controller_killed_after_any_request_converges(after: int) -> None:
+    bench = Bench(Keeper(), wrap=lambda inner: CrashingTransport(inner, after))
+    for name in ("a", "b", "c"):
+        bench.namespace(name)
+    try:
+        bench.driver.settle()
+    except Killed:
+        bench.restart(Keeper())
+        bench.driver.settle()
+    assert bench.kept() == ["a", "b", "c"]
+    events = bench.send("GET", "/api/v1/events")["items"]
+    assert {e["involvedObject"]["name"] for e in events} <= {"a", "b", "c"}
+
+
+def test_a_shuffled_order_ends_the_same() -> None:
+    bench = Bench(Keeper(), shuffle=True)
+    for name in "fedcba":
+        bench.namespace(name)
+    bench.driver.settle()
+    assert bench.kept() == list("abcdef")
+
+
+def test_the_same_seed_gives_a_byte_equal_journal() -> None:
+    def run() -> str:
+        bench = Bench(Keeper())
+        for name in "abc":
+            bench.namespace(name)
+        bench.driver.advance(60)
+        return bench.journal.text()
+
+    assert run() == run() != ""
+
+
+class Lossy:
+    """A watch that is lost after every batch, and a list that may be asked for again."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    def send(self, request: Request) -> Response:
+        answer = self._inner.send(request)
+        if answer.stream is not None:
+            return Response(200, stream=Once(answer.stream))
+        return answer
+
+
+class Once:
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.on_ready = None
+        self._over = False
+
+    def take(self, limit: int = 1000) -> list[bytes]:
+        taken: list[bytes] = self._inner.take(1)
+        self._over = bool(taken)
+        return taken
+
+    @property
+    def ended(self) -> bool:
+        return self._over
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def test_lost_watches_are_resumed_without_missing_anything() -> None:
+    bench = Bench(Keeper(), wrap=Lossy)
+    for name in "abcd":
+        bench.namespace(name)
+    bench.driver.settle()
+    bench.relabel("b", "no")
+    bench.driver.settle()
+    assert bench.kept() == ["a", "c", "d"]
+
+
+class Sleeper(Keeper):
+    """Asks to be woken three times, then is done; counts in the status-free label of the journal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    def plan(self, seen: Seen, now: datetime) -> Plan:
+        self.looks += 1
+        return Plan(outcome=Requeue(600, "ten minutes") if self.looks < 4 else Done())
+
+
+def test_ten_minute_waits_take_no_time() -> None:
+    controller = Sleeper()
+    bench = Bench(controller)
+    bench.namespace("a")
+    assert bench.driver.until_idle(limit_s=7200) == 1800
+    assert controller.looks == 4
+
+
+class Failing(Keeper):
+    def plan(self, seen: Seen, now: datetime) -> Plan:
+        return Plan(outcome=Retry("the moon is full"))
+
+
+def test_a_world_that_never_rests_says_who_wants_more() -> None:
+    bench = Bench(Failing())
+    bench.namespace("a")
+    with pytest.raises(NotIdleError):
+        bench.driver.until_idle(limit_s=3600)
+    retries = [entry.when for entry in bench.journal if entry.what == "retry"]
+    gaps = [(b - a).total_seconds() for a, b in itertools.pairwise(retries)]
+    assert gaps[:3] == [0.2, 0.4, 0.8]
+    assert max(gaps) <= 120
+
+
+class Forgetful(Keeper):
+    """Creates what exists already: the refusal is planned again at once, not counted as a failure."""
+
+    def plan(self, seen: Seen, now: datetime) -> Plan:
+        if (now - self.begun).total_seconds() > 1:
+            return Plan()
+        name = name_of(seen.namespace)
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": name}}
+        return Plan(steps=((Create(config, "stale view"),), (Create(config, "never reached"),)))
+
+    begun = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
+
+
+def test_a_failed_step_stops_later_steps_and_a_conflict_is_planned_again_soon() -> None:
+    bench = Bench(Forgetful())
+    bench.namespace("a")
+    bench.driver.until_idle()
+    assert any("refused" in entry.what for entry in bench.journal)
+    assert not any(entry.why == "never reached" and "refused" not in entry.what for entry in bench.journal)
+
+
+def test_an_equal_status_is_not_written() -> None:
+    obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "status": {"phase": "Running"}}
+    assert set_status(obj, {"phase": "Running"}, "nothing new") == ()
+    (write,) = set_status(obj, {"phase": "Failed"}, "it broke")
+    assert write.new == {"phase": "Failed"}
+
+
+def test_saying_an_event_again_counts_it_up() -> None:
+    bench = Bench(Keeper())
+    bench.namespace("default", keep="no")  # Events about cluster-scoped objects go there
+    bench.namespace("a")
+    bench.driver.settle()
+    for _ in range(2):
+        bench.send("DELETE", "/api/v1/namespaces/a/configmaps/kept")
+        bench.driver.settle()
+    (event,) = bench.send("GET", "/api/v1/events")["items"]
+    assert event["count"] == 3
