@@ -181,7 +181,7 @@ async def _controllers(
     loop = cluster_loop(
         core.clock,
         journal,
-        BuiltinSettings(root_ca=keys.ca_pem if settings.tls else "", beats=machines.beats),
+        BuiltinSettings(keys.ca_pem if settings.tls else "", machines.beats, keys.authority),
         only=settings.controllers,
         extra=machines.controllers,
         performers=machines.performers,

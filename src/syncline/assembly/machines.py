@@ -3,60 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from syncline.assembly.core import ClusterCore
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
+from syncline.cluster.machines.machine import MachineSpec
+from syncline.cluster.machines.room import MachineSettings, MachinesRoom
 from syncline.cluster.verbs.exchange import LogSource
 from syncline.control.controller import Controller
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager
 from syncline.kube.mapper import Mapper
 
-__all__ = ["LiveMachines", "VirtualMachines", "live_machines", "sandbox_problem", "virtual_machines"]
+__all__ = ["LiveMachines", "VirtualMachines", "live_machines", "node_name", "sandbox_problem", "virtual_machines"]
 
 
-def _no_beat(_node: str) -> datetime | None:
-    return None
+def node_name(index: int) -> str:
+    """Names of the nodes that ``--nodes N`` makes."""
+    return f"node-{index + 1}"
+
+
+def _room(clock: Clock, nodes: int, *, heartbeats: bool) -> MachinesRoom:
+    room = MachinesRoom(clock, MachineSettings(heartbeats=heartbeats))
+    for index in range(nodes):
+        room.machines.add(MachineSpec(node_name(index)))
+    return room
 
 
 @dataclass(slots=True)
 class LiveMachines:
     """What the live cluster needs of its machines."""
 
-    controllers: tuple[Controller, ...] = ()
-    performers: Callable[[Mapper], dict[type, Performer]] = lambda _mapper: {}
+    room: MachinesRoom
     logs: LogSource | None = None
-    beats: Callable[[str], datetime | None] = _no_beat
+    _stops: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        return tuple(self.room.controllers())
+
+    def performers(self, _mapper: Mapper) -> dict[type, Performer]:
+        return self.room.performers()
+
+    def beats(self, node: str) -> datetime | None:
+        return self.room.beat(node)
 
     def attach(self, manager: LiveManager, core: ClusterCore, url: str, ca_pem: str) -> None:
         """Called once the server listens."""
+        self.room.connect(manager.loop, manager.wake)
 
     def stop(self) -> None:
         """End every process."""
+        for stop in self._stops:
+            stop()
 
 
 @dataclass(slots=True)
 class VirtualMachines:
     """What a virtual world needs of its machines."""
 
-    controllers: tuple[Controller, ...] = ()
-    performers: Callable[[Mapper], dict[type, Performer]] = lambda _mapper: {}
-    beats: Callable[[str], datetime | None] = _no_beat
+    room: MachinesRoom
+
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        return tuple(self.room.controllers())
+
+    def performers(self, _mapper: Mapper) -> dict[type, Performer]:
+        return self.room.performers()
+
+    def beats(self, node: str) -> datetime | None:
+        return self.room.beat(node)
 
     def attach(self, loop: ControlLoop) -> None:
         """Called once the loop exists."""
+        self.room.connect(loop)
 
 
 def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
-    return LiveMachines()
+    """Nodes that ``settings`` ask for, and the runtime of their containers."""
+    return LiveMachines(_room(clock, settings.nodes, heartbeats=True))
 
 
 def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:
-    return VirtualMachines()
+    """Nodes of a virtual world: no heartbeats are written: the node lifecycle asks the machine."""
+    return VirtualMachines(_room(clock, nodes, heartbeats=False))
 
 
 def sandbox_problem() -> str:

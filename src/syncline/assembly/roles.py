@@ -37,5 +37,9 @@ def cluster_loop(
     """The loop of the cluster itself: built-in controllers, scheduler, and the machines' (``extra``)."""
     mapper = Mapper()
     chosen = [c for c in (*builtin_controllers(settings), *extra) if only is None or c.name in only]
-    mine = builtin_performers(mapper) | kube_performers(mapper, clock, "kube-controller-manager") | performers(mapper)
+    mine = (
+        builtin_performers(mapper, settings)
+        | kube_performers(mapper, clock, "kube-controller-manager")
+        | performers(mapper)
+    )
     return ControlLoop(chosen, mapper=mapper, performers=mine, clock=clock, journal=journal, strict=strict)
