@@ -13,7 +13,7 @@ import msgspec
 from syncline.cluster.registry import Resource
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation
-from syncline.kube import yaml
+from syncline.kube import protobuf, yaml
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
 from syncline.kube.fields import decode as decode_strictly
@@ -58,19 +58,25 @@ def decode(request: Request, *, media: str | None = None) -> Any:
     """The JSON value of a body, owned by the request. Raises UnsupportedMedia or BadRequest."""
     body = request.body
     kind = content_type(request) if media is None else media
-    if kind not in _JSON_TYPES and kind not in _YAML_TYPES:
-        raise UnsupportedMedia(
-            "the body of the request was in an unknown format - accepted media types include: application/json, "
-            "application/yaml, application/vnd.kubernetes.protobuf"
-        )
+    if kind not in _JSON_TYPES and kind not in _YAML_TYPES and kind != protobuf.MEDIA_TYPE:
+        raise _unknown_format()
     if not isinstance(body, bytes | bytearray | str):
         return own_copy(body)
+    if kind == protobuf.MEDIA_TYPE:
+        return protobuf.decode(body.encode() if isinstance(body, str) else bytes(body))
     try:
         if kind in _YAML_TYPES:
             return yaml.load(body if isinstance(body, str) else bytes(body))
         return _decode(body)
     except (msgspec.DecodeError, ValueError) as error:
         raise _unreadable(error) from None
+
+
+def _unknown_format() -> UnsupportedMedia:
+    return UnsupportedMedia(
+        "the body of the request was in an unknown format - accepted media types include: application/json, "
+        "application/yaml, application/vnd.kubernetes.protobuf"
+    )
 
 
 def _unreadable(error: Exception) -> BadRequest:
@@ -95,6 +101,8 @@ MAX_STRICT_ERRORS = 100
 
 def read_object(x: Exchange, validation: str) -> Obj:
     """The body of a create or update as an object of the resource's version, unknown fields dealt with."""
+    if x.resource.custom is not None and content_type(x.request) == protobuf.MEDIA_TYPE:
+        raise _unknown_format()
     obj, duplicates = decode_watching(x.request, validation)
     if not isinstance(obj, dict):
         raise BadRequest("the body of the request is not an object")

@@ -1,6 +1,7 @@
 """The stored definitions of Kubernetes' own types (1.36), unpacked when first asked for.
 
-Called by ``model`` and ``openapi``. The data is made by ``tools/build_schema.py`` and never edited by hand.
+Called by ``model``, ``openapi`` and the reader of protobuf bodies. The data is made by ``tools/build_schema.py`` and
+``tools/build_protobuf.py`` and never edited by hand.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from syncline.kube.objects import GVK
 
-__all__ = ["OBJECT_META", "definitions", "descriptions", "kinds", "resource_table"]
+__all__ = ["OBJECT_META", "definitions", "descriptions", "kinds", "protobuf_table", "resource_table"]
 
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -45,6 +46,13 @@ def kinds() -> Mapping[GVK, str]:
         for name, raw in definitions().items()
         for entry in raw.get("x-kubernetes-group-version-kind", ())
     }
+
+
+@cache
+def protobuf_table() -> Mapping[str, list[tuple[int, str, str, str]]]:
+    """Definition name → fields on the wire: number, JSON name, type and marks (see the tool)."""
+    loaded: dict[str, list[tuple[int, str, str, str]]] = json.loads(lzma.decompress(_data("protobuf.json.xz")))
+    return loaded
 
 
 @cache
