@@ -67,14 +67,15 @@ def _get(link: Connection, info: ResourceInfo, namespace: str, name: str) -> Obj
 @connection_options
 def create(name: str | None, file: str | None, upsert: bool, app_namespace: str, **given: Any) -> None:
     """Create an Application from flags or from a file."""
-    wanted = _from_file(Path(file), app_namespace) if file else [_from_flags(name, app_namespace, given)]
+    wanted = applications_in(Path(file), app_namespace) if file else [_from_flags(name, app_namespace, given)]
     with Connection(given["kubeconfig"], given["context"]) as link:
         info = link.resource(APPLICATION)
         for obj in wanted:
             _create_one(link, info, obj, upsert)
 
 
-def _from_file(path: Path, namespace: str) -> list[Obj]:
+def applications_in(path: Path, namespace: str) -> list[Obj]:
+    """The Applications of a manifest file, in ``namespace`` unless they say another. Also read by ``plan -f``."""
     from syncline.kube.yaml import load_all
 
     loaded = load_all(path.read_bytes(), file=str(path))

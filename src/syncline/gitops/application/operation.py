@@ -38,7 +38,7 @@ from syncline.gitops.sync.results import rows_from_status, rows_to_status
 from syncline.gitops.sync.retry import retry_after, retry_limit
 from syncline.kube.objects import Obj, ResourceInfo, dig, uid_of
 
-__all__ = ["OperationPlan", "plan_operation", "settle_operation", "sync_observed"]
+__all__ = ["OperationPlan", "begun", "plan_operation", "settle_operation", "sync_observed"]
 
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
@@ -124,14 +124,15 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
     return OperationPlan(steps=sync.steps, why=sync.why, observed=observed, sync=sync, pinned=pinned)
 
 
+def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
+    """The Application as it stands once this operation has begun: what a preview looks at, and what a begin writes."""
+    state: Obj = {"operation": operation, "phase": str(OperationPhase.RUNNING), "startedAt": format_time(now)}
+    return {**app, "operation": operation, "status": {**AppView(app).status, "operationState": state}}
+
+
 def _begin(view: AppView, now: datetime) -> Plan:
     """Persist that it runs before anything is written to the cluster (behaviour 2)."""
-    status = dict(view.status)
-    status["operationState"] = {
-        "operation": view.operation,
-        "phase": str(OperationPhase.RUNNING),
-        "startedAt": format_time(now),
-    }
+    status: Obj = begun(view.obj, view.operation or {}, now)["status"]
     reason = "a sync was requested"
     return Plan(status=app_patch(view, status, reason), outcome=Requeue(0, reason), why=reason)
 

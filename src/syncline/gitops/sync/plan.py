@@ -16,11 +16,13 @@ from syncline.gitops.sync.book import Book
 from syncline.gitops.sync.cause import missing_service_account
 from syncline.gitops.sync.change import Change, classify_change
 from syncline.gitops.sync.decide import apply_action, delete_hook, needs_confirmation, prune_action, prune_skipped
+from syncline.gitops.sync.gates import PlannedWait, gate_after
 from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPhase, SyncPlan
 from syncline.gitops.sync.passes import sync_pass, terminate_pass
 from syncline.gitops.sync.run import Flow
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
+from syncline.kube.objects import ObjectRef
 
 __all__ = ["MAX_ROUNDS", "PlannedWave", "plan_preview", "plan_sync", "plan_termination", "record"]
 
@@ -76,12 +78,19 @@ def record(seen: SyncObserved, plan: SyncPlan, outcomes: Answers) -> SyncObserve
 
 @dataclass(frozen=True, slots=True)
 class PlannedWave:
-    """What a wave would do. ``notes``: prunes that will not happen, changes that will be refused, hooks that hang."""
+    """What a wave would do. ``notes``: prunes that will not happen, changes that will be refused, hooks that hang.
+
+    ``waits``: what the gate after it waits for. ``refused``: objects whose change will be refused; ``invalid``: why
+    the operation would not even begin (both are in ``notes`` too).
+    """
 
     phase: SyncPhase
     wave: int
     actions: tuple[SyncAction, ...]
     notes: tuple[str, ...] = ()
+    waits: tuple[PlannedWait, ...] = ()
+    refused: tuple[ObjectRef, ...] = ()
+    invalid: tuple[str, ...] = ()
 
 
 def plan_preview(seen: SyncObserved, now: datetime) -> list[PlannedWave]:
@@ -92,10 +101,24 @@ def plan_preview(seen: SyncObserved, now: datetime) -> list[PlannedWave]:
     for task in made.tasks:
         waves.setdefault((task.phase, task.wave), []).append(task)
     problems = {id(problem.task): problem.message for problem in made.invalid}
-    return [
-        _preview(seen, key, tasks, [*_warnings(made.tasks, tasks), *_invalid(problems, tasks)])
-        for key, tasks in waves.items()
-    ]
+    planned: list[PlannedWave] = []
+    for (phase, wave), tasks in waves.items():
+        invalid = _invalid(problems, tasks)
+        refused = [task for task in tasks if _refusal(seen, task)]
+        notes = [*_warnings(made.tasks, tasks), *invalid]
+        actions = _preview(seen, tasks, notes)
+        planned.append(
+            PlannedWave(
+                phase,
+                wave,
+                actions,
+                notes=(*notes, *(_refusal(seen, task) for task in refused)),
+                waits=gate_after(seen, tasks, made.tasks),
+                refused=tuple(task.ref for task in refused),
+                invalid=tuple(invalid),
+            )
+        )
+    return planned
 
 
 def _invalid(problems: Mapping[int, str], tasks: list[Task]) -> list[str]:
@@ -114,8 +137,8 @@ def _warnings(everything: Sequence[Task], tasks: list[Task]) -> list[str]:
     return found
 
 
-def _preview(seen: SyncObserved, key: tuple[SyncPhase, int], tasks: list[Task], notes: list[str]) -> PlannedWave:
-    phase, wave = key
+def _preview(seen: SyncObserved, tasks: list[Task], notes: list[str]) -> tuple[SyncAction, ...]:
+    """The actions of a wave; prunes that will not happen are noted."""
     actions: list[SyncAction] = []
     for task in tasks:
         if not task.is_prune:
@@ -128,11 +151,10 @@ def _preview(seen: SyncObserved, key: tuple[SyncPhase, int], tasks: list[Task], 
             notes.append(f"{task.ref}: waits for pruning confirmation")
         actions.append(prune_action(seen, task))
     creates = [task for task in tasks if not task.is_prune]
-    notes += [refusal for task in creates if (refusal := _refusal(seen, task))]
     leftovers = [task for task in creates if task.delete_before_creation]
     actions += [delete_hook(seen, task, "its delete policy is BeforeHookCreation") for task in leftovers]
     actions += [apply_action(seen, task, dry=False) for task in creates]
-    return PlannedWave(phase, wave, tuple(actions), tuple(notes))
+    return tuple(actions)
 
 
 def _refusal(seen: SyncObserved, task: Task) -> str:

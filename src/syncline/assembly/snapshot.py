@@ -1,0 +1,76 @@
+"""One look at a whole cluster, for commands that ask and go: everything that can be listed, in a cache.
+
+Called by ``plan`` and ``explain`` with a connection, by tests with a virtual world. A generator of requests; what a
+person may not list is named, not an error. It never writes and never watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+
+from syncline.control.cache import Cache, IndexFn
+from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
+from syncline.kube import client
+from syncline.kube.client import Request, Response
+from syncline.kube.mapper import Mapper, discover
+from syncline.kube.objects import Obj, ResourceInfo
+
+__all__ = ["ClusterLook", "application_indices", "look_at_cluster"]
+
+PAGE = 500
+"""Objects per request, as kubectl asks for them."""
+MAX_PAGES = 2000
+"""A million objects of one kind: more than a cluster of one machine holds, so a list that goes on is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLook:
+    """What was there. ``unreadable``: kinds that could not be listed, with the server's reason."""
+
+    cache: Cache
+    unreadable: tuple[str, ...] = ()
+
+
+def application_indices(settings: AppSettings) -> Mapping[str, IndexFn]:
+    """The indices that observing an Application needs, as its controller declares them."""
+
+    def instances(obj: Obj) -> tuple[str, ...]:
+        name = settings.tracking.app_name(obj)
+        return (name,) if name else ()
+
+    return {INSTANCE_INDEX: instances}
+
+
+def look_at_cluster(indices: Mapping[str, IndexFn]) -> Generator[Request, Response, ClusterLook]:
+    """Discover, then list every kind once in its preferred version. Raises the ApiError of a failed discovery."""
+    mapper = Mapper((yield from discover()))
+    cache = Cache(mapper, indices)
+    unreadable: list[str] = []
+    for info in mapper.all():
+        if "list" not in info.verbs:
+            continue
+        problem = yield from _list(cache, info)
+        if problem:
+            unreadable.append(problem)
+        else:
+            cache.mark_synced(info.group_kind)
+    return ClusterLook(cache, tuple(unreadable))
+
+
+def _list(cache: Cache, info: ResourceInfo) -> Generator[Request, Response, str]:
+    token = ""
+    for _ in range(MAX_PAGES):
+        answer = yield client.list_(info, limit=PAGE, continue_=token)
+        if not answer.ok:
+            return f"{info.group_resource}: {_message(answer.obj)}"
+        for item in answer.obj.get("items") or ():
+            cache.put(info.group_kind, {"apiVersion": info.api_version, "kind": info.kind} | item)
+        token = str((answer.obj.get("metadata") or {}).get("continue") or "")
+        if not token:
+            return ""
+    return f"{info.group_resource}: the list did not end after {MAX_PAGES} pages"
+
+
+def _message(body: object) -> str:
+    return str(body.get("message") or "refused") if isinstance(body, dict) else "refused"

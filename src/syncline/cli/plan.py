@@ -1,0 +1,135 @@
+"""``syncline plan``: what the next sync of an Application would do, from the functions that will do it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
+from syncline.cli.output import output_option, print_documents
+from syncline.cli.planview import describe_plan
+from syncline.control.cache import Cache
+from syncline.gitops.application.observe import AppSettings
+from syncline.kube.errors import ApiError
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, ObjectRef, name_of, namespace_of
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+DIFFERENCES = 2
+"""Exit code where there is something to do, as ``diff`` has it."""
+
+
+@click.command()
+@click.argument("target", required=False, metavar="[APP | Application/APP]")
+@click.option(
+    "-f",
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Plan the Application of this file, as if it were in the cluster.",
+)
+@click.option("--revision", default="", help="Plan a sync to this branch, tag or commit.")
+@click.option("--prune", is_flag=True, help="Plan as `app sync --prune` would run.")
+@click.option("--all", "everything", is_flag=True, help="List unchanged objects too.")
+@output_option("json", "yaml")
+@click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Its namespace.")
+@connection_options
+def plan(
+    target: str | None,
+    file: Path | None,
+    revision: str,
+    prune: bool,
+    everything: bool,
+    output: str | None,
+    app_namespace: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> int:
+    """Print what the next sync of an Application would do: phases, waves, actions, gates, warnings.
+
+    \b
+    Exit codes: 0 nothing to do, 2 changes, 3 blocked, 4 unsafe (a change would be refused, or a mass deletion)
+    """
+    if (target is None) == (file is None):
+        raise click.UsageError("give either APP or -f FILE")
+    with Connection(kubeconfig, context) as link:
+        settings = AppSettings(control_namespace=app_namespace)
+        look = _look(link, settings)
+        request = SyncRequest(revision, prune)
+        found = [
+            _planned(link, look, app, settings, request) for app in _applications(look, target, file, app_namespace)
+        ]
+    if output:
+        print_documents(found[0].to_obj() if len(found) == 1 else [one.to_obj() for one in found], output)
+    else:
+        print("\n\n".join(describe_plan(one, everything=everything) for one in found))
+    return max(exit_code(one.verdict) for one in found)
+
+
+def exit_code(verdict: Verdict) -> int:
+    """What scripts test."""
+    match verdict:
+        case Verdict.NOTHING:
+            return 0
+        case Verdict.CHANGES:
+            return DIFFERENCES
+        case Verdict.BLOCKED:
+            return BLOCKED
+        case Verdict.UNSAFE:
+            return UNSAFE
+
+
+def _look(link: Connection, settings: AppSettings) -> Cache:
+    """Everything that may be listed. What may not is said on stderr: the plan knows less then."""
+    try:
+        look = link.run(look_at_cluster(application_indices(settings)))
+    except ApiError as error:
+        raise CommandFailed(f"{link.server}: {error}") from error
+    for problem in look.unreadable:
+        click.echo(f"warning: not seen: {problem}", err=True)
+    return look.cache
+
+
+def _applications(cache: Cache, target: str | None, file: Path | None, namespace: str) -> list[Obj]:
+    if file is not None:
+        from syncline.cli.app import applications_in
+
+        return [_as_stored(cache, app) for app in applications_in(file, namespace)]
+    assert target is not None, "one of them is given"
+    ref = _application_ref(target, namespace)
+    found = cache.get(ref)
+    if found is None:
+        raise CommandFailed(f"Application {ref.namespace}/{ref.name} does not exist; see `syncline app list`")
+    return [found]
+
+
+def _application_ref(target: str, namespace: str) -> ObjectRef:
+    """``shop``, ``argocd/shop``, ``app/shop`` or ``Application/shop``."""
+    head, slash, name = target.rpartition("/")
+    kind, _, inner = head.partition("/")
+    if kind.lower() in ("app", "apps", "application", "applications"):
+        head = inner
+    if not name:
+        raise CommandFailed(f"{target!r} names no Application; write APP, NAMESPACE/APP or Application/APP", USAGE)
+    return ObjectRef(APPLICATION.group, APPLICATION.kind, head if slash and head else namespace, name)
+
+
+def _as_stored(cache: Cache, app: Obj) -> Obj:
+    """The Application of a file on top of the one in the cluster, if there is one: its spec wins."""
+    ref = ObjectRef(APPLICATION.group, APPLICATION.kind, namespace_of(app), name_of(app))
+    known = cache.get(ref)
+    return app if known is None else known | {"spec": app.get("spec") or {}}
+
+
+def _planned(link: Connection, cache: Cache, app: Obj, settings: AppSettings, request: SyncRequest) -> PlannedSync:
+    local = (urlsplit(link.server).hostname or "") in LOOPBACK
+    with tempfile.TemporaryDirectory(prefix="syncline-plan-") as scratch:
+        reader = GitSourceReader(Path(scratch), allow_local=local)
+        return planned_sync(cache, app, reader, settings, link.now(), request)

@@ -1,0 +1,101 @@
+"""A planned sync as people read it. Values in, text out; no requests, no colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncline.assembly.inspect import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
+from syncline.cli.appview import short_revision
+from syncline.gitops.sync.model import WaitKind
+from syncline.kube.objects import ObjectRef
+
+__all__ = ["describe_plan", "short_ref"]
+
+MARKS = {
+    Verb.CREATE: "+",
+    Verb.CONFIGURE: "~",
+    Verb.REPLACE: "~",
+    Verb.RECREATE: "±",
+    Verb.REFUSE: "✘",
+    Verb.PRUNE: "-",
+    Verb.RUN_HOOK: "▸",
+    Verb.DELETE_HOOK: "-",
+    Verb.UNCHANGED: " ",
+}
+GATE_NAMES = 3
+"""Objects of a gate that a line names; the rest is counted."""
+WORDS = {
+    WaitKind.HOOK: "completion of",
+    WaitKind.HEALTH: "healthy state of",
+    WaitKind.DELETION: "deletion of",
+    WaitKind.CONFIRMATION: "confirmation of pruning",
+    WaitKind.DEFINITION: "the definition of the kind of",
+    WaitKind.RESULTS: "the results of",
+}
+
+
+def short_ref(ref: ObjectRef) -> str:
+    """``Deployment shop/web``: kind and place, without the group."""
+    return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
+
+
+def describe_plan(plan: PlannedSync, *, everything: bool = False) -> str:
+    """Header, waves, what to know, verdict. ``everything``: unchanged objects are listed too."""
+    lines = _header(plan)
+    for group in plan.groups:
+        lines += ["", *_group(group, everything)]
+    lines += _listed("warning", plan.warnings) + _listed("blocked", plan.problems) + _listed("unsafe", plan.unsafe)
+    return "\n".join([*lines, "", _summary(plan)])
+
+
+def _header(plan: PlannedSync) -> list[str]:
+    revisions = ", ".join(short_revision(revision) for revision in plan.revisions)
+    at = f" at {revisions}" if revisions else ""
+    lines = [f"Application {plan.application.namespace}/{plan.application.name}{at}: {plan.sync}, {plan.health}"]
+    return lines + ([f"next sync by: {plan.by}"] if plan.by else [])
+
+
+def _group(group: PlannedGroup, everything: bool) -> list[str]:
+    unchanged = sum(change.verb is Verb.UNCHANGED for change in group.changes)
+    shown = [change for change in group.changes if everything or change.verb is not Verb.UNCHANGED]
+    only = "  (only if the sync fails)" if group.phase == "SyncFail" else ""
+    lines = [f"{group.phase}, wave {group.wave}{only}", *_changes(shown)]
+    if unchanged and not everything:
+        lines.append(f"    {unchanged} unchanged")
+    for wait in group.waits:
+        lines.append(f"  then waits for {WORDS[wait.kind]} {_names(wait.refs)}")
+    return lines + [f"  ! {warning}" for warning in group.warnings]
+
+
+def _changes(changes: Sequence[PlannedChange]) -> list[str]:
+    verbs = max((len(change.verb) for change in changes), default=0)
+    names = max((len(short_ref(change.ref)) for change in changes), default=0)
+    return [
+        f"  {MARKS[change.verb]} {change.verb:<{verbs}}  {short_ref(change.ref):<{names}}  {change.why}"
+        for change in changes
+    ]
+
+
+def _names(refs: Sequence[ObjectRef]) -> str:
+    more = f" and {len(refs) - GATE_NAMES} more" if len(refs) > GATE_NAMES else ""
+    return ", ".join(short_ref(ref) for ref in refs[:GATE_NAMES]) + more
+
+
+def _listed(label: str, texts: Sequence[str]) -> list[str]:
+    return ["", *(f"{label}: {text}" for text in texts)] if texts else []
+
+
+def _summary(plan: PlannedSync) -> str:
+    counts = [f"{plan.count(verb)} to {verb}" for verb in Verb if verb is not Verb.UNCHANGED and plan.count(verb)]
+    if plan.count(Verb.UNCHANGED):
+        counts.append(f"{plan.count(Verb.UNCHANGED)} unchanged")
+    what = "; ".join(counts) or "no objects"
+    match plan.verdict:
+        case Verdict.NOTHING:
+            return f"Plan: nothing to do ({what})"
+        case Verdict.CHANGES:
+            return f"Plan: {what}"
+        case Verdict.BLOCKED:
+            return "Plan: blocked; nothing would be applied"
+        case Verdict.UNSAFE:
+            return f"Plan: unsafe as it stands ({what})"

@@ -1,0 +1,53 @@
+"""What the gate behind a wave will wait for, said before the wave runs; pure.
+
+Called by the preview. The rules are those of a pass (``passes.py``): hooks are always waited for, resources only where
+the operation has more than one wave and something comes after them, prunes until the objects are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from syncline.gitops.sync.decide import needs_confirmation, prune_skipped
+from syncline.gitops.sync.model import SyncObserved, SyncPhase, WaitKind
+from syncline.gitops.sync.task import Task
+from syncline.kube.objects import ObjectRef
+
+__all__ = ["PlannedWait", "gate_after"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWait:
+    """Objects that hold the gate, and until what."""
+
+    kind: WaitKind
+    refs: tuple[ObjectRef, ...]
+
+
+def gate_after(seen: SyncObserved, wave: Sequence[Task], everything: Sequence[Task]) -> tuple[PlannedWait, ...]:
+    """In the order in which people read it: hooks, health, deletions, confirmations."""
+    regular = [task for task in everything if task.phase is not SyncPhase.SYNC_FAIL]
+    last = bool(regular) and _place(wave[0]) == _place(regular[-1])
+    several = bool(everything) and _place(everything[0]) != _place(everything[-1])
+    hooks = [task for task in wave if task.is_hook]
+    waits = several and (not last or bool(hooks))
+    applied = [task for task in wave if not task.is_hook and not task.is_prune]
+    pruned = [task for task in wave if task.is_prune and not prune_skipped(seen, task)]
+    unconfirmed = [task for task in pruned if needs_confirmation(seen, task) and not seen.options.prune_confirmed]
+    found = (
+        (WaitKind.HOOK, hooks),
+        (WaitKind.HEALTH, [task for task in applied if waits and _has_health(seen, task)]),
+        (WaitKind.DELETION, [task for task in pruned if task not in unconfirmed]),
+        (WaitKind.CONFIRMATION, unconfirmed),
+    )
+    return tuple(PlannedWait(kind, tuple(task.ref for task in tasks)) for kind, tasks in found if tasks)
+
+
+def _place(task: Task) -> tuple[SyncPhase, int]:
+    return task.phase, task.wave
+
+
+def _has_health(seen: SyncObserved, task: Task) -> bool:
+    """Kinds without a health check count as done once they are applied."""
+    return seen.health(task.obj) is not None
