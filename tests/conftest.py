@@ -25,7 +25,9 @@ def figure(request: pytest.FixtureRequest) -> Figure:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = [report for group in terminalreporter.stats.values() for report in group if hasattr(report, "when")]
-    figures = sorted({text for report in reports for name, text in report.user_properties if name == FIGURE})
+    figures = sorted(
+        {text for report in reports for name, text in getattr(report, "user_properties", ()) if name == FIGURE}
+    )
     if figures:
         terminalreporter.section("figures")
         for text in figures:

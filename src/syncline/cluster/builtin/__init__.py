@@ -10,6 +10,9 @@ from datetime import datetime
 
 from syncline.base.action import Performer
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer
+from syncline.cluster.builtin.certificates.approval import ApproveIfAllowed, ApprovePerformer
+from syncline.cluster.builtin.certificates.controller import signing_request_controllers
+from syncline.cluster.builtin.certificates.signing import Sign, SignPerformer
 from syncline.cluster.builtin.clusterrole_aggregation import ClusterRoleAggregationController
 from syncline.cluster.builtin.cronjob.controller import CronJobController
 from syncline.cluster.builtin.daemonset.controller import DaemonSetController
@@ -21,12 +24,14 @@ from syncline.cluster.builtin.job.controller import JobController
 from syncline.cluster.builtin.namespace.controller import NamespaceController
 from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
 from syncline.cluster.builtin.node_lifecycle.observe import Beats
+from syncline.cluster.builtin.pod_garbage_collector import PodGarbageCollector
 from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
 from syncline.cluster.builtin.resource_quota import ResourceQuotaController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
 from syncline.cluster.builtin.storage.claims import ClaimController
 from syncline.cluster.builtin.storage.volumes import VolumeController
+from syncline.cluster.pki import CertificateAuthority
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
 from syncline.cluster.scheduler.controller import SchedulerController
 from syncline.control.controller import Controller
@@ -42,10 +47,12 @@ def _no_machine(_node: str) -> datetime | None:
 @dataclass(frozen=True, slots=True)
 class BuiltinSettings:
     """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS. ``beats`` asks
-    a simulated machine for its last sign of life; by default only leases and node statuses count."""
+    a simulated machine for its last sign of life; by default only leases and node statuses count. ``authority`` signs
+    approved certificate requests; without one, none is signed."""
 
     root_ca: str = ""
     beats: Beats = _no_machine
+    authority: CertificateAuthority | None = None
 
 
 def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Controller]:
@@ -63,16 +70,26 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         DisruptionBudgetController(),
         EndpointsController(),
         ResourceQuotaController(),
-        ClusterRoleAggregationController(),
         ClaimController(),
         VolumeController(),
         NodeLifecycleController(chosen.beats),
         GarbageCollector(),
+        PodGarbageCollector(),
+        ClusterRoleAggregationController(),
+        *signing_request_controllers(can_sign=chosen.authority is not None),
         SchedulerController(),
     ]
 
 
-def performers(mapper: Mapper) -> dict[type, Performer]:
+def performers(mapper: Mapper, settings: BuiltinSettings | None = None) -> dict[type, Performer]:
     """Beside ``kube_performers``: what these controllers do that is no plain Kubernetes action."""
     confirm = ConfirmPerformer(mapper)
-    return {ConfirmAbsent: confirm, ConfirmEmpty: confirm, Bind: BindPerformer()}
+    found: dict[type, Performer] = {
+        ConfirmAbsent: confirm,
+        ConfirmEmpty: confirm,
+        Bind: BindPerformer(),
+        ApproveIfAllowed: ApprovePerformer(),
+    }
+    if settings is not None and settings.authority is not None:
+        found[Sign] = SignPerformer(settings.authority)
+    return found

@@ -1,7 +1,7 @@
 """Removes pods of nodes that no longer exist: nobody is left who could end them.
 
-Rules and texts are those of Kubernetes' pod garbage collector. Upstream waits 40 seconds after it first misses the node;
-controllers here remember nothing, so the wait counts from the moment the pod was given to its node.
+Rules and texts are those of Kubernetes' pod garbage collector. Upstream waits 40 seconds after it first misses the
+node; controllers here remember nothing, so the wait counts from the moment the pod was given to its node.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time, parse_time
+from syncline.base.clock import format_time
 from syncline.cluster.builtin.conditions import put
-from syncline.cluster.builtin.pods import condition, created_at, is_finished
+from syncline.cluster.builtin.pods import condition, created_at, instant, is_finished
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Delete, Plan, Requeue, SetStatus, set_status
@@ -61,8 +61,7 @@ def _mark(pod: Obj, now: datetime) -> tuple[SetStatus, ...]:
 
 def _given_at(pod: Obj) -> datetime:
     scheduled = condition(pod, "PodScheduled") or {}
-    stamp = scheduled.get("lastTransitionTime")
-    return max(parse_time(stamp), created_at(pod)) if isinstance(stamp, str) else created_at(pod)
+    return max(instant(scheduled.get("lastTransitionTime")) or created_at(pod), created_at(pod))
 
 
 def _pods_of(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
