@@ -16,6 +16,7 @@ from syncline.cluster.api import Api
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.builtin import BuiltinSettings, builtin_controllers, performers
 from syncline.cluster.direct import DirectTransport
+from syncline.cluster.pki import CertificateAuthority
 from syncline.cluster.registry import Registry
 from syncline.cluster.store import Store
 from syncline.control.controller import Controller
@@ -33,8 +34,14 @@ class World:
     """One cluster; ``restart`` makes new controllers over the same store, as after a crash."""
 
     def __init__(
-        self, seed: int = 1, *, controllers: Iterable[Controller] | None = None, shuffle: bool = False
+        self,
+        seed: int = 1,
+        *,
+        controllers: Iterable[Controller] | None = None,
+        shuffle: bool = False,
+        authority: CertificateAuthority | None = None,
     ) -> None:
+        self._authority = authority
         self.clock = VirtualClock()
         self.store = Store()
         self.entropy = Entropy(seed)
@@ -52,7 +59,7 @@ class World:
     def restart(self, transport: Transport | None = None) -> None:
         """Controllers from nothing but the API; ``transport`` may lose requests or crash."""
         mapper = Mapper()
-        mine = performers(mapper) | kube_performers(mapper, self.clock, "syncline")
+        mine = performers(mapper, self._settings()) | kube_performers(mapper, self.clock, "syncline")
         chosen = self._controllers or builtin_controllers(self._settings())
         self.loop = ControlLoop(
             chosen, mapper=mapper, performers=mine, clock=self.clock, journal=self.journal, strict=True
@@ -62,7 +69,7 @@ class World:
 
     def _settings(self) -> BuiltinSettings:
         """Machines give signs of life for ever, unless a test replaces ``beats``."""
-        return BuiltinSettings("test root certificate", lambda node: self.beats(node))
+        return BuiltinSettings("test root certificate", lambda node: self.beats(node), self._authority)
 
     # -- requests ------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from tests.live import served_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT.parent / "shared" / "conformance"))
-AGREEING_PERCENT = 99.0
+AGREEING_PERCENT = 99.5
 """A ratchet: raise it with the figure, never lower it."""
 
 LONGEST_S = 900
