@@ -25,18 +25,29 @@ def figure(request: pytest.FixtureRequest) -> Figure:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = [report for group in terminalreporter.stats.values() for report in group if hasattr(report, "when")]
-    figures = sorted(
-        {text for report in reports for name, text in getattr(report, "user_properties", ()) if name == FIGURE}
-    )
-    if figures:
+    figures = {text for each in reports for name, text in getattr(each, "user_properties", ()) if name == FIGURE}
+    lines = sorted(figures) + _recorded(reports)
+    if lines:
         terminalreporter.section("figures")
-        for text in figures:
+        for text in lines:
             terminalreporter.write_line(text)
     skipped = Counter(_why(report) for report in reports if report.skipped)
     if skipped:
         terminalreporter.section("skipped")
         for why, count in sorted(skipped.items()):
             terminalreporter.write_line(f"{count} tests: {why}")
+
+
+def _recorded(reports: list[Any]) -> list[str]:
+    """One line for each ``test_…_recorded.py`` with a case per test: how many of them agree."""
+    total: Counter[str] = Counter()
+    passed: Counter[str] = Counter()
+    for report in reports:
+        path, _, test = report.nodeid.partition("::")
+        if report.when == "call" and path.endswith("_recorded.py") and "[" in test:
+            total[path] += 1
+            passed[path] += report.passed
+    return [f"recorded cases, {path}: {passed[path]} of {count} agree" for path, count in sorted(total.items())]
 
 
 def _why(report: Any) -> str:
