@@ -1,0 +1,54 @@
+"""The tool itself: from an argument list to steps and an exit code.
+
+Called by the entry point of hooks that run as processes (over HTTPS) and by the script runtime in virtual time (in
+process). It makes requests like kubectl's and prints like kubectl; what it does not know it refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from syncline.cluster.machines.tools import reading, writing
+from syncline.cluster.machines.tools.arguments import Arguments, parse
+from syncline.cluster.machines.tools.steps import CommandError, Output, Session, Steps, refusal_text
+from syncline.kube.errors import ApiError
+
+__all__ = ["COMMANDS", "run"]
+
+Command = Callable[[Session, Arguments, list[str]], Steps[int]]
+
+COMMANDS: dict[str, Command] = {
+    "annotate": writing.annotate,
+    "apply": writing.apply,
+    "create": writing.create,
+    "delete": writing.delete,
+    "get": reading.get,
+    "label": writing.label,
+    "logs": reading.logs,
+    "patch": writing.patch,
+    "rollout": reading.rollout,
+    "scale": writing.scale,
+    "version": reading.version,
+    "wait": reading.wait,
+    "whoami": reading.whoami,
+}
+
+
+def run(argv: list[str], session: Session) -> Steps[int]:
+    """Run ``argv`` (without the program's name); returns the exit code. Raises nothing but bugs."""
+    try:
+        arguments = parse(argv)
+        name, *words = arguments.words or ["help"]
+        if name == "help" or arguments.on("help"):
+            yield Output(f"{session.program} knows: {', '.join(sorted(COMMANDS))}\n")
+            return 0
+        command = COMMANDS.get(name)
+        if command is None:
+            known = ", ".join(sorted(COMMANDS))
+            raise CommandError(f'error: unknown command "{name}" for "{session.program}"; this tool knows {known}')
+        return (yield from command(session, arguments, words))
+    except CommandError as error:
+        yield Output(f"{error}\n", error=True)
+    except ApiError as error:
+        yield Output(refusal_text(error) + "\n", error=True)
+    return 1
