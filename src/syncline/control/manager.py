@@ -120,6 +120,7 @@ class LiveManager:
     def wake(self, controller: str, ref: ObjectRef) -> None:
         """From any thread: something outside the API concerns this key."""
         if self._event_loop is None:
+            self.loop.wake(controller, ref)  # not running yet, so nobody else is at it
             return
 
         def add() -> None:
