@@ -19,8 +19,9 @@ from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMe
 from syncline.kube.fields import decode as decode_strictly
 from syncline.kube.fields import loads
 from syncline.kube.objects import GVK, Obj, gvk_of, name_of
+from syncline.kube.schema.model import schema_for
 
-__all__ = ["content_type", "decode", "own_copy", "read_object", "typed"]
+__all__ = ["content_type", "decode", "fitted", "own_copy", "read_object", "read_typed", "typed"]
 
 _JSON_TYPES = frozenset({"", "application/json"})
 _YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml"})
@@ -109,6 +110,23 @@ def read_object(x: Exchange, validation: str) -> Obj:
     check_version(x.resource, obj)
     check_kind(x.resource, obj)
     return typed(x, obj, validation, duplicates)
+
+
+def read_typed(x: Exchange, gvk: GVK) -> Obj:
+    """The body of a request that is about an object and is none itself: an eviction, a review, delete options."""
+    return fitted(decode(x.request), gvk)
+
+
+def fitted(obj: Any, gvk: GVK) -> Obj:
+    """``obj`` without unknown fields; raises BadRequest where a value does not fit its type."""
+    if not isinstance(obj, dict):
+        raise BadRequest("the body of the request is not an object")
+    schema = schema_for(gvk)
+    assert schema is not None, f"{gvk} has a schema of its own"
+    found = decode_strictly(obj, schema)
+    if found.errors:
+        raise _unhandled(gvk, found.errors[0])
+    return found.obj
 
 
 def check_version(resource: Resource, obj: Obj) -> None:

@@ -12,17 +12,18 @@ from syncline.base.clock import format_time, parse_time
 from syncline.cluster.answers import fresh_answer, list_object, object_answer, success
 from syncline.cluster.registry import CRDS, Resource
 from syncline.cluster.store import Key, Stored
-from syncline.cluster.verbs.body import decode, own_copy
+from syncline.cluster.verbs.body import decode, fitted, own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import DeleteOptions, delete_options, list_options
 from syncline.cluster.verbs.read import Matcher
 from syncline.cluster.verbs.write import attempt_of
 from syncline.kube.client import Response
-from syncline.kube.errors import BadRequest, conflict
-from syncline.kube.objects import Obj, dig, finalizers, is_terminating, meta
+from syncline.kube.errors import conflict
+from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
 
 __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
 
+DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Holds a CustomResourceDefinition until its objects are gone."""
@@ -70,9 +71,7 @@ class Removal:
 def _options(x: Exchange) -> DeleteOptions:
     body = x.request.body
     decoded = None if body is None or body == b"" else decode(x.request)
-    if decoded is not None and not isinstance(decoded, dict):
-        raise BadRequest("the body of a delete is a DeleteOptions object")
-    return delete_options(x.request.query, decoded)
+    return delete_options(x.request.query, None if decoded is None else fitted(decoded, DELETE_OPTIONS))
 
 
 def delete(x: Exchange) -> Response:

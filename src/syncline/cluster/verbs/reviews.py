@@ -6,13 +6,12 @@ Called by ``api`` for POST of the review kinds; nothing is stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from syncline.base.clock import format_time
 from syncline.cluster.authz import Decision
 from syncline.cluster.rbac import Attributes, compact
 from syncline.cluster.users import UserInfo
-from syncline.cluster.verbs.body import decode
+from syncline.cluster.verbs.body import read_typed
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest, FieldCause, invalid
@@ -22,9 +21,7 @@ __all__ = ["REVIEWS"]
 
 
 def _body(x: Exchange) -> Obj:
-    body: Any = decode(x.request)
-    if not isinstance(body, dict):
-        raise BadRequest("the body of the request is not an object")
+    body = read_typed(x, x.resource.gvk)
     info = x.resource.info
     version = body.get("apiVersion", info.api_version)
     if version != info.api_version:

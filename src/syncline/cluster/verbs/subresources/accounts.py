@@ -7,14 +7,15 @@ from typing import Any
 from syncline.base.clock import format_time
 from syncline.cluster.store import Key
 from syncline.cluster.tokens import BoundObject
-from syncline.cluster.verbs.body import decode
+from syncline.cluster.verbs.body import read_typed
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, conflict, invalid, not_found
-from syncline.kube.objects import Obj, meta, uid_of
+from syncline.kube.objects import GVK, Obj, meta, uid_of
 
 __all__ = ["request_token"]
 
+TOKEN_REQUEST = GVK("authentication.k8s.io", "v1", "TokenRequest")
 DEFAULT_LIFETIME_S = 3600
 MIN_LIFETIME_S = 600
 MAX_LIFETIME_S = 1 << 32
@@ -27,8 +28,8 @@ def request_token(x: Exchange) -> Response:
     tokens = x.backend.tokens
     if tokens is None:
         raise ApiError("this cluster has no key to sign service account tokens with", code=501, reason="NotImplemented")
-    body: Any = decode(x.request)
-    if not isinstance(body, dict) or body.get("kind", "TokenRequest") != "TokenRequest":
+    body = read_typed(x, TOKEN_REQUEST)
+    if body.get("kind", "TokenRequest") != "TokenRequest":
         raise BadRequest("the body of the request is not a TokenRequest")
     account = x.current()
     spec: Obj = dict(body.get("spec") or {})

@@ -10,29 +10,23 @@ from typing import Any
 from syncline.base.clock import format_time
 from syncline.cluster.answers import success
 from syncline.cluster.store import Key, Stored
-from syncline.cluster.verbs.body import decode, own_copy
+from syncline.cluster.verbs.body import own_copy, read_typed
 from syncline.cluster.verbs.delete import check_preconditions, remove
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import DeleteOptions, delete_options, write_options
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyRequests, conflict, not_found
-from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, name_of
+from syncline.kube.objects import GVK, Obj, dig, generation, is_terminating, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
 __all__ = ["bind", "bind_by_collection", "evict", "log"]
 
 PODS = "/pods"
+BINDING, EVICTION = GVK("", "v1", "Binding"), GVK("policy", "v1", "Eviction")
 BUDGETS = "policy/poddisruptionbudgets"
 
 MAX_DISRUPTED_PODS = 2000
 """Evictions that a budget remembers while they are under way (eviction.go ``MaxDisruptedPodSize``)."""
-
-
-def _object(x: Exchange) -> Obj:
-    body = decode(x.request)
-    if not isinstance(body, dict):
-        raise BadRequest("the body of the request is not an object")
-    return body
 
 
 def _pod(x: Exchange, name: str) -> Stored:
@@ -46,7 +40,7 @@ def _pod(x: Exchange, name: str) -> Stored:
 
 
 def bind(x: Exchange) -> Response:
-    body = _object(x)
+    body = read_typed(x, BINDING)
     name = dig(body, "metadata", "name", default=x.route.name)
     if name != x.route.name:
         raise BadRequest("name in URL does not match name in Binding object")
@@ -54,7 +48,7 @@ def bind(x: Exchange) -> Response:
 
 
 def bind_by_collection(x: Exchange) -> Response:
-    body = _object(x)
+    body = read_typed(x, BINDING)
     return _bind(x, str(dig(body, "metadata", "name", default="")), body)
 
 
@@ -108,7 +102,7 @@ def _placed(x: Exchange, pod: Obj, node: str, binding: Obj) -> Obj:
 
 def evict(x: Exchange) -> Response:
     """Delete the Pod if its disruption budget has room; 429 if not (``EvictionREST``)."""
-    body = _object(x)
+    body = read_typed(x, EVICTION)
     name = dig(body, "metadata", "name", default=x.route.name)
     if name != x.route.name:
         raise BadRequest("name in URL does not match name in Eviction object")

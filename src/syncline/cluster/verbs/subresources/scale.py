@@ -10,14 +10,14 @@ from typing import Any
 
 from syncline.cluster.answers import fresh_answer
 from syncline.cluster.store import Stored
-from syncline.cluster.verbs.body import decode, own_copy
+from syncline.cluster.verbs.body import decode, fitted, own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, write_options
 from syncline.cluster.verbs.patching import apply_to, patch_type, patched_value
 from syncline.cluster.verbs.write import change, check_address, editable
 from syncline.kube.client import PatchType, Response
 from syncline.kube.errors import BadRequest, FieldCause, invalid
-from syncline.kube.objects import Obj, dig, meta
+from syncline.kube.objects import GVK, Obj, dig, meta
 from syncline.kube.selectors import SelectorError, label_selector_from, selector_from_labels
 
 __all__ = ["read", "update", "patch"]
@@ -77,9 +77,13 @@ def update(x: Exchange) -> Response:
     return _write(x, x.current(), scale, options)
 
 
+SCALE = GVK("autoscaling", "v1", "Scale")
+
+
 def _check_scale_kind(scale: Any) -> None:
     if not isinstance(scale, dict):
         raise BadRequest("the body of the request is not an object")
+    fitted(scale, SCALE)
     kind = (scale.get("apiVersion", "autoscaling/v1"), scale.get("kind", "Scale"))
     if kind != ("autoscaling/v1", "Scale"):
         raise BadRequest(f"{kind[1]} in version {kind[0]!r} cannot be handled as a Scale")
