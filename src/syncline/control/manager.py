@@ -213,7 +213,8 @@ class LiveManager:
             wait = timedelta(seconds=MAX_IDLE_S)
         seconds = min(max(wait.total_seconds(), 0.0), MAX_IDLE_S)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), timeout=seconds)
+            async with asyncio.timeout(seconds):  # wait_for would swallow a cancellation that meets a wake-up
+                await self._wake.wait()
 
     async def _work(self, steps: Generator[Any, Any, None]) -> None:
         try:
