@@ -102,7 +102,7 @@ def _until(link: Blocking, holds: Any) -> Any:
         if holds(app):
             return app
         time.sleep(LOOK_EVERY_S)
-    raise SystemExit(f"the Application is not there in {LONGEST_S} s: {app.get('status')}")
+    raise SystemExit(f"the Application is not there in {LONGEST_S} s: {str(app.get('status'))[:400]}")
 
 
 def _kubectl(server: Running, manifests: Path) -> tuple[float | None, float | None]:

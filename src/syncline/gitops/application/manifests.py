@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -21,6 +21,8 @@ __all__ = ["MAX_KEPT", "ManifestStore", "Manifests", "Render", "RenderPerformer"
 
 MAX_KEPT = 5000
 """Renders kept: newest and running revision of more applications than one machine runs."""
+MAX_ANSWERS = 100
+"""Requests remembered for a source: so many applications may share it and be refreshed at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Manifests:
     resolved_at: datetime
     error: str = ""
     warnings: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    """Requests to refresh that this render or one before it answered, newest last (:data:`MAX_ANSWERS`)."""
 
     @property
     def revision(self) -> str:
@@ -56,6 +60,8 @@ class Render:
     sources: tuple[Obj, ...]
     revisions: tuple[str, ...]
     reason: str
+    answers: str = ""
+    """The request to refresh that this is for, empty for none."""
 
     def describe(self) -> str:
         asked = ", ".join(
@@ -102,5 +108,8 @@ class RenderPerformer:
         found: Manifests = yield Work(
             action.describe(), lambda: self._reader.read(action.sources, action.revisions, now)
         )
+        before = self._store.get(action.sources, action.revisions)
+        answers = (*(before.answers if before else ()), *((action.answers,) if action.answers else ()))
+        found = replace(found, answers=answers[-MAX_ANSWERS:])
         self._store.put(action.sources, action.revisions, found)
         return found

@@ -20,7 +20,7 @@ from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.compare import Comparison, ComparisonInput, compare
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.spec import validate_spec
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, resource_version, uid_of
 
 __all__ = ["compare_application", "plan_application", "spec_problems"]
 
@@ -72,12 +72,13 @@ def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
     view = seen.view
     latest = seen.latest
     due = latest is None or now >= latest.resolved_at + _period(seen, latest)
-    asked = bool(view.refresh) and (latest is None or _before_request(view, latest, now))
+    request = _refresh_request(view)
+    asked = bool(request) and (latest is None or request not in latest.answers)
     if due or asked:
         reason = (
             "no manifests yet" if latest is None else ("a refresh was asked for" if asked else "time to look again")
         )
-        render = Render(view.name, view.sources, view.revisions_wanted, reason)
+        render = Render(view.name, view.sources, view.revisions_wanted, reason, answers=request)
         return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
     assert latest is not None, "it is due when there is nothing"
     if latest.error:
@@ -87,10 +88,10 @@ def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
     return _plan_compared(seen, latest, now)
 
 
-def _before_request(view: AppView, latest: Manifests, now: datetime) -> bool:
-    """A refresh was asked for after the newest render. The annotation has no time, so a render of this very instant
-    counts as its answer; the annotation goes with the status that follows."""
-    return latest.resolved_at < now
+def _refresh_request(view: AppView) -> str:
+    """Names the refresh that is asked for, empty for none. The annotation has no time of its own, so the object's
+    version names it; a write in between costs one more render. The annotation goes with the status that follows."""
+    return f"{uid_of(view.obj)}/{resource_version(view.obj)}" if view.refresh else ""
 
 
 def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:

@@ -1,0 +1,81 @@
+"""A refresh that somebody asks for is answered by one render, however long rendering takes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from syncline.assembly.virtual import VirtualWorld
+from syncline.base.clock import VirtualClock
+from syncline.gitops.application.manifests import Manifests
+
+APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
+REFRESH = "argocd.argoproj.io/refresh"
+SLOW_S = 2.0
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}
+
+
+class SlowSource:
+    """Time passes while it reads, as it does for a repository far away."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.reads = 0
+
+    def read(self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime) -> Manifests:
+        self.reads += 1
+        assert self.reads < 100, "it renders for ever"
+        self.clock.advance(SLOW_S)
+        return Manifests(("a" * 40,), (CONFIG_MAP,), ("Directory",), now)
+
+
+def world_with(*names: str) -> tuple[VirtualWorld, SlowSource]:
+    source = SlowSource()
+    world = VirtualWorld(source, nodes=0)
+    source.clock = world.clock
+    for name in names:
+        spec = {
+            "project": "default",
+            "source": {"repoURL": "https://example.com/r.git", "path": "."},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+        }
+        kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name}}
+        world.send("POST", APPS, kind | {"spec": spec})
+    world.driver.settle()
+    return world, source
+
+
+def ask(world: VirtualWorld, name: str) -> None:
+    body = {"metadata": {"annotations": {REFRESH: "normal"}}}
+    world.send("PATCH", f"{APPS}/{name}", body, "application/merge-patch+json")
+
+
+def asked(world: VirtualWorld, name: str) -> bool:
+    return REFRESH in (world.send("GET", f"{APPS}/{name}")["metadata"].get("annotations") or {})
+
+
+def test_a_refresh_renders_once_and_its_annotation_goes() -> None:
+    world, source = world_with("one")
+    before = source.reads
+    ask(world, "one")
+    world.driver.settle()
+    assert (source.reads - before, asked(world, "one")) == (1, False)
+
+
+def test_applications_of_one_source_that_are_refreshed_together_do_not_undo_each_others_answer() -> None:
+    world, source = world_with("one", "two")
+    before = source.reads
+    ask(world, "one")
+    ask(world, "two")
+    world.driver.settle()
+    assert not asked(world, "one") and not asked(world, "two")
+    assert source.reads - before <= 2
+
+
+def test_every_new_request_is_rendered_anew() -> None:
+    world, source = world_with("one")
+    for expected in (1, 2, 3):
+        before = source.reads
+        ask(world, "one")
+        world.driver.settle()
+        assert source.reads - before == 1, expected
