@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from syncline.control.cache import Snapshot
 from syncline.gitops.application.manifests import Manifests, ManifestStore
+from syncline.gitops.application.pools import POOL
 from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import live_refs
 from syncline.gitops.sync.model import KindTable
@@ -58,6 +59,8 @@ class AppObserved:
     kinds: KindTable
     settings: AppSettings
     namespace_live: Obj | None = None
+    pools: tuple[Obj, ...] = ()
+    """MachineConfigPools of the cluster, if it has any."""
 
 
 def wanted_revisions(view: AppView) -> tuple[str, ...]:
@@ -113,6 +116,7 @@ def observe_application(
         kinds=kinds,
         settings=settings,
         namespace_live=cache.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
+        pools=tuple(cache.objects(POOL)),
     )
 
 

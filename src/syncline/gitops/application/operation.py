@@ -21,6 +21,7 @@ from syncline.gitops.application.observe import (
     pinned_revisions,
     wanted_revisions,
 )
+from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes, left_paused
 from syncline.gitops.application.status import app_patch
 from syncline.gitops.application.view import AppView, instant
 from syncline.gitops.compare import Comparison
@@ -65,7 +66,7 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
         return None
     state = view.operation_state
     if state is None or OperationPhase(state.get("phase") or "").completed:
-        return _begin(view, now)
+        return _begin(seen, now)
     if problems:
         return _finish(seen, OperationPhase.ERROR, ";".join(problems), None, None, now)
     if state.get("phase") == OperationPhase.RUNNING and state.get("finishedAt"):
@@ -130,11 +131,13 @@ def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
     return {**app, "operation": operation, "status": {**AppView(app).status, "operationState": state}}
 
 
-def _begin(view: AppView, now: datetime) -> Plan:
-    """Persist that it runs before anything is written to the cluster (behaviour 2)."""
+def _begin(seen: AppObserved, now: datetime) -> Plan:
+    """Persist that it runs, and which pools are paused, before anything is written to the cluster (behaviour 2)."""
+    view = seen.view
     status: Obj = begun(view.obj, view.operation or {}, now)["status"]
     reason = "a sync was requested"
-    return Plan(status=app_patch(view, status, reason), outcome=Requeue(0, reason), why=reason)
+    patch = app_patch(view, status, reason, annotations=begin_notes(view.obj, seen.pools))
+    return Plan(status=patch, outcome=Requeue(0, reason), why=reason)
 
 
 def _render_first(seen: AppObserved, now: datetime) -> Plan | None:
@@ -263,7 +266,7 @@ def _finish(
         retried = _retry(view, state, now)
         if retried is not None:
             return retried
-    return _completed(view, state, phase, pinned, now)
+    return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, state), now)
 
 
 def _sync_result(view: AppView, sync: SyncPlan, pinned: Manifests) -> Obj:
@@ -305,8 +308,15 @@ def _retry(view: AppView, state: Obj, now: datetime) -> Plan | None:
     return OperationPlan(status=patch, outcome=Requeue(0, "retry scheduled"), why=state["message"])
 
 
-def _completed(view: AppView, state: Obj, phase: OperationPhase, pinned: Manifests | None, now: datetime) -> Plan:
-    """``.operation`` goes in the same patch that writes the end; history and an Event follow from it."""
+def _completed(
+    view: AppView,
+    state: Obj,
+    phase: OperationPhase,
+    pinned: Manifests | None,
+    left: tuple[LeftPaused, ...],
+    now: datetime,
+) -> Plan:
+    """``.operation`` goes in the same patch that writes the end; history and Events follow from it."""
     status = dict(view.status) | {"operationState": state}
     sync = dig(view.operation, "sync", default={})
     full = not sync.get("resources") and not sync.get("dryRun")
@@ -322,10 +332,10 @@ def _completed(view: AppView, state: Obj, phase: OperationPhase, pinned: Manifes
         COMPONENT,
         warning=phase is not OperationPhase.SUCCEEDED,
     )
+    behind = tuple(Emit(view.obj, "LeftBehind", str(one), COMPONENT, warning=True) for one in left)
     why = f"the operation ended: {phase}: {state['message']}"
-    return OperationPlan(
-        status=(*app_patch(view, status, why, operation=None), event), outcome=Requeue(0, "compare again"), why=why
-    )
+    patch = app_patch(view, status, why, operation=None, annotations=end_notes(left))
+    return OperationPlan(status=(*patch, event, *behind), outcome=Requeue(0, "compare again"), why=why)
 
 
 def _history(view: AppView, state: Obj, pinned: Manifests, now: datetime) -> list[Obj]:

@@ -6,7 +6,7 @@ status subresource).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -117,17 +117,27 @@ def _with_conditions(
     return status
 
 
-def app_patch(view: AppView, status: Obj, reason: str, *, operation: Any = ..., **extra: Any) -> tuple[Patch, ...]:
+def app_patch(
+    view: AppView,
+    status: Obj,
+    reason: str,
+    *,
+    operation: Any = ...,
+    annotations: Mapping[str, str | None] | None = None,
+    **extra: Any,
+) -> tuple[Patch, ...]:
     """One conditional merge patch of ``status`` (and ``operation``: an object, or None to remove it); nothing when
-    nothing differs. A processed refresh annotation goes in the same patch."""
+    nothing differs. A processed refresh annotation and ``annotations`` (None removes) go in the same patch."""
     body: Obj = dict(extra)
     if status != view.status:
         body["status"] = create_merge_patch(view.status, status)
     if operation is not ... and operation != view.operation:
         body["operation"] = operation
-    metadata: Obj = {}
-    if view.refresh and REFRESH in annotations_of(view.obj):
-        metadata["annotations"] = {REFRESH: None}
+    known = annotations_of(view.obj)
+    changed = {key: value for key, value in (annotations or {}).items() if known.get(key) != value}
+    if view.refresh and REFRESH in known:
+        changed[REFRESH] = None
+    metadata: Obj = {"annotations": changed} if changed else {}
     if not body and not metadata:
         return ()
     body["metadata"] = metadata | {"resourceVersion": resource_version(view.obj)}

@@ -1,0 +1,121 @@
+"""MachineConfigPools around an operation: what was paused when it began, and what it leaves paused; pure.
+
+Called by the operation at its begin and its end, and by ``explain``. Hook Jobs of people's repositories pause a pool
+before a sync and resume it after; if the sync fails in between, upstream leaves it paused and says nothing. The note of
+the begin is an annotation of the Application, since its status has upstream's schema (DECISIONS 30).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.kube.objects import GroupKind, Obj, annotations_of, dig, name_of
+
+__all__ = ["AT_START", "LEFT", "POOL", "LeftPaused", "begin_notes", "end_notes", "left_paused", "still_left"]
+
+POOL = GroupKind("machineconfiguration.openshift.io", "MachineConfigPool")
+AT_START = "syncline.dev/pools-at-start"
+"""JSON object of pool name to ``spec.paused`` when the newest operation began."""
+LEFT = "syncline.dev/pools-left-paused"
+"""JSON object of pool name to the time at which it was paused: what operations left behind and nobody resumed since."""
+MAX_POOLS = 200
+"""Pools in a note; more than any cluster has, so that the annotation keeps its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftPaused:
+    """A pool that an operation found running and leaves paused. ``by``: the field manager that turned it on."""
+
+    pool: str
+    by: str = ""
+    at: str = ""
+
+    @property
+    def fix(self) -> str:
+        return f"""kubectl patch machineconfigpool {self.pool} --type=merge -p '{{"spec":{{"paused":false}}}}'"""
+
+    def __str__(self) -> str:
+        writer = f' by "{self.by}"' if self.by else ""
+        return (
+            f"MachineConfigPool {self.pool} is left paused: spec.paused was false when the operation began and was "
+            f"turned on{writer} before its end; resume it with: {self.fix}"
+        )
+
+
+def begin_notes(app: Obj, pools: Sequence[Obj]) -> dict[str, str | None]:
+    """Annotations to be written at a begin; None takes one away, as where there are no pools.
+
+    A pool that an operation before left paused counts as running, so that it stays ours until somebody resumes it.
+    """
+    if not pools:
+        return {AT_START: None}
+    ours = {left.pool for left in still_left(app, pools)}
+    paused = {name_of(pool): _paused(pool) and name_of(pool) not in ours for pool in pools[:MAX_POOLS]}
+    return {AT_START: _text(paused)}
+
+
+def end_notes(left: Sequence[LeftPaused]) -> dict[str, str | None]:
+    """Annotations to be written at an end."""
+    return {LEFT: _text({one.pool: one.at for one in left}) if left else None}
+
+
+def still_left(app: Obj, pools: Sequence[Obj]) -> tuple[LeftPaused, ...]:
+    """Pools that ended operations left paused and that nobody wrote since."""
+    noted = _noted(app, LEFT)
+    found = [(name_of(pool), *_writer(pool)) for pool in sorted(pools, key=name_of) if _paused(pool)]
+    return tuple(LeftPaused(pool, by, at) for pool, by, at in found if noted.get(pool) == at)
+
+
+def left_paused(app: Obj, pools: Sequence[Obj], state: Obj | None = None) -> tuple[LeftPaused, ...]:
+    """By name. ``state``: the operation's state where it is newer than the Application's own.
+
+    A pool counts if it was noted as running, is paused now, the operation ran hooks, and nobody wrote the field after
+    the operation's end.
+    """
+    state = dig(app, "status", "operationState", default={}) if state is None else state
+    if not any(row.get("hookType") for row in dig(state, "syncResult", "resources", default=[])):
+        return ()
+    before = _noted(app, AT_START)
+    found: list[LeftPaused] = []
+    for pool in sorted(pools, key=name_of):
+        if before.get(name_of(pool)) is not False or not _paused(pool):
+            continue
+        manager, written = _writer(pool)
+        if not _after(written, state.get("finishedAt")):
+            found.append(LeftPaused(name_of(pool), manager, written))
+    return tuple(found)
+
+
+def _paused(pool: Obj) -> bool:
+    return dig(pool, "spec", "paused") is True
+
+
+def _text(noted: dict[str, Any]) -> str:
+    return json.dumps(noted, sort_keys=True, separators=(",", ":"))
+
+
+def _noted(app: Obj, annotation: str) -> dict[str, Any]:
+    try:
+        noted = json.loads(annotations_of(app).get(annotation) or "{}")
+    except ValueError:
+        return {}
+    return noted if isinstance(noted, dict) else {}
+
+
+def _writer(pool: Obj) -> tuple[str, str]:
+    """Who wrote ``spec.paused`` last, and when; empty where managed fields do not say."""
+    entries = [
+        (str(entry.get("time") or ""), str(entry.get("manager") or ""))
+        for entry in dig(pool, "metadata", "managedFields", default=[])
+        if dig(entry, "fieldsV1", "f:spec", "f:paused") is not None
+    ]
+    time, manager = max(entries, default=("", ""))
+    return manager, time
+
+
+def _after(written: str, finished: Any) -> bool:
+    """RFC 3339 times in UTC compare as texts."""
+    return bool(written) and isinstance(finished, str) and written > finished
