@@ -5,7 +5,8 @@ written into its owner (inline), ``=`` stands for its owner (a Go type that is a
 
 Run by a developer when the Kubernetes version moves. In come the ``generated.proto`` files and the Go types of
 Kubernetes' API modules, fetched by the ordinary Go client into its cache; out goes ``protobuf.json.xz`` beside the
-schema data: names, numbers and types, no text. Equal input gives equal output.
+schema data: names, numbers and types, no text. Equal input gives equal output. At the end the modules' own samples,
+one full object of each kind, are read by the table and must give their JSON.
 
     python tools/build_protobuf.py                    fetch the modules by ``go mod download``
     python tools/build_protobuf.py DIR DIR DIR DIR    read them where they already are
@@ -195,12 +196,31 @@ def build(folders: list[Path]) -> bytes:
     return json.dumps(reached(messages, roots), separators=(",", ":"), sort_keys=True).encode()
 
 
+def disagreeing(folders: list[Path]) -> Iterator[str]:
+    """The samples of the modules (one full object of each kind, as protobuf and as JSON) that are read otherwise."""
+    from syncline.kube.errors import BadRequest
+    from syncline.kube.protobuf import decode
+
+    for path in sorted(path for folder in folders for path in folder.rglob("testdata/HEAD/*.pb")):
+        try:
+            read = decode(path.read_bytes())
+        except BadRequest as error:
+            if "is registered for version" not in str(error) and "typeMeta" not in str(error):
+                yield f"{path.stem}: {error}"
+            continue
+        if read != json.loads(path.with_suffix(".json").read_text()):
+            yield f"{path.stem}: another object"
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         folders = [Path(given) for given in sys.argv[1:]] or fetched(Path(folder))
         table = build(folders)
     target = DATA / "protobuf.json.xz"
     target.write_bytes(lzma.compress(table, preset=9 | lzma.PRESET_EXTREME))
+    wrong = list(disagreeing(folders))
+    if wrong:
+        raise SystemExit("\n".join(wrong))
     sys.stdout.write(f"{target.name}: {len(json.loads(table))} messages, {target.stat().st_size} bytes\n")
 
 

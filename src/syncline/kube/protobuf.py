@@ -33,7 +33,7 @@ MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
 MAX_SIZE_BYTES = 3 * 1024 * 1024
 """Of a body; Kubernetes' limit for any request body (``MaxRequestBodyBytes``)."""
-MAX_PARTS = 200_000
+MAX_PARTS = 400_000
 """Fields and messages of one body, those that are skipped included."""
 MAX_DEPTH = 100
 """Messages within messages; a schema of a custom resource takes two for each of its levels."""
@@ -43,8 +43,6 @@ _SCALARS = frozenset({"string", "bool", "int32", "int64", "double", "bytes"})
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_OPTIONS = frozenset({"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions"})
-"""Kinds that every group has, and that a client may name under any of them."""
 _TYPE_META, _RAW, _ENCODING = 1, 2, 3
 """Fields of the envelope (``runtime.Unknown``)."""
 
@@ -139,7 +137,8 @@ def _api_version(gvk: GVK) -> str:
 
 
 def _message_of(gvk: GVK) -> str:
-    name = f"{_META}.{gvk.kind}" if gvk.kind in _OPTIONS else store.kinds().get(gvk, "")
+    """``DeleteOptions`` belong to every group, and a client names them under any."""
+    name = store.kinds().get(gvk, "") if gvk.kind != "DeleteOptions" else f"{_META}.DeleteOptions"
     if name not in store.protobuf_table():
         raise BadRequest(
             f'no kind "{gvk.kind}" is registered for version "{_api_version(gvk)}" as protobuf; custom resources '
