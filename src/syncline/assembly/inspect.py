@@ -6,7 +6,7 @@ from a file) and a reader of sources; out goes a frozen :class:`PlannedSync`. No
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, assert_never
@@ -18,6 +18,7 @@ from syncline.gitops.application.observe import (
     AppSettings,
     observe_application,
     operation_sources,
+    pinned_revisions,
     wanted_revisions,
 )
 from syncline.gitops.application.operation import begun, sync_observed
@@ -44,7 +45,16 @@ from syncline.gitops.sync.plan import PlannedWave, plan_preview
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, dig, meta, name_of, namespace_of
 
-__all__ = ["PlannedChange", "PlannedGroup", "PlannedSync", "SyncRequest", "Verb", "Verdict", "planned_sync"]
+__all__ = [
+    "PlannedChange",
+    "PlannedGroup",
+    "PlannedSync",
+    "SyncRequest",
+    "Verb",
+    "Verdict",
+    "observed_application",
+    "planned_sync",
+]
 
 MASS_DELETION_LEAST = 4
 """Fewer deletions than this are no mass deletion, however small the application."""
@@ -260,8 +270,6 @@ def _planned(seen: AppObserved, manifests: Manifests, comparison: Comparison, no
 
 
 def _with_decision(planned: PlannedSync, view: AppView, decision: AutoSync, *, automated: bool) -> PlannedSync:
-    from dataclasses import replace
-
     warnings = planned.warnings
     if decision.condition is not None:
         warnings = (*warnings, f"{decision.condition.type}: {decision.condition.message}")
@@ -370,3 +378,20 @@ def _differing(target: Any, live: Any, path: str, depth: int) -> list[str]:
         ]
     same = target == live or (not target and live is None) or str(target) == str(live)
     return [] if same else [path]
+
+
+def observed_application(
+    cache: Cache, ref: ObjectRef, reader: SourceReader, settings: AppSettings, now: datetime
+) -> AppObserved | None:
+    """What the controller sees of an Application, with the manifests of the operation that runs rendered again.
+
+    None: there is no such Application. A source that cannot be read is an error inside ``pinned``.
+    """
+    store = ManifestStore()
+    seen = observe_application(cache, ref, store, settings)
+    if seen is None or seen.view.operation is None or not seen.view.operation_state:
+        return seen
+    view = seen.view
+    sources, revisions = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
+    store.put(sources, revisions, reader.read(sources, revisions, now))
+    return observe_application(cache, ref, store, settings)

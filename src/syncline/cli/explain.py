@@ -1,0 +1,111 @@
+"""``syncline explain``: what blocks an object, down to the cause, and what to do next."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from syncline.assembly.inspect import observed_application
+from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.explainview import describe_cause
+from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
+from syncline.cli.output import output_option, print_documents
+from syncline.control.cache import Cache
+from syncline.explain.application import explain_application
+from syncline.explain.graph import cause_to_obj, explain_object
+from syncline.explain.view import Found, LogTail, View
+from syncline.gitops.application.observe import AppSettings
+from syncline.kube.client import Request
+from syncline.kube.errors import ApiError
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GVK, ObjectRef
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOG_LINES = 20
+"""Last lines of a failed container's log that are asked for."""
+POD = GVK("", "v1", "Pod")
+
+
+@click.command()
+@click.argument("target", metavar="KIND/NAME | KIND/NAMESPACE/NAME | APP")
+@click.option("-n", "--namespace", default=None, help="Namespace of the object.")
+@output_option("json", "yaml")
+@click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Namespace of Applications.")
+@connection_options
+def explain(
+    target: str,
+    namespace: str | None,
+    output: str | None,
+    app_namespace: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> int:
+    """Say in at most ten lines what blocks an object, down to the cause, and what to do next.
+
+    \b
+    Exit codes: 0 nothing blocks, 3 blocked
+    """
+    with Connection(kubeconfig, context) as link:
+        settings = AppSettings(control_namespace=app_namespace)
+        try:
+            cache = link.run(look_at_cluster(application_indices(settings))).cache
+        except ApiError as error:
+            raise CommandFailed(f"{link.server}: {error}") from error
+        spaces = (namespace or link.namespace, app_namespace)
+        ref = object_ref(cache.mapper, target, spaces)
+        view = View(cache, link.now(), _logs(link))
+        found = _found(link, view, cache, ref, settings)
+        now = link.now()
+    if output:
+        print_documents(cause_to_obj(found.cause) | {"blocked": found.blocked}, output)
+    else:
+        print(describe_cause(found.cause, now))
+    return BLOCKED if found.blocked else 0
+
+
+def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRef:
+    """What a person typed, as a reference; ``spaces`` are the namespaces of objects and of Applications."""
+    parts = target.split("/")
+    if len(parts) == 1:
+        return ObjectRef(APPLICATION.group, APPLICATION.kind, spaces[1], target)
+    if len(parts) > 3 or not all(parts):
+        raise CommandFailed(f"{target!r}: write KIND/NAME, KIND/NAMESPACE/NAME or the name of an Application", USAGE)
+    kind = "applications" if parts[0].lower() == "app" else parts[0]
+    info = mapper.by_name(kind)
+    if info is None:
+        raise CommandFailed(f"{target!r}: the cluster serves no kind {parts[0]!r}; see `kubectl api-resources`", USAGE)
+    default = spaces[1] if info.group_kind == APPLICATION.group_kind else spaces[0]
+    space = parts[1] if len(parts) == 3 else default
+    return ObjectRef(info.group, info.kind, space if info.namespaced else "", parts[-1])
+
+
+def _found(link: Connection, view: View, cache: Cache, ref: ObjectRef, settings: AppSettings) -> Found:
+    obj = cache.get(ref)
+    if obj is None:
+        where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
+        raise CommandFailed(f"{ref.kind} {where} does not exist")
+    if ref.group_kind != APPLICATION.group_kind:
+        return explain_object(view, obj)
+    local = (urlsplit(link.server).hostname or "") in LOOPBACK
+    with tempfile.TemporaryDirectory(prefix="syncline-explain-") as scratch:
+        reader = GitSourceReader(Path(scratch), allow_local=local)
+        seen = observed_application(cache, ref, reader, settings, view.now)
+    assert seen is not None, "the Application was there a moment ago"
+    return explain_application(view, seen)
+
+
+def _logs(link: Connection) -> LogTail:
+    pods = link.resource(POD)
+
+    def tail(namespace: str, pod: str, container: str) -> tuple[str, ...]:
+        query = {"container": container, "tailLines": str(LOG_LINES)}
+        answer = link.send(Request("GET", pods.path(namespace, pod, "log"), query))
+        return tuple(answer.raw.decode("utf-8", "replace").splitlines()) if answer.ok else ()
+
+    return tail

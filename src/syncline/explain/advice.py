@@ -1,0 +1,50 @@
+"""What a person can do about a message, where messages are as well known as Kubernetes' own.
+
+Called by the cause functions of this room. The first pattern that matches gives the advice; what is not known gets
+none, which is better than a guess.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["advice"]
+
+_ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), text)
+    for pattern, text in (
+        (r'serviceaccount "([^"]+)" not found', r"create ServiceAccount \1, or bring it in an earlier phase or wave"),
+        (r"error looking up service account ([^:]+):", r"create ServiceAccount \1, or bring it in an earlier wave"),
+        (r"exceeded quota: ([^,]+),", r"raise ResourceQuota \1, or ask for less"),
+        (r"violates PodSecurity", "meet the Pod Security level of the namespace, or change its label"),
+        (r"no nodes available to schedule pods", "add a node: syncline node add NAME"),
+        (r"Insufficient (\S+?)[,.]?(?:\s|$)", r"free or add \1: lower the requests, or syncline node add NAME"),
+        (r"untolerated taint", "tolerate the taint, or take it off: kubectl taint nodes NODE KEY-"),
+        (r"didn't match Pod's node affinity/selector", "label a node as the pod selects, or change the selector"),
+        (r"unbound immediate PersistentVolumeClaims", "make a volume or a default StorageClass for the claim"),
+        (r'persistentvolumeclaim "([^"]+)" not found', r"create PersistentVolumeClaim \1"),
+        (r'(configmap|secret) "([^"]+)" not found', r"create \1 \2"),
+        (r"couldn't find key (\S+) in (ConfigMap|Secret) (\S+)", r"add key \1 to \2 \3"),
+        (r"scheduling gat", "take the scheduling gate off the pod when its owner allows it"),
+        (
+            r"Back-off pulling image|failed to pull|ErrImage|ImagePull|InvalidImageName",
+            "correct the image or its access",
+        ),
+        (r"field is immutable", "set Replace=true or Force=true, use a hook, or give the object a new name"),
+        (r"is forbidden: User", "grant the right to that user, or let the sync run as another"),
+        (r"CRD is installed|could not find the requested resource", "install the definition of the kind first"),
+        (r"conflict with", "take the field over with server-side apply and force, or leave it to its manager"),
+        (r"authentication|credential|permission denied", "give the repository valid credentials"),
+        (r"allow-local-repos", "start with --allow-local-repos, or use a URL"),
+        (r"exceeded its progress deadline", "look at its newest pods; undo the last change if need be"),
+    )
+)
+
+
+def advice(message: str) -> str:
+    """One sentence, or nothing."""
+    for pattern, text in _ADVICE:
+        found = pattern.search(message)
+        if found is not None:
+            return found.expand(text)
+    return ""

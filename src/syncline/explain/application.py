@@ -1,0 +1,293 @@
+"""What an Application waits for or suffers from, down to the object that blocks.
+
+Called by ``syncline explain`` with what its controller would see and a view of the cluster. Pure. A tuple of questions,
+tried in order; the first that has an answer decides: deletion, the running operation, a broken spec or source, the last
+operation's failures, bad health, a difference. What operations left behind is added to any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from syncline.base.cause import Cause
+from syncline.explain.advice import advice
+from syncline.explain.graph import deepened, explain_object
+from syncline.explain.view import Found, View, instant, one_line
+from syncline.gitops.application.deletion import plan_deletion
+from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.application.operation import sync_observed
+from syncline.gitops.application.plan import compare_application, spec_problems
+from syncline.gitops.application.pools import left_paused, still_left
+from syncline.gitops.sync.actions import (
+    AfterWave,
+    ApplyMode,
+    ApplyObject,
+    DeleteHook,
+    PruneObject,
+    ReadObject,
+    SyncAction,
+)
+from syncline.gitops.sync.cause import causes
+from syncline.gitops.sync.model import Outcome, SyncObserved, SyncPlan, WaitKind
+from syncline.gitops.sync.plan import plan_sync, record
+from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating
+
+__all__ = ["explain_application"]
+
+MAX_ROWS = 5
+"""Failed or unhealthy resources that are followed; the Application's own rows show all of them."""
+MAX_READS = 20
+"""Rounds of a pass that are answered from the look at the cluster; a pass reads each unseen object once."""
+UNWELL = ("Degraded", "Missing", "Progressing", "Suspended", "Unknown")
+FIXES = {
+    "InvalidSpecError": "correct the Application's spec",
+    "ComparisonError": "correct the source, then: syncline app get {name} --refresh",
+    "SyncError": "correct the cause, then: syncline app sync {name}",
+    "OperationError": "correct the operation that is asked for",
+    "DeletionError": "correct the cause; deletion goes on by itself",
+}
+"""What to do about a condition if its message says nothing better."""
+
+
+def explain_application(view: View, seen: AppObserved) -> Found:
+    """One chain whose head is the Application."""
+    for part in (_deletion, _operation, _conditions, _last_operation, _health):
+        found = part(view, seen)
+        if found is not None:
+            return _with_left_behind(seen, found)
+    return _with_left_behind(seen, _settled(view, seen))
+
+
+def _head(
+    seen: AppObserved, state: str, message: str, since: datetime | None, *because: Cause, next_action: str = ""
+) -> Cause:
+    app = seen.view
+    evidence = {
+        "revision": dig(app.status, "sync", "revision"),
+        "operation": dig(app.operation_state, "phase"),
+        "sync": dig(app.status, "sync", "status"),
+        "health": dig(app.status, "health", "status"),
+        "resourceVersion": dig(app.obj, "metadata", "resourceVersion"),
+    }
+    return Cause(
+        subject=f"Application {app.namespace}/{app.name}",
+        state=state,
+        message=one_line(message),
+        since=since,
+        next_action=next_action,
+        evidence=tuple((key, str(value)) for key, value in evidence.items() if value),
+        because=because,
+    )
+
+
+def _joined(seen: AppObserved, state: str, message: str, since: datetime | None, below: list[Found]) -> Found:
+    head = _head(seen, state, message, since, *(found.cause for found in below))
+    return Found(head, blocked=any(found.blocked for found in below))
+
+
+# -- deletion and running operations ---------------------------------------------------------------------------------
+
+
+def _deletion(view: View, seen: AppObserved) -> Found | None:
+    if not seen.view.terminating or seen.view.operation is not None:
+        return None
+    plan = plan_deletion(seen)
+    going = [obj for _, obj in sorted(seen.live.items()) if is_terminating(obj)]
+    below = [explain_object(view, obj) for obj in going[:MAX_ROWS]]
+    return _joined(seen, "Deleting", plan.why, instant(dig(seen.view.obj, "metadata", "deletionTimestamp")), below)
+
+
+def _operation(view: View, seen: AppObserved) -> Found | None:
+    if seen.view.operation is None:
+        return None
+    state = seen.view.operation_state or {}
+    since = instant(state.get("startedAt"))
+    if not state:
+        fix = "is the controller running? syncline up runs one"
+        return Found(_head(seen, "Requested", "the operation has not begun yet", since, next_action=fix), blocked=False)
+    message = str(state.get("message") or "the operation has begun")
+    if state.get("finishedAt"):
+        return _joined(seen, "Retrying", message, since, _failed_rows(view, state))
+    if seen.pinned is not None and seen.pinned.error:
+        text = f"{message}; its source cannot be read: {seen.pinned.error}"
+        return Found(_head(seen, "Running", text, since, next_action=advice(seen.pinned.error)), blocked=True)
+    waits = _waits(view, seen)
+    below = [deepened(view, cause) for cause in waits] if waits else _running_rows(view, state)
+    return _joined(seen, str(state.get("phase") or "Running"), message, since, below)
+
+
+def _waits(view: View, seen: AppObserved) -> tuple[Cause, ...]:
+    """The causes of the room, from the pass that the controller would make now."""
+    if seen.pinned is None:
+        return ()
+    observed = sync_observed(seen, seen.pinned, compare_application(seen, seen.pinned))
+    told = _end_of_pass(view, observed)
+    return causes(*told) if told is not None else ()
+
+
+def _end_of_pass(view: View, observed: SyncObserved) -> tuple[SyncObserved, SyncPlan] | None:
+    """A pass as far as its answers are known without asking anybody; None: it would do something new."""
+    for _ in range(MAX_READS):
+        plan = plan_sync(observed, view.now)
+        if plan.ended:
+            return observed, plan
+        answers = tuple(tuple(_answer(view, action) for action in step) for step in plan.steps)
+        known = tuple(tuple(one for one in step if one is not None) for step in answers)
+        if known != answers:
+            return None
+        observed = record(observed, plan, known)
+    return None
+
+
+def _answer(view: View, action: SyncAction) -> Outcome | None:
+    """What the API would answer; None: that is not known without asking it."""
+    if isinstance(action, AfterWave):
+        return None
+    live = view.cluster.get(action.ref)
+    match action:
+        case ReadObject():
+            return Outcome(ok=live is not None, not_found=live is None, obj=live)
+        case DeleteHook() | PruneObject() if live is not None and is_terminating(live):
+            return Outcome(ok=True, pending=WaitKind.DELETION)
+        case ApplyObject(mode=ApplyMode.RECREATE) if live is not None and is_terminating(live):
+            return Outcome(ok=True, pending=WaitKind.DELETION)
+        case _:
+            return None
+
+
+def _running_rows(view: View, state: Obj) -> list[Found]:
+    rows = dig(state, "syncResult", "resources", default=[])
+    running = [row for row in rows if row.get("hookPhase") == "Running"]
+    return [_row(view, row, "Running") for row in running[:MAX_ROWS]] + _failed_rows(view, state)
+
+
+# -- what is wrong while nothing runs --------------------------------------------------------------------------------
+
+
+def _conditions(view: View, seen: AppObserved) -> Found | None:
+    """A broken spec or source, by the conditions of the status or, before there is one, by the spec itself."""
+    told = [c for c in seen.view.status.get("conditions") or [] if str(c.get("type")).endswith("Error")]
+    if not told:
+        told = [{"type": p.type, "message": p.message} for p in spec_problems(seen)]
+    if not told:
+        return None
+    first = told[0]
+    below = []
+    if first.get("type") == "SyncError":
+        below = [found.cause for found in _failed_rows(view, seen.view.operation_state or {})]
+    fix = "" if any(cause.next_action for cause in below) else _fix(seen, first)
+    since = instant(first.get("lastTransitionTime"))
+    others = tuple(Cause("condition", str(c.get("type")), one_line(str(c.get("message")))) for c in told[1:])
+    head = _head(seen, str(first["type"]), str(first.get("message")), since, *below, *others, next_action=fix)
+    return Found(head, blocked=True)
+
+
+def _fix(seen: AppObserved, condition: Obj) -> str:
+    known = advice(str(condition.get("message")))
+    return known or FIXES.get(str(condition.get("type")), "correct what the message says").format(name=seen.view.name)
+
+
+def _last_operation(view: View, seen: AppObserved) -> Found | None:
+    state = seen.view.operation_state or {}
+    if state.get("phase") not in ("Failed", "Error"):
+        return None
+    message = str(state.get("message") or "the operation failed")
+    since = instant(state.get("finishedAt"))
+    below = _failed_rows(view, state)
+    fix = "" if any(f.cause.next_action for f in below) else advice(message)
+    head = _head(
+        seen,
+        f"sync {state['phase']}",
+        message,
+        since,
+        *(found.cause for found in below),
+        next_action=fix or ("" if below else f"correct the cause, then: syncline app sync {seen.view.name}"),
+    )
+    return Found(head, blocked=True)
+
+
+def _failed_rows(view: View, state: Obj) -> list[Found]:
+    rows = dig(state, "syncResult", "resources", default=[])
+    failed = [r for r in rows if r.get("status") == "SyncFailed" or r.get("hookPhase") in ("Failed", "Error")]
+    return [_row(view, row, str(row.get("status") or row.get("hookPhase"))) for row in failed[:MAX_ROWS]]
+
+
+def _row(view: View, row: Obj, state: str) -> Found:
+    """A row of results, and what its object shows; of a refusal the row's own words say it all."""
+    ref = _ref(row)
+    message = str(row.get("message") or "")
+    if row.get("hookPhase") in ("Failed", "Error") and row.get("status") != "SyncFailed":
+        state = str(row["hookPhase"])
+    cause = Cause(str(ref), state, one_line(message), next_action=advice(message))
+    live = view.cluster.get(ref)
+    if live is None or row.get("status") == "SyncFailed":
+        return Found(cause, blocked=state != "Running")
+    below = explain_object(view, live)
+    return Found(
+        replace(
+            below.cause,
+            message=below.cause.message or cause.message,
+            state=below.cause.state if below.blocked else state,
+        ),
+        blocked=below.blocked or state != "Running",
+    )
+
+
+def _ref(row: Obj) -> ObjectRef:
+    return ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name")))
+
+
+def _health(view: View, seen: AppObserved) -> Found | None:
+    health = dig(seen.view.status, "health", default={})
+    if health.get("status") in (None, "Healthy"):
+        return None
+    rows = [r for r in seen.view.status.get("resources") or [] if dig(r, "health", "status") in UNWELL]
+    worst = sorted(rows, key=lambda row: UNWELL.index(dig(row, "health", "status")))
+    below = [_unwell(view, row) for row in worst[:MAX_ROWS]]
+    text = str(health.get("message") or "") or f"{len(rows)} of its resources are not Healthy"
+    found = _joined(seen, str(health["status"]), text, instant(health.get("lastTransitionTime")), below)
+    missing = health.get("status") == "Missing" and not found.blocked
+    if not missing:
+        return found
+    step = f"syncline plan {seen.view.name}, then: syncline app sync {seen.view.name}"
+    return Found(replace(found.cause, next_action=step), blocked=False)
+
+
+def _unwell(view: View, row: Obj) -> Found:
+    ref, state = _ref(row), str(dig(row, "health", "status"))
+    live = view.cluster.get(ref)
+    if live is None:
+        return Found(Cause(str(ref), state, "is in the source and not in the cluster"), blocked=False)
+    below = explain_object(view, live)
+    said = below.cause.message or str(dig(row, "health", "message", default=""))
+    return Found(
+        replace(below.cause, state=state, message=one_line(said)), blocked=below.blocked or state == "Degraded"
+    )
+
+
+def _settled(view: View, seen: AppObserved) -> Found:
+    sync = str(dig(seen.view.status, "sync", "status", default="Unknown"))
+    health = str(dig(seen.view.status, "health", "status", default="Unknown"))
+    since = instant(dig(seen.view.operation_state, "finishedAt")) or instant(dig(seen.view.status, "reconciledAt"))
+    differing = [r for r in seen.view.status.get("resources") or [] if r.get("status") == "OutOfSync"]
+    if sync == "Synced":
+        return Found(_head(seen, f"{sync}, {health}", "nothing blocks", since), blocked=False)
+    named = ", ".join(f"{r.get('kind')}/{r.get('name')}" for r in differing[:3])
+    text = f"{len(differing)} resources differ from the source" + (f": {named}" if named else "")
+    step = f"syncline plan {seen.view.name}, then: syncline app sync {seen.view.name}"
+    return Found(_head(seen, f"{sync}, {health}", text, since, next_action=step), blocked=False)
+
+
+def _with_left_behind(seen: AppObserved, found: Found) -> Found:
+    """Pools that an ended operation of this application left paused (DECISIONS 30)."""
+    ended = seen.view.operation is None
+    now_left = left_paused(seen.view.obj, seen.pools) if ended else ()
+    left = {one.pool: one for one in (*still_left(seen.view.obj, seen.pools), *now_left)}
+    if not left:
+        return found
+    causes_ = tuple(
+        Cause(f"MachineConfigPool {pool}", "left paused", one_line(str(one)), next_action=one.fix)
+        for pool, one in sorted(left.items())
+    )
+    return Found(replace(found.cause, because=(*found.cause.because, *causes_)), blocked=True)

@@ -1,0 +1,137 @@
+"""From any object to the chain of what holds it up; joins the causes of the rooms.
+
+Called by ``syncline explain`` with a :class:`View`; a :class:`Found` leaves, whose cause goes down to the object that
+blocks. Pure. What is known about a kind stands in the modules named below, applications in ``explain/application.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from syncline.base.cause import Cause
+from syncline.explain.advice import advice
+from syncline.explain.deletion import explain_deletion
+from syncline.explain.pods import condition, explain_pod
+from syncline.explain.view import Found, View, instant, one_line, warnings_of
+from syncline.explain.workloads import explain_job, explain_workload
+from syncline.gitops.health import HealthStatus, health_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, ref_of, uid_of
+
+__all__ = ["cause_to_obj", "deepened", "explain_object"]
+
+MAX_DEPTH = 12
+"""Causes below one another; a longer chain is a loop of ours."""
+BAD = (HealthStatus.DEGRADED, HealthStatus.MISSING, HealthStatus.UNKNOWN)
+
+
+def explain_object(view: View, obj: Obj) -> Found:
+    """What is the matter with one object; of an object that is well, its state."""
+    if is_terminating(obj):
+        return explain_deletion(view, obj)
+    return _KINDS.get(ref_of(obj).group_kind, _by_health)(view, obj)
+
+
+def deepened(view: View, cause: Cause) -> Found:
+    """A room's own cause, with what lies behind its object added below it."""
+    obj = view.cluster.get(ObjectRef.parse(cause.subject)) if "/" in cause.subject else None
+    overdue = cause.until is not None and view.now >= cause.until
+    if obj is None:
+        return Found(cause, blocked=overdue or bool(cause.because) or bool(cause.next_action))
+    below = explain_object(view, obj)
+    own = below.cause
+    return Found(
+        replace(
+            cause,
+            state=own.state if below.blocked else cause.state,
+            message=own.message or cause.message,
+            next_action=own.next_action or cause.next_action,
+            because=(*cause.because, *own.because),
+            evidence=cause.evidence or own.evidence,
+        ),
+        blocked=below.blocked or overdue or bool(cause.because),
+    )
+
+
+def cause_to_obj(cause: Cause, depth: int = 0) -> Obj:
+    """The whole tree as JSON; empty fields are left out."""
+    assert depth < MAX_DEPTH, "causes do not go round in circles"
+    found: Obj = {
+        "subject": cause.subject,
+        "state": cause.state,
+        "message": cause.message,
+        "since": cause.since.isoformat() if cause.since else None,
+        "until": cause.until.isoformat() if cause.until else None,
+        "then": cause.then,
+        "nextAction": cause.next_action,
+        "evidence": [{"name": name, "value": value} for name, value in cause.evidence],
+        "because": [cause_to_obj(each, depth + 1) for each in cause.because],
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _by_health(view: View, obj: Obj) -> Found:
+    """A kind of which only its health and its Events are known."""
+    health = health_of(obj)
+    state = str(health.status) if health is not None else "Present"
+    said = health.message if health is not None else ""
+    events = [] if state == HealthStatus.HEALTHY else warnings_of(view, obj)[:1]
+    because = tuple(Cause("event", str(e.get("reason")), one_line(str(e.get("message")))) for e in events)
+    blocked = state in BAD or bool(events)
+    fix = advice(said) or (advice(because[0].message) if because else "")
+    return Found(_plain(obj, state, said, *because, fix=fix), blocked=blocked)
+
+
+def _claim(view: View, claim: Obj) -> Found:
+    phase = str(dig(claim, "status", "phase", default="Pending"))
+    if phase == "Bound":
+        return Found(_plain(claim, phase, f"bound to {dig(claim, 'spec', 'volumeName', default='')}"), blocked=False)
+    events = warnings_of(view, claim)
+    said = str(events[0].get("message")) if events else "no volume matches it yet"
+    wanted = dig(claim, "spec", "storageClassName")
+    fix = "make a PersistentVolume that it can bind, or a StorageClass that provisions one"
+    return Found(_plain(claim, phase, f"storage class {wanted or '(default)'}: {said}", fix=fix), blocked=True)
+
+
+def _budget(view: View, budget: Obj) -> Found:
+    status = dig(budget, "status", default={})
+    healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
+    text = f"{healthy} of {status.get('expectedPods') or 0} pods are healthy, {desired} have to be"
+    if status.get("disruptionsAllowed"):
+        return Found(_plain(budget, "Allows", f"{status['disruptionsAllowed']} evictions; {text}"), blocked=False)
+    fix = "get more of its pods ready, run more of them, or relax the budget"
+    return Found(_plain(budget, "Refuses", f"any eviction: {text}", fix=fix), blocked=True)
+
+
+def _node(view: View, node: Obj) -> Found:
+    ready = condition(node, "Ready")
+    cordoned = ", cordoned (spec.unschedulable)" if dig(node, "spec", "unschedulable") else ""
+    if ready.get("status") == "True":
+        return Found(_plain(node, "Ready", f"{ready.get('message') or ''}{cordoned}"), blocked=bool(cordoned))
+    text = f"{ready.get('reason') or 'no condition Ready'}: {ready.get('message') or ''}{cordoned}"
+    return Found(_plain(node, "NotReady", text, fix="look at its kubelet; is the machine on?"), blocked=True)
+
+
+def _plain(obj: Obj, state: str, message: str, *because: Cause, fix: str = "") -> Cause:
+    return Cause(
+        subject=str(ref_of(obj)),
+        state=state,
+        message=one_line(message),
+        since=instant(dig(obj, "metadata", "creationTimestamp")),
+        next_action=fix,
+        evidence=(("uid", uid_of(obj)),) if uid_of(obj) else (),
+        because=because,
+    )
+
+
+_KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
+    GroupKind("", "Pod"): explain_pod,
+    GroupKind("batch", "Job"): explain_job,
+    GroupKind("apps", "Deployment"): explain_workload,
+    GroupKind("apps", "ReplicaSet"): explain_workload,
+    GroupKind("apps", "StatefulSet"): explain_workload,
+    GroupKind("apps", "DaemonSet"): explain_workload,
+    GroupKind("", "PersistentVolumeClaim"): _claim,
+    GroupKind("policy", "PodDisruptionBudget"): _budget,
+    GroupKind("", "Node"): _node,
+}

@@ -1,0 +1,189 @@
+"""Why a Pod does not do its work: not placed, not started, crashed, ended badly, not ready.
+
+Called by the graph and by the causes of whatever owns pods. Pure. Reasons and messages are those that scheduler and
+kubelet wrote into the pod's status (Kubernetes ``pkg/kubelet``, ``pkg/scheduler``); they are repeated word for word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncline.base.cause import Cause
+from syncline.explain.advice import advice
+from syncline.explain.view import Found, View, instant, one_line, warnings_of
+from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of, uid_of
+
+__all__ = ["explain_pod"]
+
+STARTING = ("", "ContainerCreating", "PodInitializing")
+"""Reasons for waiting that are no trouble by themselves."""
+LOG_LINES = 3
+"""Last lines of a log that an explanation repeats."""
+START_TROUBLE = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "NetworkNotReady")
+"""Events about a pod that is still being started."""
+
+
+def explain_pod(view: View, pod: Obj) -> Found:
+    """The first of these that has something to say decides."""
+    for part in (_ended, _unplaced, _containers, _starting, _not_ready):
+        found = part(view, pod)
+        if found is not None:
+            return found
+    return _fine(pod)
+
+
+def _cause(pod: Obj, state: str, message: str, since: Any = None, *because: Cause, fix: str = "") -> Cause:
+    node = dig(pod, "spec", "nodeName", default="")
+    evidence = {"uid": uid_of(pod), "phase": dig(pod, "status", "phase", default=""), "node": node}
+    return Cause(
+        subject=str(ref_of(pod)),
+        state=state,
+        message=one_line(message),
+        since=instant(since) or instant(dig(pod, "metadata", "creationTimestamp")),
+        next_action=fix or advice(message),
+        evidence=tuple((key, str(value)) for key, value in evidence.items() if value),
+        because=because,
+    )
+
+
+def condition(obj: Obj, kind: str) -> Obj:
+    """The condition of that type, empty if there is none."""
+    listed = dig(obj, "status", "conditions", default=[])
+    found = [each for each in listed if isinstance(each, dict) and each.get("type") == kind]
+    return found[0] if found else {}
+
+
+def _phase(pod: Obj) -> str:
+    return str(dig(pod, "status", "phase", default=""))
+
+
+def _statuses(pod: Obj) -> list[Obj]:
+    """Init containers first: they run first."""
+    return [
+        each
+        for field in ("initContainerStatuses", "containerStatuses")
+        for each in dig(pod, "status", field, default=[])
+    ]
+
+
+def _ended(view: View, pod: Obj) -> Found | None:
+    if _phase(pod) == "Succeeded":
+        return Found(_cause(pod, "Succeeded", "all its containers ended well"), blocked=False)
+    if _phase(pod) != "Failed":
+        return None
+    why = str(dig(pod, "status", "message", default="") or dig(pod, "status", "reason", default=""))
+    for status in _statuses(pod):
+        end = dig(status, "state", "terminated", default={})
+        if end and end.get("exitCode"):
+            return Found(_exit(view, pod, status, end, "Failed", why), blocked=True)
+    return Found(_cause(pod, "Failed", why or "it failed without saying why"), blocked=True)
+
+
+def _exit(view: View, pod: Obj, status: Obj, end: Obj, state: str, why: str = "") -> Cause:
+    """How a container ended, with the end of its log below it."""
+    name = str(status.get("name"))
+    reason = end.get("reason") or "Error"
+    said = f": {end['message']}" if end.get("message") else ""
+    message = f'container "{name}" ended with exit code {end.get("exitCode")} ({reason}){said}'
+    lines = view.logs(namespace_of(pod), name_of(pod), name)
+    log = _log_cause(pod, name, lines)
+    return _cause(
+        pod,
+        state,
+        f"{why}; {message}" if why else message,
+        end.get("finishedAt"),
+        *log,
+        fix=advice(said) or _exit_advice(pod, name, str(reason), bool(lines)),
+    )
+
+
+def _log_cause(pod: Obj, container: str, lines: tuple[str, ...]) -> tuple[Cause, ...]:
+    kept = [line.strip() for line in lines if line.strip()]
+    if not kept:
+        return ()
+    shown = one_line(" | ".join(kept[-LOG_LINES:]))
+    subject = f"log of {name_of(pod)}/{container}"
+    return (Cause(subject, "last line" if len(kept) == 1 else "last lines", shown, evidence=(("line", kept[-1]),)),)
+
+
+def _exit_advice(pod: Obj, container: str, reason: str, has_log: bool) -> str:
+    if reason == "OOMKilled":
+        return f'raise the memory limit of container "{container}"'
+    command = f"kubectl -n {namespace_of(pod)} logs {name_of(pod)} -c {container}"
+    return f"correct what its log says: {command}" if has_log else f"look at its log: {command}"
+
+
+def _unplaced(view: View, pod: Obj) -> Found | None:
+    if dig(pod, "spec", "nodeName"):
+        return None
+    placed = condition(pod, "PodScheduled")
+    if placed.get("status") == "False":
+        said = str(placed.get("message") or placed.get("reason") or "")
+        return Found(
+            _cause(pod, "Pending", f"cannot be placed: {said}", placed.get("lastTransitionTime")), blocked=True
+        )
+    for event in warnings_of(view, pod):
+        if event.get("reason") == "FailedScheduling":
+            return Found(_cause(pod, "Pending", f"cannot be placed: {event.get('message')}"), blocked=True)
+    return Found(_cause(pod, "Pending", "waits for the scheduler"), blocked=False)
+
+
+def _containers(view: View, pod: Obj) -> Found | None:
+    for status in _statuses(pod):
+        waiting = dig(status, "state", "waiting", default={})
+        reason = str(waiting.get("reason") or "")
+        if waiting and reason not in STARTING:
+            return Found(_waiting(view, pod, status, waiting), blocked=True)
+        end = dig(status, "state", "terminated", default={})
+        if end and end.get("exitCode"):
+            return Found(_exit(view, pod, status, end, "Failing"), blocked=True)
+    return None
+
+
+def _waiting(view: View, pod: Obj, status: Obj, waiting: Obj) -> Cause:
+    reason, name = str(waiting["reason"]), str(status.get("name"))
+    last = dig(status, "lastState", "terminated", default={})
+    if reason == "CrashLoopBackOff" and last:
+        restarts = f"restarted {status.get('restartCount') or 0} times"
+        return _exit(view, pod, status, last, reason, restarts)
+    said = str(waiting.get("message") or "it cannot be started")
+    return _cause(
+        pod, reason, f'container "{name}" (image {status.get("image")}): {said}', fix=advice(f"{reason} {said}")
+    )
+
+
+def _starting(view: View, pod: Obj) -> Found | None:
+    """Placed, but nothing runs yet: volumes and sandboxes that cannot be made are told in messages or Events only."""
+    if _phase(pod) != "Pending":
+        return None
+    for status in _statuses(pod):
+        said = dig(status, "state", "waiting", "message", default="")
+        if said:
+            return Found(_cause(pod, "Pending", f'container "{status.get("name")}": {said}'), blocked=True)
+    for event in warnings_of(view, pod):
+        if event.get("reason") in START_TROUBLE:
+            text = f"{event['reason']}: {event.get('message')}"
+            return Found(_cause(pod, "Pending", text, event.get("firstTimestamp")), blocked=True)
+    return Found(_cause(pod, "Pending", f"is being started on node {dig(pod, 'spec', 'nodeName')}"), blocked=False)
+
+
+def _not_ready(view: View, pod: Obj) -> Found | None:
+    if _phase(pod) != "Running" or dig(pod, "spec", "restartPolicy", default="Always") != "Always":
+        return None
+    ready = condition(pod, "Ready")
+    if ready.get("status") == "True":
+        return None
+    for event in warnings_of(view, pod):
+        if event.get("reason") == "Unhealthy":
+            text = str(event.get("message"))
+            return Found(_cause(pod, "NotReady", text, ready.get("lastTransitionTime")), blocked=True)
+    said = str(ready.get("message") or "its containers run but are not ready yet")
+    return Found(_cause(pod, "NotReady", said, ready.get("lastTransitionTime")), blocked=False)
+
+
+def _fine(pod: Obj) -> Found:
+    phase = _phase(pod) or "Unknown"
+    started = dig(pod, "status", "startTime")
+    return Found(
+        _cause(pod, phase, f"runs on node {dig(pod, 'spec', 'nodeName', default='-')}", started), blocked=False
+    )

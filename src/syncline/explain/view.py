@@ -1,0 +1,81 @@
+"""What explanations look at: one look at the cluster and the ends of logs.
+
+Made by the command (or a test) from requests; the graph only asks it. Read-only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from syncline.base.cause import Cause
+from syncline.base.clock import parse_time
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import GroupKind, Obj, dig, name_of, namespace_of, resource_version, uid_of
+
+__all__ = ["EVENT", "Found", "LogTail", "View", "instant", "no_logs", "one_line", "warnings_of"]
+
+EVENT = GroupKind("", "Event")
+LogTail = Callable[[str, str, str], tuple[str, ...]]
+"""Namespace, pod, container: the last lines of its log, empty where there is none."""
+MAX_TEXT = 400
+"""Characters of one message that a line shows."""
+
+
+def no_logs(_namespace: str, _pod: str, _container: str) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class View:
+    """``logs`` is the one question that no list answers; it is asked for failed containers only."""
+
+    cluster: Snapshot
+    now: datetime
+    logs: LogTail = no_logs
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is the matter with an object. ``blocked``: something is wrong, not merely under way."""
+
+    cause: Cause
+    blocked: bool
+
+
+def instant(text: Any) -> datetime | None:
+    """An RFC 3339 time, None where it is missing or unreadable."""
+    try:
+        return parse_time(text) if isinstance(text, str) and text else None
+    except ValueError:
+        return None
+
+
+def one_line(text: str) -> str:
+    """Line breaks become spaces; what is too long for a line is cut."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= MAX_TEXT else flat[: MAX_TEXT - 1] + "…"
+
+
+def warnings_of(view: View, obj: Obj) -> list[Obj]:
+    """Warning Events about an object, newest first."""
+    about = [
+        event
+        for event in view.cluster.objects(EVENT, namespace_of(obj) or "default")
+        if event.get("type") == "Warning" and _regards(event, obj)
+    ]
+    return sorted(about, key=_said_at, reverse=True)
+
+
+def _regards(event: Obj, obj: Obj) -> bool:
+    involved = dig(event, "involvedObject", default={})
+    if involved.get("uid") and uid_of(obj):
+        return bool(involved["uid"] == uid_of(obj))
+    return (involved.get("kind"), involved.get("name")) == (obj.get("kind"), name_of(obj))
+
+
+def _said_at(event: Obj) -> tuple[str, str, str]:
+    stamp = event.get("lastTimestamp") or dig(event, "series", "lastObservedTime") or event.get("eventTime") or ""
+    return str(stamp)[:19], resource_version(event).zfill(20), name_of(event)

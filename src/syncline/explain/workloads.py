@@ -1,0 +1,178 @@
+"""Why a workload is not what it should be, down to its pods: Job, Deployment, ReplicaSet, StatefulSet, DaemonSet.
+
+Called by the graph. Pure. A cause names the pods in trouble, newest first; a refused pod (quota, rights, a missing
+service account) is known from the workload's Warning Events only, as Kubernetes tells it.
+"""
+
+from __future__ import annotations
+
+from syncline.base.cause import Cause
+from syncline.explain.advice import advice
+from syncline.explain.pods import condition, explain_pod
+from syncline.explain.view import Found, View, instant, one_line, warnings_of
+from syncline.kube.objects import GroupKind, Obj, dig, generation, name_of, ref_of, uid_of
+
+__all__ = ["explain_job", "explain_workload"]
+
+POD = GroupKind("", "Pod")
+REPLICA_SET = GroupKind("apps", "ReplicaSet")
+REVISION = "deployment.kubernetes.io/revision"
+MAX_PODS = 3
+"""Pods in trouble that an explanation follows; they mostly share one reason."""
+REFUSED = ("FailedCreate", "FailedCreatePod")
+
+
+def _cause(obj: Obj, state: str, message: str, since: object = None, *because: Cause, fix: str = "") -> Cause:
+    evidence = {
+        "uid": uid_of(obj),
+        "generation": generation(obj),
+        "observedGeneration": dig(obj, "status", "observedGeneration"),
+    }
+    return Cause(
+        subject=str(ref_of(obj)),
+        state=state,
+        message=one_line(message),
+        since=instant(since) or instant(dig(obj, "metadata", "creationTimestamp")),
+        next_action=fix or ("" if because else advice(message)),
+        evidence=tuple((key, str(value)) for key, value in evidence.items() if value),
+        because=because,
+    )
+
+
+# -- jobs ------------------------------------------------------------------------------------------------------------
+
+
+def explain_job(view: View, job: Obj) -> Found:
+    pods = _newest(view.cluster.owned(uid_of(job), POD))
+    failed = condition(job, "Failed")
+    if failed.get("status") == "True":
+        return _failed_job(view, job, failed, pods)
+    complete = condition(job, "Complete")
+    if complete.get("status") == "True":
+        since = complete.get("lastTransitionTime")
+        return Found(_cause(job, "Complete", str(complete.get("message") or "it is done"), since), blocked=False)
+    if dig(job, "spec", "suspend"):
+        fix = f"resume it: set spec.suspend of {ref_of(job)} to false"
+        return Found(_cause(job, "Suspended", "spec.suspend is true, no pod is made", fix=fix), blocked=True)
+    return _running_job(view, job, pods)
+
+
+def _failed_job(view: View, job: Obj, failed: Obj, pods: list[Obj]) -> Found:
+    last = next((pod for pod in pods if dig(pod, "status", "phase") == "Failed"), pods[0] if pods else None)
+    because = (explain_pod(view, last).cause,) if last is not None else ()
+    text = f"{failed.get('reason')}: {failed.get('message')}"
+    return Found(_cause(job, "Failed", text, failed.get("lastTransitionTime"), *because), blocked=True)
+
+
+def _running_job(view: View, job: Obj, pods: list[Obj]) -> Found:
+    started = dig(job, "status", "startTime")
+    alive = [pod for pod in pods if dig(pod, "status", "phase") not in ("Succeeded", "Failed")]
+    troubled = _troubled(view, alive or pods)
+    if troubled:
+        return Found(_cause(job, "Running", _tally(job), started, *troubled), blocked=True)
+    if not pods:
+        refused = _refused(view, job)
+        if refused is not None:
+            return Found(refused, blocked=True)
+        return Found(_cause(job, "Running", "no pod of it exists yet", started), blocked=False)
+    under_way = tuple(explain_pod(view, pod).cause for pod in alive[:1])
+    return Found(_cause(job, "Running", _tally(job), started, *under_way), blocked=False)
+
+
+def _tally(job: Obj) -> str:
+    counts = [f"{dig(job, 'status', name, default=0)} {name}" for name in ("active", "succeeded", "failed")]
+    limit = dig(job, "spec", "backoffLimit", default=6)
+    return f"pods: {', '.join(counts)}; gives up after {limit} retries"
+
+
+# -- workloads that go on for ever -----------------------------------------------------------------------------------
+
+
+def explain_workload(view: View, obj: Obj) -> Found:
+    """Deployment, ReplicaSet, StatefulSet or DaemonSet."""
+    wanted, available = _counts(obj)
+    observed = int(dig(obj, "status", "observedGeneration", default=0) or 0)
+    if observed < generation(obj):
+        text = f"its controller has seen generation {observed} of {generation(obj)} only"
+        return Found(_cause(obj, "Progressing", text), blocked=False)
+    if dig(obj, "spec", "paused") and not _complete(obj, wanted, available):
+        fix = f"resume it: kubectl rollout resume {ref_of(obj).kind.lower()}/{name_of(obj)}"
+        return Found(_cause(obj, "Paused", "spec.paused is true", fix=fix), blocked=True)
+    if _complete(obj, wanted, available):
+        return Found(_cause(obj, "Available", f"{available} of {wanted} pods are available"), blocked=False)
+    return _short_of_pods(view, obj, wanted, available)
+
+
+def _short_of_pods(view: View, obj: Obj, wanted: int, available: int) -> Found:
+    text = f"{available} of {wanted} pods are available"
+    overdue = condition(obj, "Progressing")
+    timed_out = overdue.get("status") == "False"
+    if timed_out:
+        text += f"; {overdue.get('reason')}: {overdue.get('message')}"
+    since = (condition(obj, "Available") or overdue).get("lastTransitionTime")
+    holders = _pod_owners(view, obj)
+    refused = [cause for holder in holders if (cause := _refused(view, holder)) is not None]
+    pods = _newest([pod for holder in holders for pod in view.cluster.owned(uid_of(holder), POD)])
+    because = (*refused, *_troubled(view, pods))
+    if not because:
+        unready = [found.cause for pod in pods if (found := explain_pod(view, pod)).cause.state != "Running"]
+        because = tuple(unready[:1])
+        return Found(_cause(obj, "Progressing", text, since, *because), blocked=timed_out)
+    return Found(_cause(obj, "Progressing" if not timed_out else "Degraded", text, since, *because), blocked=True)
+
+
+def _counts(obj: Obj) -> tuple[int, int]:
+    if ref_of(obj).kind == "DaemonSet":
+        status = dig(obj, "status", default={})
+        return int(status.get("desiredNumberScheduled") or 0), int(status.get("numberAvailable") or 0)
+    wanted = dig(obj, "spec", "replicas")
+    return 1 if wanted is None else int(wanted), int(dig(obj, "status", "availableReplicas", default=0) or 0)
+
+
+def _complete(obj: Obj, wanted: int, available: int) -> bool:
+    updated_field = {"DaemonSet": "updatedNumberScheduled", "ReplicaSet": "replicas"}.get(ref_of(obj).kind)
+    updated = int(dig(obj, "status", updated_field or "updatedReplicas", default=0) or 0)
+    return available >= wanted and updated >= wanted
+
+
+def _pod_owners(view: View, obj: Obj) -> list[Obj]:
+    """What owns the pods: the newest revision of a Deployment first, every other workload itself."""
+    if ref_of(obj).kind != "Deployment":
+        return [obj]
+    sets = view.cluster.owned(uid_of(obj), REPLICA_SET)
+    alive = [each for each in sets if dig(each, "spec", "replicas", default=1)]
+    return sorted(alive, key=_revision, reverse=True)[:1] or [obj]
+
+
+def _revision(replica_set: Obj) -> int:
+    text = str(dig(replica_set, "metadata", "annotations", REVISION, default="0"))
+    return int(text) if text.isdigit() else 0
+
+
+# -- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _newest(pods: list[Obj]) -> list[Obj]:
+    return sorted(pods, key=lambda pod: (str(dig(pod, "metadata", "creationTimestamp")), name_of(pod)), reverse=True)
+
+
+def _troubled(view: View, pods: list[Obj]) -> tuple[Cause, ...]:
+    """Pods with trouble of their own; several with the same message count as one."""
+    found: dict[str, Cause] = {}
+    for pod in pods:
+        told = explain_pod(view, pod)
+        if told.blocked:
+            found.setdefault(f"{told.cause.state} {told.cause.message}".replace(name_of(pod), ""), told.cause)
+    return tuple(found.values())[:MAX_PODS]
+
+
+def _refused(view: View, obj: Obj) -> Cause | None:
+    """Pods that the API server did not let in."""
+    failure = condition(obj, "ReplicaFailure")
+    if failure.get("status") == "True":
+        text = str(failure.get("message"))
+        return _cause(obj, str(failure.get("reason")), text, failure.get("lastTransitionTime"))
+    for event in warnings_of(view, obj):
+        if event.get("reason") in REFUSED:
+            return _cause(obj, str(event["reason"]), str(event.get("message")), event.get("firstTimestamp"))
+    return None
