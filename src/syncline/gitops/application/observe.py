@@ -72,9 +72,17 @@ def wanted_revisions(view: AppView) -> tuple[str, ...]:
     return (str(sync["revision"]),) if sync.get("revision") else view.revisions_wanted
 
 
+def _current_result(view: AppView) -> Obj:
+    """The result of the operation in progress; that of a former one says nothing about it."""
+    state = view.operation_state or {}
+    over = state.get("phase") in ("Succeeded", "Failed", "Error")
+    found = None if over else state.get("syncResult")
+    return found if isinstance(found, dict) else {}
+
+
 def operation_sources(view: AppView) -> tuple[Obj, ...]:
     """Sources of the operation in progress: of its result, of its request (rollback), else of the spec."""
-    result = dig(view.operation_state, "syncResult", default={})
+    result = _current_result(view)
     for holder in (result, dig(view.operation, "sync", default={})):
         if holder.get("sources"):
             return tuple(holder["sources"])
@@ -85,7 +93,7 @@ def operation_sources(view: AppView) -> tuple[Obj, ...]:
 
 def pinned_revisions(view: AppView) -> tuple[str, ...]:
     """The commits that the operation in progress has settled on, empty before."""
-    result = dig(view.operation_state, "syncResult", default={})
+    result = _current_result(view)
     several = result.get("revisions")
     if several:
         return tuple(str(revision) for revision in several)

@@ -76,7 +76,7 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if view.operation.get("sync") is None:
         message = "Invalid operation request: no operation specified"
         return _finish(seen, OperationPhase.ERROR, message, None, None, now)
-    missing = _render_first(seen, now)
+    missing = _render_first(seen)
     if missing is not None:
         return missing
     pinned = seen.pinned
@@ -137,18 +137,24 @@ def _begin(seen: AppObserved, now: datetime) -> Plan:
     status: Obj = begun(view.obj, view.operation or {}, now)["status"]
     reason = "a sync was requested"
     patch = app_patch(view, status, reason, annotations=begin_notes(view.obj, seen.pools))
-    return Plan(status=patch, outcome=Requeue(0, reason), why=reason)
+    return Plan(steps=(patch, _resolve_now(seen, view)), outcome=Requeue(0, reason), why=reason)
 
 
-def _render_first(seen: AppObserved, now: datetime) -> Plan | None:
-    """The operation's own revision has to be resolved after it began, unless it names a commit."""
+def _resolve_now(seen: AppObserved, view: AppView) -> tuple[Render, ...]:
+    """A branch or tag is resolved after the operation began, whatever an earlier look had found; a commit is what it
+    is. Being part of the beginning is the evidence: times of whole seconds could not tell which came first."""
+    asked = wanted_revisions(view)
+    if seen.pinned is not None and all(len(revision) == SHA_LENGTH for revision in asked):
+        return ()
+    return (Render(view.name, operation_sources(view), asked, "the operation needs its manifests"),)
+
+
+def _render_first(seen: AppObserved) -> Plan | None:
+    """After a restart what the beginning had rendered is lost: render again what was pinned or asked for."""
     view = seen.view
-    started = instant(dig(view.operation_state, "startedAt")) or now
-    asked = pinned_revisions(view) or wanted_revisions(view)
-    fixed = all(len(revision) == SHA_LENGTH for revision in asked)
-    pinned = seen.pinned
-    if pinned is not None and (fixed or pinned.resolved_at.replace(microsecond=0) >= started):
+    if seen.pinned is not None:
         return None
+    asked = pinned_revisions(view) or wanted_revisions(view)
     action = Render(view.name, operation_sources(view), asked, "the operation needs its manifests")
     return Plan(steps=((action,),), outcome=Requeue(0, "rendered"), why="resolve and render the operation's revision")
 
@@ -163,18 +169,24 @@ def _wait_for_retry(view: AppView, state: Obj, now: datetime) -> Plan | None:
     status = dict(view.status)
     again = {k: v for k, v in state.items() if k not in ("finishedAt", "syncResult")}
     again["message"] = f"Retrying operation. Attempt #{attempt}"
+    status["operationState"] = again
     operation: Any = ...
+    render: tuple[Render, ...] = ()
     if dig(state, "operation", "retry", "refresh"):
         again["message"] = f"Retrying operation with latest revisions. Attempt #{attempt}"
-        operation = _without_revision(view.operation or {})
-        again["operation"] = operation
-    status["operationState"] = again
+        operation = again["operation"] = _with_revisions(view.operation or {}, ())
+        render = (Render(view.name, view.sources, view.revisions_wanted, "the retry takes the newest commit"),)
     patch = app_patch(view, status, "the next attempt begins", operation=operation)
-    return Plan(status=patch, outcome=Requeue(0, "next attempt"), why=again["message"])
+    return Plan(steps=(patch, render), outcome=Requeue(0, "next attempt"), why=again["message"])
 
 
-def _without_revision(operation: Obj) -> Obj:
+def _with_revisions(operation: Obj, revisions: tuple[str, ...]) -> Obj:
+    """The request with these commits and no others; none: whatever the spec asks for."""
     sync = {k: v for k, v in (operation.get("sync") or {}).items() if k not in ("revision", "revisions")}
+    if len(revisions) == 1:
+        sync["revision"] = revisions[0]
+    elif revisions:
+        sync["revisions"] = list(revisions)
     return operation | {"sync": sync}
 
 
@@ -263,7 +275,7 @@ def _finish(
         return _running(view, state, sync, now)
     state["finishedAt"] = format_time(now)
     if phase is not OperationPhase.SUCCEEDED and not terminated:
-        retried = _retry(view, state, now)
+        retried = _retry(view, state, pinned, now)
         if retried is not None:
             return retried
     return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, state), now)
@@ -289,7 +301,8 @@ def _running(view: AppView, state: Obj, sync: SyncPlan | None, now: datetime) ->
     return OperationPlan(status=patch, outcome=Requeue(wait, why), why=why)
 
 
-def _retry(view: AppView, state: Obj, now: datetime) -> Plan | None:
+def _retry(view: AppView, state: Obj, pinned: Manifests | None, now: datetime) -> Plan | None:
+    """A failed attempt is tried again at the same commit (behaviour 13), unless its limit is reached."""
     policy = dig(state, "operation", "retry", default={})
     count = int(state.get("retryCount") or 0)
     limit = retry_limit(policy)
@@ -304,7 +317,10 @@ def _retry(view: AppView, state: Obj, now: datetime) -> Plan | None:
         "message": f"{state['message']}. Retrying attempt #{count + 1} at {clock}.",
         "retryCount": count + 1,
     }
-    patch = app_patch(view, dict(view.status) | {"operationState": state}, "a failed attempt is tried again")
+    operation = _with_revisions(view.operation or {}, pinned.revisions) if pinned is not None else view.operation
+    state["operation"] = operation
+    status = dict(view.status) | {"operationState": state}
+    patch = app_patch(view, status, "a failed attempt is tried again", operation=operation)
     return OperationPlan(status=patch, outcome=Requeue(0, "retry scheduled"), why=state["message"])
 
 
