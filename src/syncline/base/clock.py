@@ -53,12 +53,12 @@ class VirtualClock:
 
 def format_time(instant: datetime) -> str:
     """RFC 3339 in whole seconds, UTC: ``2026-01-01T00:00:00Z`` (metav1.Time)."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return instant.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"  # strftime takes ten times as long
 
 
 def format_micro_time(instant: datetime) -> str:
     """RFC 3339 with microseconds, UTC (metav1.MicroTime)."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return instant.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def parse_time(text: str) -> datetime:

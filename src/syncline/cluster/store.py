@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -263,8 +264,7 @@ class _Collection:
         for space in spaces:
             shelf = self.shelves[space]
             start = bisect_right(shelf.names, after[1]) if after and after[0] == space else 0
-            for name in shelf.names[start:]:
-                yield shelf.items[name]
+            yield from map(shelf.items.__getitem__, shelf.names[start:])
 
     def events_after(self, revision: int) -> Iterable[Event]:
         events = self.events
@@ -347,12 +347,7 @@ class Store:
         walk = collection.walk(namespace, after)
         if then:
             walk = _rewound(walk, then, namespace, after)
-        page: Page = []
-        for stored in walk:
-            page.append(stored)
-            if len(page) == limit:
-                break
-        return page
+        return list(islice(walk, limit or None))
 
     # -- writing --------------------------------------------------------------------------------------------------
 
