@@ -360,6 +360,7 @@ def test_one_broken_application_leaves_the_others_alone(tmp_path: Path) -> None:
     stage.create(application(repo, "unknown", name="unknown"))
     stage.create(application(repo, ".", automated=True))
     stage.healthy()
+    stage.world.driver.settle()
     for name, (_, kind, words) in troubles.items():
         (condition,) = stage.app(name)["status"]["conditions"]
         assert condition["type"] == kind

@@ -123,18 +123,23 @@ def read_manifests(tree: Tree, files: tuple[Entry, ...], limits: DirectoryLimits
     """Read ``files`` of ``tree``; raises :class:`SourceError` that names file and line of the first wrong one."""
     objects: list[SourcedObject] = []
     warnings: list[str] = []
+    broken: list[SourceError] = []
     contents = tree.read(files)
     for entry in files:
         name = f"{tree.path}/{entry.path}" if tree.path else entry.path
-        objects.extend(_read_file(name, contents[entry.path], warnings))
+        objects.extend(_read_file(name, contents[entry.path], warnings, broken))
         if len(objects) > limits.objects:
             raise SourceError(
                 Problem.TOO_LARGE, f"{tree.path or '.'}: more than {limits.objects} objects; split the Application"
             )
-    return Manifests(tuple(objects), tuple(warnings))
+    if broken and not objects:
+        # Upstream passes over files that are no YAML at all. Where nothing else is left, that would make an empty
+        # application of a typing error, and automated pruning would delete everything.
+        raise broken[0]
+    return Manifests(tuple(objects), (*warnings, *(f"{error}; the file is passed over" for error in broken)))
 
 
-def _read_file(name: str, content: bytes, warnings: list[str]) -> Iterator[SourcedObject]:
+def _read_file(name: str, content: bytes, warnings: list[str], broken: list[SourceError]) -> Iterator[SourcedObject]:
     if SKIP_MARKER in content:
         return
     if name.endswith(".jsonnet"):
@@ -142,7 +147,8 @@ def _read_file(name: str, content: bytes, warnings: list[str]) -> Iterator[Sourc
             Problem.UNSUPPORTED, f"{name}: Jsonnet is not supported yet", subject=name, fix="exclude the file"
         )
     text = _utf8(content)
-    documents = _json_document(name, text) if name.endswith(".json") else _yaml_documents(name, text, warnings)
+    is_json = name.endswith(".json")
+    documents = _json_document(name, text) if is_json else _yaml_documents(name, text, warnings, broken)
     for document in documents:
         yield from _expand(document)
 
@@ -171,8 +177,9 @@ def _json_document(name: str, content: bytes) -> list[yaml.Document]:
     return list(loaded.documents)
 
 
-def _yaml_documents(name: str, content: bytes, warnings: list[str]) -> list[yaml.Document]:
-    """All manifests of the file. A file with errors in which nothing looks like a manifest is none (Helm values)."""
+def _yaml_documents(name: str, content: bytes, warnings: list[str], broken: list[SourceError]) -> list[yaml.Document]:
+    """All manifests of the file. A file with errors in which nothing looks like a manifest is none (Helm values); one
+    that is no YAML at all is noted in ``broken``."""
     loaded = yaml.load_all(content, file=name)
     manifests = [document for document in loaded.documents if document.value is not None]
     problems: list[tuple[Position, str]] = [(d.position or Position(name), str(d)) for d in loaded.report.errors]
@@ -181,6 +188,7 @@ def _yaml_documents(name: str, content: bytes, warnings: list[str]) -> list[yaml
         if any(_has_kind(document) for document in manifests) or _looks_like_manifest(content):
             position, message = min(problems)
             raise _unreadable(name, message, position)
+        broken += [_unreadable(name, str(d), d.position or Position(name)) for d in loaded.report.errors[:1]]
         return []
     warnings.extend(str(problem) for problem in loaded.report.warnings)
     return manifests

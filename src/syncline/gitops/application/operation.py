@@ -26,6 +26,7 @@ from syncline.gitops.application.status import app_patch
 from syncline.gitops.application.view import AppView, instant
 from syncline.gitops.compare import Comparison
 from syncline.gitops.project import sync_permission
+from syncline.gitops.sync.messages import augment_message
 from syncline.gitops.sync.model import (
     OperationPhase,
     Outcome,
@@ -269,7 +270,7 @@ def _finish(
     terminated = state.get("phase") == OperationPhase.TERMINATING
     state |= {"phase": str(phase), "message": message}
     if sync is not None and pinned is not None:
-        state["syncResult"] = _sync_result(view, sync, pinned)
+        state["syncResult"] = _sync_result(seen, sync, pinned)
     state.pop("finishedAt", None)
     if not phase.completed:
         return _running(view, state, sync, now)
@@ -281,8 +282,10 @@ def _finish(
     return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, state), now)
 
 
-def _sync_result(view: AppView, sync: SyncPlan, pinned: Manifests) -> Obj:
-    result: Obj = {"resources": rows_to_status(sync.results)}
+def _sync_result(seen: AppObserved, sync: SyncPlan, pinned: Manifests) -> Obj:
+    view, kinds = seen.view, list(seen.kinds.served.values())
+    rows = [replace(row, message=augment_message(row.message, row.ref, row.version, kinds)) for row in sync.results]
+    result: Obj = {"resources": rows_to_status(rows)}
     sources = operation_sources(view)
     if view.multi_source:
         result |= {"revision": "", "revisions": list(pinned.revisions), "sources": list(sources)}

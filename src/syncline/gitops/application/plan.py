@@ -25,6 +25,8 @@ from syncline.kube.objects import Obj, resource_version, uid_of
 __all__ = ["compare_application", "plan_application", "spec_problems"]
 
 AUTO_SYNC_CONDITION = "SyncError"
+MAX_WARNINGS = 10
+"""Oddities of the source that are shown as conditions; a repository may have thousands."""
 MAX_JITTER = 0.5
 """Part of the polling period by which applications are spread, so that they do not all ask at once."""
 
@@ -100,7 +102,11 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     decision = decide(
         view.obj, comparison.status, latest.revisions, comparison.resources, now, backoff=SelfHealBackoff()
     )
-    status = _with_auto(compared_status(view, comparison, latest, comparison.conditions, now), decision, now)
+    conditions = (
+        *comparison.conditions,
+        *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
+    )
+    status = _with_auto(compared_status(view, comparison, latest, conditions, now), decision, now)
     why = f"{comparison.status} at {', '.join(latest.revisions) or '-'}, {comparison.health.status}; {decision.why}"
     if decision.operation is None:
         wait = decision.requeue_after_s

@@ -29,6 +29,7 @@ EVALUATED = (
     "RepeatedResourceWarning",
     "ExcludedResourceWarning",
     "OrphanedResourceWarning",
+    "SourceWarning",
 )
 """Conditions that a comparison decides; others (SyncError, DeletionError) are left alone."""
 

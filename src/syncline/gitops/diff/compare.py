@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 
+from syncline.gitops.diff.managers import without_trusted_changes
 from syncline.gitops.diff.model import DiffError, DiffMode, DiffResult, DiffSettings
-from syncline.gitops.diff.normalize import normalize
+from syncline.gitops.diff.normalize import check_rules, normalize
+from syncline.gitops.diff.server_side import predict_dry_run
+from syncline.gitops.diff.structured import predict_apply
 from syncline.gitops.diff.three_way import predict
 from syncline.gitops.diff.typed import remarshal
 from syncline.gitops.sync.annotations import has_option
@@ -26,12 +29,32 @@ DEFAULTS = DiffSettings()
 
 def compare_objects(target: Obj | None, live: Obj | None, settings: DiffSettings = DEFAULTS) -> DiffResult:
     """Compare one pair; one side may be missing. Raises DiffError in upstream's words."""
-    if target is not None and live is not None and settings.tracking is not None:
-        target, live = settings.tracking.normalize(target, live)
+    check_rules(settings)
+    if target is not None and live is not None:
+        if settings.tracking is not None:
+            target, live = settings.tracking.normalize(target, live)
+        target, live = without_trusted_changes(target, live, settings)
     target = None if target is None else normalize(remarshal(target), settings)
     live = None if live is None else normalize(remarshal(live), settings)
     if target is None or live is None:
         return _one_sided(target, live)
+    try:
+        return _compared(target, live, settings)
+    except DiffError as error:
+        raise DiffError(f"failed to calculate diff: {error}") from error
+
+
+def _compared(target: Obj, live: Obj, settings: DiffSettings) -> DiffResult:
+    if settings.mode is DiffMode.SERVER_SIDE:
+        try:
+            return _result(*predict_dry_run(target, live, settings))
+        except DiffError as error:
+            raise DiffError(f"error calculating server side diff: {error}") from error
+    if settings.mode is DiffMode.STRUCTURED_MERGE or has_option(target, "ServerSideApply=true"):
+        try:
+            return _result(*predict_apply(target, live, settings))
+        except DiffError as error:
+            raise DiffError(f"error calculating structured merge diff: {error}") from error
     return _client_side(target, live, settings)
 
 
@@ -51,7 +74,7 @@ def _client_side(target: Obj, live: Obj, settings: DiffSettings) -> DiffResult:
     try:
         return _result(*predict(target, target, live))
     except (ValueError, ApiError) as error:
-        raise DiffError(str(error)) from error
+        raise DiffError(f"failed to construct thre way merge patch: {error}") from error
 
 
 def _last_applied(live: Obj) -> Obj | None:
@@ -64,8 +87,3 @@ def _last_applied(live: Obj) -> Obj | None:
 
 def _result(live: Obj, predicted: Obj) -> DiffResult:
     return DiffResult(not same_json(live, predicted), live, predicted)
-
-
-def uses_server_side_apply(target: Obj, settings: DiffSettings) -> bool:
-    """Structured merge was asked for, by the application or by the manifest itself."""
-    return settings.mode is DiffMode.STRUCTURED_MERGE or has_option(target, "ServerSideApply=true")

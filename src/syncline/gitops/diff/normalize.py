@@ -8,16 +8,19 @@ objects are never changed, copies share what is equal. Rules: gitops-engine ``pk
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from typing import Any
 
-from syncline.gitops.diff.model import DiffSettings, IgnoreRule, Override
+from syncline.gitops.diff.jq import JqError, compiled, delete_paths
+from syncline.gitops.diff.known_types import BUILT_IN, spelled
+from syncline.gitops.diff.model import DiffError, DiffSettings, IgnoreRule, Override
 from syncline.kube.errors import ApiError
 from syncline.kube.glob import glob_matches
-from syncline.kube.objects import Obj, dig, gvk_of, meta, name_of, namespace_of
+from syncline.kube.objects import Obj, gvk_of, meta, name_of, namespace_of
 from syncline.kube.patches import json_patch
 
-__all__ = ["fold_string_data", "matching_rules", "normalize"]
+__all__ = ["check_rules", "fold_string_data", "matching_rules", "normalize"]
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -30,9 +33,12 @@ def normalize(obj: Obj, settings: DiffSettings) -> Obj:
         made = fold_string_data(made)
     elif gvk.group == RBAC and gvk.kind in ("ClusterRole", "Role"):
         made = _without_empty_rules(made, settings)
+    elif (gvk.group, gvk.kind) == ("", "Endpoints"):
+        made = _sorted_endpoints(made)
     for rule in matching_rules(made, settings):
         made = _without_ignored(made, rule)
-    return made
+    known = [field for override in _overrides_for(made, settings) for field in override.known_types]
+    return spelled(made, [*BUILT_IN.get(gvk.group_kind, ()), *known])
 
 
 def _without_creation_time(obj: Obj) -> Obj:
@@ -63,15 +69,35 @@ def _encoded(value: Any) -> Any:
 
 def _without_empty_rules(role: Obj, settings: DiffSettings) -> Obj:
     ignored = settings.ignore_aggregated_roles and isinstance(role.get("aggregationRule"), dict)
-    if "rules" in role and (ignored or not role["rules"]):
+    if ignored or ("rules" in role and not role["rules"]):
         return role | {"rules": None}
     return role
+
+
+def _sorted_endpoints(endpoints: Obj) -> Obj:
+    """Addresses and ports in one order, with the default protocol: controllers write them in any."""
+    subsets = endpoints.get("subsets")
+    if not isinstance(subsets, list) or not all(isinstance(subset, dict) for subset in subsets):
+        return endpoints
+    made = [{key: _sorted_part(key, part) for key, part in subset.items()} for subset in subsets]
+    return endpoints | {"subsets": sorted(made, key=_canonical)}
+
+
+def _sorted_part(key: str, part: Any) -> Any:
+    if not isinstance(part, list) or not all(isinstance(item, dict) for item in part):
+        return part
+    items = [{"protocol": "TCP"} | item for item in part] if key == "ports" else part
+    return sorted(items, key=_canonical)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def matching_rules(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
     """Rules of the settings for this kind, then those of the application; all of them apply together."""
     gvk = gvk_of(obj)
-    found = [override.ignore for _, override in _overrides_for(obj, settings)]
+    found = [override.ignore for override in _overrides_for(obj, settings)]
     for rule in settings.ignore:
         if rule.name not in ("", name_of(obj)) or rule.namespace not in ("", namespace_of(obj)):
             continue
@@ -80,19 +106,36 @@ def matching_rules(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
     return found
 
 
-def _overrides_for(obj: Obj, settings: DiffSettings) -> Iterator[tuple[str, Override]]:
+def _overrides_for(obj: Obj, settings: DiffSettings) -> Iterator[Override]:
     gvk = gvk_of(obj)
     for key, override in settings.overrides.items():
         group, _, kind = key.rpartition("/")
         if glob_matches(group, gvk.group) and glob_matches(kind, gvk.kind):
-            yield key, override
+            yield override
 
 
 def _without_ignored(obj: Obj, rule: IgnoreRule) -> Obj:
+    """Without what a rule addresses; what is not there, or cannot be evaluated, ignores nothing."""
     made = obj
     for pointer in rule.json_pointers:
         try:
             made = json_patch(made, [{"op": "remove", "path": pointer}])
-        except ApiError:  # nothing there to ignore
+        except ApiError:
             continue
-    return made if dig(made, "kind") is not None else obj
+    for expression in rule.jq_expressions:
+        try:
+            made = delete_paths(made, expression)
+        except JqError:
+            continue
+    return made if isinstance(made, dict) else obj
+
+
+def check_rules(settings: DiffSettings) -> None:
+    """Raises DiffError for the first expression that cannot be read: a rule with a slip of the pen must not ignore
+    nothing in silence."""
+    rules = [*settings.ignore, *(override.ignore for override in settings.overrides.values())]
+    for expression in (text for rule in rules for text in rule.jq_expressions):
+        try:
+            compiled(expression)
+        except JqError as error:
+            raise DiffError(f"failed to create diff normalizer: {error}") from error

@@ -11,16 +11,41 @@ import copy
 from typing import Any
 
 from syncline.kube.defaults import fill_defaults
-from syncline.kube.defaults.shape import tidy
+from syncline.kube.defaults.shape import ZERO_DROPPED
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, gvk_of
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema, schema_for
 
-__all__ = ["builtin_schema", "keep_fields", "keep_list_fields", "remarshal", "with_defaults"]
+__all__ = ["builtin_schema", "keep_fields", "keep_list_fields", "remarshal", "retyped", "with_defaults"]
 
 FOREIGN_GROUPS = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 """Served by every cluster, but not among the types that the comparison knows: compared like custom resources."""
+EMPTY_DEFAULTS = ("securityContext", "emptyDir")
+"""Structures that Kubernetes' defaults add without content."""
+ALWAYS_WRITTEN = ("rules", "sources")
+"""Optional lists that Go writes even when they are empty."""
+POINTERS_TO_TEXT = (
+    "apiGroup",
+    "holderIdentity",
+    "ingressClassName",
+    "service",
+    "storageClassName",
+    "volumeAttributesClassName",
+)
+POINTERS_TO_NUMBER = ("collisionCount", "terminatingReplicas")
+OMITTED_COUNTS = (
+    "active",
+    "failed",
+    "fullyLabeledReplicas",
+    "numberAvailable",
+    "numberUnavailable",
+    "readyReplicas",
+    "succeeded",
+    "updatedNumberScheduled",
+    "updatedReplicas",
+)
+"""Counts in a status that Go leaves out when they are zero; Deployments leave out all of theirs."""
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 
@@ -37,30 +62,74 @@ def builtin_schema(obj: Obj) -> Schema | None:
 def remarshal(obj: Obj) -> Obj:
     """``obj`` spelled as Kubernetes spells it; nothing is added. As it is if it does not fit its type."""
     schema = builtin_schema(obj)
-    if schema is None:
-        return obj
+    return obj if schema is None else retyped(obj, schema)
+
+
+def retyped(value: Obj, schema: Schema) -> Obj:
+    """The same for any value and its type."""
     try:
-        typed = _typed(obj, schema, strict=True)
+        return keep_fields(value, _typed(value, schema, strict=True))
     except _Misfit:
-        return obj
-    tidy(typed)
-    return keep_fields(obj, typed)
+        return value
 
 
 def with_defaults(obj: Obj) -> Obj:
-    """``obj`` with everything that Kubernetes fills in and without what it does not know.
-
-    Raises ValueError where a value does not fit its type.
-    """
+    """``obj`` with what Kubernetes fills in; nothing of it is dropped, also not what Kubernetes does not know. As it
+    is if a value does not fit its type."""
     schema = builtin_schema(obj)
     if schema is None:
         return obj
     try:
-        typed: Obj = _typed(obj, schema, strict=False)
-        fill_defaults(gvk_of(typed), typed)
-    except (_Misfit, ApiError) as error:
-        raise ValueError(str(error)) from error
-    return typed
+        before: Obj = _typed(obj, schema, strict=False)
+        after = copy.deepcopy(before)
+        fill_defaults(gvk_of(after), after)
+    except (_Misfit, ApiError):
+        return obj
+    return _overlaid(obj, before, after, top=True)
+
+
+def _overlaid(obj: Obj, before: Obj, after: Obj, *, top: bool = False) -> Obj:
+    """``obj`` with the differences between ``before`` and ``after``; items of lists go by position, as defaults never
+    move them."""
+    made = dict(obj)
+    for key, value in after.items():
+        old = before.get(key)
+        if top and key == "status":
+            made |= _status(obj, value)
+        elif key not in before:
+            filled = _filled(key, value)
+            if filled is not None:
+                made[key] = filled
+        elif isinstance(value, dict) and isinstance(old, dict):
+            made[key] = _overlaid(obj[key], old, value)
+        elif isinstance(value, list) and isinstance(old, list) and len(value) == len(old) == len(obj[key]):
+            made[key] = [_overlaid_item(*trio) for trio in zip(obj[key], old, value, strict=True)]
+        elif value != old:
+            made[key] = value
+    return made
+
+
+def _overlaid_item(item: Any, before: Any, after: Any) -> Any:
+    if isinstance(item, dict) and isinstance(before, dict) and isinstance(after, dict):
+        return _overlaid(item, before, after)
+    return item
+
+
+def _status(obj: Obj, status: Any) -> Obj:
+    """Of a status only its first phase is a default; the rest is how Go writes an empty one."""
+    old = obj.get("status")
+    if isinstance(status, dict) and "phase" in status and not (isinstance(old, dict) and old.get("phase")):
+        return {"status": (old or {}) | {"phase": status["phase"]}}
+    return {}
+
+
+def _filled(key: str, value: Any) -> Any:
+    """What a default adds, without structures that are empty only because Go writes them; None for nothing."""
+    if not isinstance(value, dict):
+        return value
+    kept = {name: _filled(name, item) for name, item in value.items()}
+    kept = {name: item for name, item in kept.items() if item is not None}
+    return kept if kept or key in EMPTY_DEFAULTS else None
 
 
 def _typed(value: Any, schema: Schema, *, strict: bool) -> Any:
@@ -92,8 +161,29 @@ def _typed_map(value: Obj, schema: Schema, strict: bool) -> Obj:
             if strict:
                 raise _Misfit(f'unknown field "{key}"')
             continue
-        made[key] = "" if item is None and _is_text_of_map(key, schema, field) else _typed(item, field, strict=strict)
+        held = "" if item is None and _is_text_of_map(key, schema, field) else _typed(item, field, strict=strict)
+        if key not in schema.properties or not _vanishes(key, held, schema, field):
+            made[key] = held
     return made
+
+
+def _vanishes(key: str, value: Any, parent: Schema, field: Schema) -> bool:
+    """Whether Go leaves the field out: it is empty, may be left out, and is no pointer."""
+    if key in parent.required or key in ALWAYS_WRITTEN:
+        return False
+    if value is None or (isinstance(value, list) and not value):
+        return True
+    if isinstance(value, dict):
+        return not value and field.is_map
+    if value == "" and isinstance(value, str):
+        return key not in POINTERS_TO_TEXT
+    zero = value is False or (value == 0 and not isinstance(value, bool))
+    counted = key in OMITTED_COUNTS and parent.name.endswith("Status")
+    return zero and (key in ZERO_DROPPED or counted or _is_deployment_count(key, parent))
+
+
+def _is_deployment_count(key: str, parent: Schema) -> bool:
+    return parent.name.endswith(".DeploymentStatus") and key not in POINTERS_TO_NUMBER
 
 
 def _is_text_of_map(key: str, schema: Schema, field: Schema) -> bool:

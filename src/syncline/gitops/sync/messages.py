@@ -89,7 +89,8 @@ def augment_message(message: str, ref: ObjectRef, version: str, kinds: Sequence[
     """Say what to do where the API's own words do not: a missing definition, an annotation that is too long."""
     if _NOT_FOUND in message:
         return _missing_kind(ref, version, kinds)
-    return message + _TOO_LONG_HINT if _TOO_LONG in message else message
+    hinted = _TOO_LONG in message and _TOO_LONG_HINT not in message  # a kept message may come by again
+    return message + _TOO_LONG_HINT if hinted else message
 
 
 def _missing_kind(ref: ObjectRef, version: str, kinds: Sequence[ResourceInfo]) -> str:
