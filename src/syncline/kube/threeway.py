@@ -135,10 +135,13 @@ def _diff_keyed_lists(name: str, old: list[Any], new: list[Any], schema: Schema 
     key = schema.merge_key if schema is not None else ""
     items = schema.items if schema is not None else None
     retain = strategy_of(schema)[1]
-    before = {_hashable(element_key(item, key)): item for item in reversed(old)}
+    before: dict[tuple[str, str], list[Any]] = {}
+    for item in old:
+        before.setdefault(_hashable(element_key(item, key)), []).append(item)
     entries: list[Any] = []
     for item in new:
-        known = before.get(_hashable(element_key(item, key)))
+        same = before.get(_hashable(element_key(item, key)))
+        known = same.pop(0) if same else None  # repeated keys pair up in order
         if known is None:
             entries += [item] if wanted.changes else []
             continue

@@ -45,6 +45,8 @@ def fill_pod(gvk: GVK, pod: Obj) -> None:
     for name in ("initContainers", "containers"):
         for container in items(spec, name):
             _requests_from_limits(container)
+            if spec.get("hostNetwork"):
+                _host_ports(container)
     _requests_from_limits(spec)
     _fill_status(gvk, structure(pod, "status"))
 
@@ -72,8 +74,6 @@ def fill_pod_spec(gvk: GVK, spec: Obj) -> None:
     for name in CONTAINER_LISTS:
         for container in items(spec, name):
             _fill_container(gvk, container)
-            if spec.get("hostNetwork") and name != "ephemeralContainers":
-                _host_ports(container)
     for toleration in items(spec, "tolerations"):
         drop_empty(toleration, "key", "value")
     for volume in items(spec, "volumes"):
@@ -146,7 +146,7 @@ def _fill_http_get(handler: Any) -> None:
 
 
 def _host_ports(container: Obj) -> None:
-    """On the host's network a container port is a host port."""
+    """On the host's network a container port is a host port; said in Pods only, not in templates."""
     for port in items(container, "ports"):
         if not port.get("hostPort") and "containerPort" in port:
             port["hostPort"] = port["containerPort"]

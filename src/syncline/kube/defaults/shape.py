@@ -16,7 +16,7 @@ from typing import Any
 
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import GVK, Obj
-from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.quantity import QuantityError, from_milli, parse_quantity
 
 __all__ = [
     "MAX_DEPTH",
@@ -217,6 +217,13 @@ def canonical_quantities(gvk: GVK, obj: Any, *keys: str) -> None:
                 if amounts[name] is None:
                     amounts[name] = "0"
                 canonical_quantity(gvk, amounts, name)
+                amounts[name] = _rounded(amounts[name])
+
+
+def _rounded(text: str) -> str:
+    """Amounts of resources are kept to a thousandth, rounded up (``SetDefaults_ResourceList``)."""
+    amount = parse_quantity(text)
+    return text if amount.is_whole_milli() else str(from_milli(amount.milli()))
 
 
 def canonical_base64(gvk: GVK, obj: Obj, key: str) -> None:

@@ -1,0 +1,42 @@
+"""Ignores what trusted field managers changed (``managedFieldsManagers``).
+
+Called by the diff before anything else, only where both objects exist: a field that one of the managers owns on the
+live object and that differs is taken out of both sides. Pure. Rules: Argo CD ``util/argo/managedfields``.
+"""
+
+from __future__ import annotations
+
+from syncline.gitops.diff.model import DiffSettings
+from syncline.gitops.diff.normalize import matching_rules
+from syncline.kube import fieldset
+from syncline.kube.objects import Obj, gvk_of, meta
+from syncline.kube.typedvalues import compare, remove_items, type_errors
+
+__all__ = ["without_trusted_changes"]
+
+
+def without_trusted_changes(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, Obj]:
+    """Both objects without what the managers of the matching rules changed; a kind without schema merges as it looks.
+    As they are if one of them does not fit its schema."""
+    trusted = {manager for rule in matching_rules(target, settings) for manager in rule.managers}
+    entries = meta(live).get("managedFields")
+    if not trusted or not isinstance(entries, list):
+        return target, live
+    schema = settings.schema_of(gvk_of(target))
+    if type_errors(target, schema) or type_errors(live, schema):
+        return target, live
+    modified = compare(live, target, schema).modified
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.get("manager") not in trusted:
+            continue
+        owned = fieldset.intersection(_parsed(entry), modified)
+        if owned:
+            live, target = remove_items(live, owned, schema), remove_items(target, owned, schema)
+    return target, live
+
+
+def _parsed(entry: Obj) -> fieldset.FieldSet:
+    try:
+        return fieldset.parse(entry.get("fieldsV1") or {})
+    except ValueError:
+        return {}
