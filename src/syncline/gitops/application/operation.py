@@ -8,7 +8,7 @@ process goes on from the objects. Rules: ``processRequestedAppOperation`` and ``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
