@@ -12,6 +12,7 @@ from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
+from syncline.cluster.users import service_account_user
 from syncline.cluster.verbs.exchange import LogSource
 from syncline.control.controller import Controller
 from syncline.control.loop import ControlLoop
@@ -84,12 +85,15 @@ class VirtualMachines:
 
 def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
     """Nodes that ``settings`` ask for, and the runtime of their containers."""
-    return LiveMachines(_room(clock, settings.nodes, heartbeats=True))
+    room = _room(clock, settings.nodes, heartbeats=True)
+    return LiveMachines(room, room.logs)
 
 
 def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:
     """Nodes of a virtual world: no heartbeats are written: the node lifecycle asks the machine."""
-    return VirtualMachines(_room(clock, nodes, heartbeats=False))
+    room = _room(clock, nodes, heartbeats=False)
+    room.add_scripts(lambda namespace, name: core.transport(service_account_user(namespace, name)))
+    return VirtualMachines(room)
 
 
 def sandbox_problem() -> str:

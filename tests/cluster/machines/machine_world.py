@@ -9,8 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from syncline.cluster.builtin import BuiltinSettings, builtin_controllers, performers
+from syncline.cluster.direct import DirectTransport
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
+from syncline.cluster.users import service_account_user
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import LoopActor, VirtualDriver
@@ -68,7 +70,12 @@ class MachineWorld(_world.World):  # type: ignore[misc]
         self.room.connect(self.loop)
 
     def make_room(self) -> MachinesRoom:
-        return MachinesRoom(self.clock, MachineSettings())
+        room = MachinesRoom(self.clock, MachineSettings())
+        room.add_scripts(self._as_account)
+        return room
+
+    def _as_account(self, namespace: str, name: str) -> Transport:
+        return DirectTransport(self.api, service_account_user(namespace, name))
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
@@ -89,6 +96,12 @@ class MachineWorld(_world.World):  # type: ignore[misc]
         both = [*statuses.get("initContainerStatuses", ()), *statuses.get("containerStatuses", ())]
         found: Obj = next(each for each in both if each["name"] == container)
         return found
+
+    def log(self, name: str = "p", container: str = "c", **query: str) -> str:
+        now = self.clock.now()
+        text = self.room.logs.log(self.pod(name), container, query, now)
+        assert isinstance(text, bytes)
+        return text.decode()
 
     def told(self, namespace: str = "default") -> list[str]:
         """Reasons of the kubelet's Events about pods."""

@@ -31,7 +31,9 @@ from syncline.cluster.machines.kubelet.node import (
     RemoveMachine,
 )
 from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
+from syncline.cluster.machines.logs import LogBook, MachineLogs
 from syncline.cluster.machines.runtimes import Runtimes
+from syncline.cluster.machines.script import Identity, ScriptRuntime
 from syncline.cluster.machines.simulated import Machines
 from syncline.cluster.machines.staged import StagedRuntime
 from syncline.cluster.machines.stages import Timing
@@ -59,6 +61,8 @@ class MachinesRoom:
         self.settings = settings or MachineSettings()
         self.machines = machines or Machines()
         self.table = ContainerTable()
+        self.book = LogBook()
+        self.logs = MachineLogs(self.book, self.table)
         self._clock = clock
         self._by_name: dict[str, Runtime] = {"staged": StagedRuntime(self.table, self.settings.timing)}
         self._choices: list[tuple[str, Callable[[Order], bool]]] = []
@@ -68,12 +72,17 @@ class MachinesRoom:
         self._by_name[name] = runtime
         self._choices.append((name, takes))
 
+    def add_scripts(self, identity: Identity) -> None:
+        """Interpret small scripts (virtual time): ``identity`` gives the transport of a service account."""
+        runtime = ScriptRuntime(self.table, self.book, self.settings.timing, identity, self._clock)
+        self.add_runtime(runtime.name, runtime, runtime.takes)
+
     def controllers(self) -> list[Controller]:
         node = NodeController(self.machines, heartbeats=self.settings.heartbeats)
         return [KubeletController(self.machines, self.table), node]
 
     def performers(self) -> dict[type, Performer]:
-        runtimes = Runtimes(self._by_name, tuple(self._choices))
+        runtimes = Runtimes(self._by_name, self._choices)
         pods = PodPerformer(self.machines, self.table, runtimes, self._clock)
         nodes = NodePerformer(self.machines, self._clock)
         pod_actions: tuple[type, ...] = (CreateSandbox, StartContainer, GoOn, KillContainer, ForgetPod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syncline.cluster.machines.containers import Container, Order, Runtime
@@ -12,10 +12,11 @@ __all__ = ["Runtimes"]
 
 @dataclass(slots=True)
 class Runtimes:
-    """``by_name`` holds at least ``staged``; the first of ``choices`` that takes an order names its runtime."""
+    """``by_name`` holds at least ``staged``; the first of ``choices`` that takes an order names its runtime.
+    Both are read anew each time: runtimes may be added while the loop runs."""
 
     by_name: Mapping[str, Runtime]
-    choices: tuple[tuple[str, Callable[[Order], bool]], ...] = field(default=())
+    choices: Sequence[tuple[str, Callable[[Order], bool]]] = field(default=())
 
     def choose(self, order: Order) -> Runtime:
         for name, takes in self.choices:

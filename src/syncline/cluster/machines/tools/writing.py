@@ -301,8 +301,8 @@ def _mark(session: Session, arguments: Arguments, words: list[str], field: str, 
         answer = yield client.get(target.info, target.namespace, target.name)
         live = answer.or_raise()
         known = labels_of(live) if field == "labels" else annotations_of(live)
-        for key, value in changes.items():
-            if value is not None and known.get(key, value) != value and not arguments.on("overwrite"):
+        for key, wanted in changes.items():
+            if wanted is not None and known.get(key, wanted) != wanted and not arguments.on("overwrite"):
                 raise CommandError(f"error: '{key}' already has a value ({known[key]}), and --overwrite is false")
         body = {"metadata": {field: changes}}
         done = yield client.patch(

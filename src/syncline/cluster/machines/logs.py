@@ -1,0 +1,209 @@
+"""What containers wrote: bounded, per attempt, readable while it grows.
+
+Runtimes write, possibly from threads of their own; ``kubectl logs`` reads through :class:`MachineLogs`, which is the
+API's ``LogSource``. Nothing of it survives the pod.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from syncline.base.clock import parse_time
+from syncline.cluster.machines.containers import Container, ContainerState, ContainerTable
+from syncline.kube.client import Stream
+from syncline.kube.errors import BadRequest
+from syncline.kube.objects import Obj, dig, name_of, uid_of
+
+__all__ = ["LogBook", "MachineLogs"]
+
+MAX_LOG_BYTES = 4 * 1024 * 1024
+"""Per attempt of a container; older lines fall out, as when the kubelet rotates."""
+MAX_LINE_BYTES = 16 * 1024
+"""Longer lines are cut in pieces, as container runtimes do."""
+
+
+@dataclass(slots=True)
+class _Log:
+    """``lines`` hold instant and text without its end; ``first`` counts the lines that fell out."""
+
+    lines: deque[tuple[datetime, bytes]] = field(default_factory=deque)
+    first: int = 0
+    size: int = 0
+    partial: bytes = b""
+    closed: bool = False
+    followers: list[_Follower] = field(default_factory=list)
+
+
+class LogBook:
+    """All logs; safe to write from threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._logs: dict[tuple[str, str, int], _Log] = {}
+
+    def write(self, pod_uid: str, container: str, attempt: int, data: bytes, now: datetime) -> None:
+        """Add output as it comes; whole lines are shown, a last unfinished one when the container ends."""
+        with self._lock:
+            log = self._logs.setdefault((pod_uid, container, attempt), _Log())
+            *lines, log.partial = (log.partial + data).split(b"\n")
+            while len(log.partial) > MAX_LINE_BYTES:
+                lines.append(log.partial[:MAX_LINE_BYTES])
+                log.partial = log.partial[MAX_LINE_BYTES:]
+            for line in lines:
+                self._add(log, now, line)
+            followers = list(log.followers)
+        self._wake(followers)
+
+    def close(self, pod_uid: str, container: str, attempt: int, now: datetime) -> None:
+        """The container has ended."""
+        with self._lock:
+            log = self._logs.setdefault((pod_uid, container, attempt), _Log())
+            if log.partial:
+                self._add(log, now, log.partial)
+            log.partial, log.closed = b"", True
+            followers = list(log.followers)
+        self._wake(followers)
+
+    def forget(self, pod_uid: str) -> None:
+        with self._lock:
+            gone = [self._logs.pop(key) for key in list(self._logs) if key[0] == pod_uid]
+            followers = [each for log in gone for each in log.followers]
+            for log in gone:
+                log.closed = True
+        self._wake(followers)
+
+    def lines(self, pod_uid: str, container: str, attempt: int) -> list[tuple[datetime, bytes]]:
+        """What there is now, with an unfinished last line."""
+        with self._lock:
+            log = self._logs.get((pod_uid, container, attempt))
+            if log is None:
+                return []
+            found = list(log.lines)
+            if log.partial:
+                found.append((found[-1][0] if found else datetime.max, log.partial))
+            return found
+
+    def follow(self, pod_uid: str, container: str, attempt: int, skip: int, show: _Show) -> Stream:
+        """A stream of lines from the ``skip``-th on, until the container ends."""
+        with self._lock:
+            log = self._logs.setdefault((pod_uid, container, attempt), _Log())
+            follower = _Follower(self, log, log.first + skip, show)
+            log.followers.append(follower)
+            return follower
+
+    @staticmethod
+    def _add(log: _Log, now: datetime, line: bytes) -> None:
+        log.lines.append((now, line))
+        log.size += len(line) + 1
+        while log.size > MAX_LOG_BYTES and len(log.lines) > 1:
+            log.size -= len(log.lines.popleft()[1]) + 1
+            log.first += 1
+
+    @staticmethod
+    def _wake(followers: list[_Follower]) -> None:
+        for follower in followers:
+            if follower.on_ready is not None:
+                follower.on_ready()
+
+
+_Show = Callable[[datetime, bytes], bytes]
+
+
+class _Follower:
+    """A ``kube.client.Stream`` of log lines."""
+
+    def __init__(self, book: LogBook, log: _Log, at: int, show: _Show) -> None:
+        self.on_ready: Callable[[], None] | None = None
+        self._book = book
+        self._log = log
+        self._at = at
+        self._show = show
+
+    def take(self, limit: int = 1000) -> list[bytes]:
+        with self._book._lock:
+            start = max(self._at - self._log.first, 0)
+            found = list(self._log.lines)[start : start + limit]
+            self._at = self._log.first + start + len(found)
+        return [self._show(at, line) for at, line in found]
+
+    @property
+    def ended(self) -> bool:
+        with self._book._lock:
+            return self._log.closed and self._at >= self._log.first + len(self._log.lines)
+
+    def close(self) -> None:
+        with self._book._lock:
+            if self in self._log.followers:
+                self._log.followers.remove(self)
+
+
+class MachineLogs:
+    """Answers ``pods/log``."""
+
+    def __init__(self, book: LogBook, table: ContainerTable) -> None:
+        self._book = book
+        self._table = table
+
+    def log(self, pod: Obj, container: str, query: Mapping[str, str], now: datetime) -> bytes | Stream:
+        """Options of PodLogOptions: tailLines, sinceSeconds, sinceTime, timestamps, limitBytes, previous, follow."""
+        record = self._record(pod, container, previous=query.get("previous") == "true", now=now)
+        show = _with_time if query.get("timestamps") == "true" else _plain
+        lines = self._book.lines(record.pod_uid, container, record.attempt)
+        skip = len(lines) - len(_chosen(lines, query, now))
+        if query.get("follow") == "true" and record.state(now) is not ContainerState.EXITED:
+            return self._book.follow(record.pod_uid, container, record.attempt, skip, show)
+        text = b"".join(show(at, line) + b"\n" for at, line in lines[skip:])
+        limit = query.get("limitBytes", "")
+        return text[: int(limit)] if limit.isdigit() else text
+
+    def _record(self, pod: Obj, container: str, *, previous: bool, now: datetime) -> Container:
+        records = [each for each in self._table.containers(uid_of(pod)) if each.name == container]
+        if previous:
+            if len(records) < 2:
+                raise BadRequest(f'previous terminated container "{container}" in pod "{name_of(pod)}" not found')
+            return records[-2]
+        if not records or records[-1].state(now) is ContainerState.CREATED:
+            raise BadRequest(
+                f'container "{container}" in pod "{name_of(pod)}" is waiting to start: {_waiting(pod, container)}'
+            )
+        return records[-1]
+
+
+def _waiting(pod: Obj, container: str) -> str:
+    for part in ("containerStatuses", "initContainerStatuses"):
+        for status in dig(pod, "status", part, default=[]):
+            reason = dig(status, "state", "waiting", "reason")
+            if status.get("name") == container and reason:
+                return str(reason)
+    return "ContainerCreating"
+
+
+def _plain(at: datetime, line: bytes) -> bytes:
+    return line
+
+
+def _with_time(at: datetime, line: bytes) -> bytes:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode() + line
+
+
+def _chosen(
+    lines: list[tuple[datetime, bytes]], query: Mapping[str, str], now: datetime
+) -> list[tuple[datetime, bytes]]:
+    """The last lines that the options ask for."""
+    since: datetime | None = None
+    if query.get("sinceSeconds", "").isdigit():
+        since = now - timedelta(seconds=int(query["sinceSeconds"]))
+    elif query.get("sinceTime"):
+        try:
+            since = parse_time(query["sinceTime"])
+        except ValueError as error:
+            raise BadRequest(f"sinceTime: {error}") from error
+    found = [each for each in lines if since is None or each[0] >= since]
+    tail = query.get("tailLines", "")
+    if tail.isdigit():
+        found = found[-int(tail) :] if int(tail) else []
+    return found

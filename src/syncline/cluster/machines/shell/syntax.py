@@ -1,0 +1,170 @@
+"""The tree of a small shell script: what the parser makes and the interpreter walks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+__all__ = [
+    "AndOr",
+    "Arithmetic",
+    "Case",
+    "Command",
+    "For",
+    "Group",
+    "HereDocument",
+    "If",
+    "Literal",
+    "Loop",
+    "Part",
+    "Pipeline",
+    "Redirect",
+    "Script",
+    "ShellError",
+    "Simple",
+    "Substitution",
+    "Variable",
+    "Word",
+]
+
+
+class ShellError(Exception):
+    """The text is not a script, or uses what this shell does not know; the message says what and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """``$NAME``, ``${NAME<operator><operand>}`` or ``${#NAME}`` (operator ``#len``)."""
+
+    name: str
+    quoted: bool
+    operator: str = ""
+    operand: Word | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """``$(…)``."""
+
+    script: Script
+    quoted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``$((…))``: the text, with variables still in it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HereDocument:
+    """The text after ``<<``: its parts arrive when the line that asks for it has ended."""
+
+    parts: list[Part]
+
+
+Part: TypeAlias = Literal | Variable | Substitution | Arithmetic | HereDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    parts: tuple[Part, ...]
+
+    @property
+    def constant(self) -> str | None:
+        """The text of a word without expansions."""
+        if all(isinstance(part, Literal) for part in self.parts):
+            return "".join(part.text for part in self.parts if isinstance(part, Literal))
+        return None
+
+    @property
+    def bare(self) -> str | None:
+        """The text of a word without expansions and quotes: what may be a reserved word."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], Literal) and not self.parts[0].quoted:
+            return self.parts[0].text
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """``operator`` is one of ``<``, ``>``, ``>>``, ``2>``, ``2>>``, ``2>&1``, ``1>&2``, ``&>``, ``<<``, ``<<<``."""
+
+    operator: str
+    target: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    assignments: tuple[tuple[str, Word], ...]
+    words: tuple[Word, ...]
+    redirects: tuple[Redirect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    branches: tuple[tuple[Script, Script], ...]
+    otherwise: Script | None
+    redirects: tuple[Redirect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``while``, or ``until`` where ``ends_on`` is True."""
+
+    condition: Script
+    body: Script
+    ends_on: bool
+    redirects: tuple[Redirect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    name: str
+    words: tuple[Word, ...]
+    body: Script
+    redirects: tuple[Redirect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    subject: Word
+    branches: tuple[tuple[tuple[Word, ...], Script], ...]
+    redirects: tuple[Redirect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """``{ …; }``, or ``( … )`` with its own variables."""
+
+    script: Script
+    own_variables: bool
+    redirects: tuple[Redirect, ...] = ()
+
+
+Command: TypeAlias = Simple | If | Loop | For | Case | Group
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    commands: tuple[Command, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AndOr:
+    """``rest`` pairs ``&&`` or ``||`` with what follows it."""
+
+    first: Pipeline
+    rest: tuple[tuple[str, Pipeline], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    lists: tuple[AndOr, ...] = field(default=())
