@@ -1,6 +1,7 @@
 """Comparing manifests with live objects. Start at :mod:`syncline.gitops.diff.compare`."""
 
 from syncline.gitops.diff.compare import compare_objects
+from syncline.gitops.diff.hide import hide_secret
 from syncline.gitops.diff.model import (
     DiffError,
     DiffMode,
@@ -10,6 +11,7 @@ from syncline.gitops.diff.model import (
     KnownTypeField,
     Override,
 )
+from syncline.gitops.diff.respect import respect_ignored
 
 __all__ = [
     "DiffError",
@@ -20,4 +22,6 @@ __all__ = [
     "KnownTypeField",
     "Override",
     "compare_objects",
+    "hide_secret",
+    "respect_ignored",
 ]

@@ -20,7 +20,7 @@ from syncline.kube.glob import glob_matches
 from syncline.kube.objects import Obj, gvk_of, meta, name_of, namespace_of
 from syncline.kube.patches import json_patch
 
-__all__ = ["check_rules", "fold_string_data", "matching_rules", "normalize"]
+__all__ = ["check_rules", "fold_string_data", "matching_rules", "normalize", "without_ignored"]
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -35,10 +35,16 @@ def normalize(obj: Obj, settings: DiffSettings) -> Obj:
         made = _without_empty_rules(made, settings)
     elif (gvk.group, gvk.kind) == ("", "Endpoints"):
         made = _sorted_endpoints(made)
-    for rule in matching_rules(made, settings):
+    return without_ignored(made, settings)
+
+
+def without_ignored(obj: Obj, settings: DiffSettings) -> Obj:
+    """``obj`` without what users ignore, known types spelled as Kubernetes spells them."""
+    made = obj
+    for rule in matching_rules(obj, settings):
         made = _without_ignored(made, rule)
-    known = [field for override in _overrides_for(made, settings) for field in override.known_types]
-    return spelled(made, [*BUILT_IN.get(gvk.group_kind, ()), *known])
+    known = [field for override in _overrides_for(obj, settings) for field in override.known_types]
+    return spelled(made, [*BUILT_IN.get(gvk_of(obj).group_kind, ()), *known])
 
 
 def _without_creation_time(obj: Obj) -> Obj:

@@ -1,0 +1,93 @@
+"""Masks the values of Secrets so that people see what differs but not what it is.
+
+Called by every face that shows manifests, live objects or differences, and by what is written to logs. Pure. Rules:
+gitops-engine ``pkg/diff`` ``HideSecretData``: equal values of a key get equal masks, each further value is four
+longer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from syncline.gitops.diff.normalize import fold_string_data
+from syncline.gitops.sync.three_way import LAST_APPLIED
+from syncline.kube.objects import Obj, annotations_of, gvk_of, meta
+
+__all__ = ["hide_secret"]
+
+MASK = "+" * 8
+STEP = "+" * 4
+
+
+class _Masks:
+    """The mask of each value of one key, in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def of(self, value: Any) -> str:
+        if value not in self._values:
+            self._values.append(value)
+        return MASK + STEP * self._values.index(value)
+
+
+def hide_secret(
+    target: Obj | None, live: Obj | None, hidden_annotations: Collection[str] = ()
+) -> tuple[Obj | None, Obj | None]:
+    """Both with masked data and annotations, also inside the note of what was applied last; an unreadable note is
+    masked as a whole."""
+    objects = [None if obj is None else _folded(obj) for obj in (target, live)]
+    notes = [None if obj is None else _note(obj) for obj in objects]
+    data: dict[str, _Masks] = {}
+    annotations: dict[str, _Masks] = {}
+    shown = [_masked(obj, data, annotations, hidden_annotations) for obj in objects]
+    applied = [
+        _masked(_folded(note), data, annotations, hidden_annotations) if isinstance(note, dict) else None
+        for note in notes
+    ]
+    first, second = (_with_note(obj, note, inner) for obj, note, inner in zip(shown, notes, applied, strict=True))
+    return first, second
+
+
+def _folded(obj: Obj) -> Obj:
+    gvk = gvk_of(obj)
+    return fold_string_data(obj) if (gvk.group, gvk.kind) == ("", "Secret") else obj
+
+
+def _note(obj: Obj) -> Any:
+    """What was applied last; None without a note, a text if it cannot be read."""
+    text = annotations_of(obj).get(LAST_APPLIED)
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, dict) else text
+
+
+def _masked(
+    obj: Obj | None, data: dict[str, _Masks], annotations: dict[str, _Masks], hidden: Collection[str]
+) -> Obj | None:
+    if obj is None:
+        return None
+    made = dict(obj)
+    if isinstance(obj.get("data"), dict):
+        made["data"] = {key: data.setdefault(key, _Masks()).of(value) for key, value in sorted(obj["data"].items())}
+    found = meta(obj).get("annotations")
+    if isinstance(found, dict) and any(key in found for key in hidden):
+        shown = {
+            key: annotations.setdefault(key, _Masks()).of(value) if key in hidden else value
+            for key, value in found.items()
+        }
+        made["metadata"] = obj["metadata"] | {"annotations": shown}
+    return made
+
+
+def _with_note(obj: Obj | None, note: Any, masked: Obj | None) -> Obj | None:
+    if obj is None or note is None:
+        return obj
+    text = MASK if masked is None else json.dumps(masked, sort_keys=True, separators=(",", ":"))
+    return obj | {"metadata": obj["metadata"] | {"annotations": {**meta(obj)["annotations"], LAST_APPLIED: text}}}
