@@ -55,7 +55,7 @@ async def _serve(port: int, folder: Path) -> None:
 
 def sqlite_rows_per_s(folder: Path, payload: bytes, *, batch: int, seconds: float) -> float:
     """Rows of ``payload`` per second, ``batch`` in a transaction, synced to disk as the cluster syncs."""
-    connection = sqlite3.connect(folder / "limit.db", isolation_level=None)
+    connection = sqlite3.connect(folder / f"limit-{batch}.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("CREATE TABLE objects (name TEXT PRIMARY KEY, raw BLOB NOT NULL)")
