@@ -53,7 +53,7 @@ class VirtualWorld:
     def _start(self, nodes: int) -> None:
         from syncline.assembly.machines import virtual_machines
 
-        machines = virtual_machines(self.core, self.clock, nodes)
+        machines = self.machines = virtual_machines(self.core, self.clock, nodes)
         loop = cluster_loop(
             self.clock,
             self.journal,

@@ -54,6 +54,9 @@ class Actor(Protocol):
 
 @dataclass(slots=True)
 class _Watching:
+    """``rank`` is the order in which kinds with news are told, so that runs do not depend on who woke first."""
+
+    rank: int
     informer: Informer
     stream: Stream | None = None
 
@@ -69,12 +72,21 @@ class LoopActor:
         self._clock = clock
         self._shuffle = shuffle
         self._watching: dict[GroupKind, _Watching] = {}
+        self._news: dict[GroupKind, None] = {}
+        self._ranks = 0
         self._stale_discovery = True
 
     def pump(self) -> bool:
+        """Only kinds whose stream has something are looked at: most steps concern one or two of sixty."""
         moved = self._refresh_discovery()
-        for kind in list(self._watching):
-            moved |= self._pump_kind(kind, self._watching[kind])
+        if not self._news:
+            return moved
+        news, self._news = self._news, {}
+        for kind in sorted((k for k in news if k in self._watching), key=lambda k: self._watching[k].rank):
+            watching = self._watching.get(kind)
+            if watching is not None and self._pump_kind(kind, watching):
+                moved = True
+                self._news[kind] = None
         return moved
 
     def _refresh_discovery(self) -> bool:
@@ -86,7 +98,9 @@ class LoopActor:
         for kind in sorted(wanted - set(self._watching)):
             info = self.loop.mapper.preferred(kind)
             if info is not None:
-                self._watching[kind] = _Watching(Informer(info, self.loop.cache))
+                self._ranks += 1
+                self._watching[kind] = _Watching(self._ranks, Informer(info, self.loop.cache))
+                self._news[kind] = None
         for kind in sorted(set(self._watching)):
             if self.loop.mapper.preferred(kind) is None:
                 self._forget(kind)
@@ -104,7 +118,7 @@ class LoopActor:
             if informer.needs_list:
                 self._tell(kind, informer.listed(self._transport.send(informer.list_request()).or_raise()))
             if watching.stream is None or watching.stream.ended:
-                watching.stream = self._open(informer)
+                watching.stream = self._open(kind, informer)
             raw = watching.stream.take()
             if raw:
                 self._tell(kind, list(informer.events(raw)))
@@ -117,10 +131,11 @@ class LoopActor:
                 self._forget(kind)
             return True
 
-    def _open(self, informer: Informer) -> Stream:
+    def _open(self, kind: GroupKind, informer: Informer) -> Stream:
         answer = self._transport.send(informer.watch_request())
         if answer.stream is None:
             raise error_from_status(answer.obj, answer.status)
+        answer.stream.on_ready = lambda: self._news.setdefault(kind)
         return answer.stream
 
     def _tell(self, kind: GroupKind, changes: list) -> None:  # type: ignore[type-arg]

@@ -47,6 +47,7 @@ class WorkQueue:
     def __init__(self) -> None:
         self._due: dict[Key, _Due] = {}
         self._heap: list[tuple[datetime, int, Key]] = []
+        self._foreground: list[tuple[datetime, int, Key]] = []
         self._count = 0
         self._busy: set[Key] = set()
         self._again: dict[Key, _Due] = {}
@@ -60,18 +61,23 @@ class WorkQueue:
         if known is not None and known.at <= at:
             if known.background and not background:
                 table[key] = _Due(known.at, False)
+                if table is self._due:
+                    self._push(self._foreground, key, known.at)
             return
         table[key] = due
         if table is self._due:
-            self._push(key, at)
+            self._push(self._heap, key, at)
+            if not background:
+                self._push(self._foreground, key, at)
 
-    def _push(self, key: Key, at: datetime) -> None:
+    def _push(self, heap: list[tuple[datetime, int, Key]], key: Key, at: datetime) -> None:
         self._count += 1
-        heapq.heappush(self._heap, (at, self._count, key))
+        heapq.heappush(heap, (at, self._count, key))
 
     def ready(self, now: datetime) -> list[Key]:
         """Every key that may be taken at ``now``, oldest first; for drivers that choose."""
-        return [key for key, due in sorted(self._due.items(), key=lambda i: i[1].at) if due.at <= now]
+        waiting = [(due.at, key) for key, due in self._due.items() if due.at <= now]
+        return [key for _, key in sorted(waiting, key=lambda pair: pair[0])]
 
     def pop(self, now: datetime) -> Key | None:
         """The key that has waited longest, marked busy until :meth:`finish`."""
@@ -114,16 +120,14 @@ class WorkQueue:
 
     def next_due(self, *, foreground_only: bool = False) -> datetime | None:
         """When the next key becomes due; ``foreground_only`` leaves periodic looks out."""
-        if not foreground_only:
-            while self._heap:
-                at, _, key = self._heap[0]
-                due = self._due.get(key)
-                if due is not None and due.at == at:
-                    return at
-                heapq.heappop(self._heap)
-            return None
-        times = [due.at for due in self._due.values() if not due.background]
-        return min(times, default=None)
+        heap = self._foreground if foreground_only else self._heap
+        while heap:
+            at, _, key = heap[0]
+            due = self._due.get(key)
+            if due is not None and due.at == at and not (foreground_only and due.background):
+                return at
+            heapq.heappop(heap)
+        return None
 
     def __len__(self) -> int:
         return len(self._due) + len(self._busy)
