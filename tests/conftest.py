@@ -7,6 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
+"""The same examples on every machine, busy or not: a property that fails, fails for everybody."""
 
 Figure = Callable[[str, str], None]
 FIGURE = "figure"
