@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,8 @@ settings.load_profile("house")
 
 Figure = Callable[[str, str], None]
 FIGURE = "figure"
+CLIENTS = re.compile(r"\b(kubectl|oc|argocd|helm|kustomize|git)\b")
+"""Reasons for a skip that name one of these are about a client that this machine lacks."""
 
 
 @pytest.fixture
@@ -41,6 +44,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("skipped")
         for why, count in sorted(skipped.items()):
             terminalreporter.write_line(f"{count} tests: {why}")
+        missing = sum(count for why, count in skipped.items() if CLIENTS.search(why))
+        terminalreporter.write_line(f"{missing} of {skipped.total()} skipped because a client is not installed")
 
 
 def _recorded(reports: list[Any]) -> list[str]:
