@@ -161,6 +161,17 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def _text(token: str) -> str:
+    try:
+        return str(json.loads(token))
+    except ValueError as error:
+        raise JqError(f"unreadable string {token}") from error
+
+
+def _number(token: str) -> int | float:
+    return int(token) if token.isdigit() else float(token)
+
+
 class _Reader:
     def __init__(self, tokens: list[tuple[str, str]]) -> None:
         self._tokens = tokens
@@ -237,9 +248,9 @@ class _Reader:
     def _term(self) -> Expression:
         kind, text = self._kind(), self._take()
         if kind == "string":
-            return Literal(json.loads(text))
+            return Literal(_text(text))
         if kind == "number":
-            return Literal(json.loads(text))
+            return Literal(_number(text))
         if kind == "variable":
             return Variable(text)
         if kind == "field":
@@ -269,7 +280,7 @@ class _Reader:
         kind, text = self._kind(), self._take()
         if kind != "string":
             raise JqError(f'unexpected token "{text}"')
-        return Literal(json.loads(text))
+        return Literal(_text(text))
 
     def _group(self) -> Expression:
         found = self.pipe()
@@ -286,7 +297,7 @@ class _Reader:
     def _negative(self) -> Expression:
         if self._kind() != "number":
             raise JqError('unexpected token "-"')
-        return Literal(-json.loads(self._take()))
+        return Literal(-_number(self._take()))
 
     def _bracket(self, base: Expression) -> Expression:
         if self._accept("]"):

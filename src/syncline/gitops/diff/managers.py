@@ -12,7 +12,7 @@ from syncline.kube import fieldset
 from syncline.kube.objects import Obj, gvk_of, meta
 from syncline.kube.typedvalues import compare, remove_items, type_errors
 
-__all__ = ["without_trusted_changes"]
+__all__ = ["owned_fields", "without_trusted_changes"]
 
 
 def without_trusted_changes(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, Obj]:
@@ -29,13 +29,14 @@ def without_trusted_changes(target: Obj, live: Obj, settings: DiffSettings) -> t
     for entry in entries:
         if not isinstance(entry, dict) or entry.get("manager") not in trusted:
             continue
-        owned = fieldset.intersection(_parsed(entry), modified)
+        owned = fieldset.intersection(owned_fields(entry), modified)
         if owned:
             live, target = remove_items(live, owned, schema), remove_items(target, owned, schema)
     return target, live
 
 
-def _parsed(entry: Obj) -> fieldset.FieldSet:
+def owned_fields(entry: Obj) -> fieldset.FieldSet:
+    """The fields of one entry of ``managedFields``; none where they cannot be read."""
     try:
         return fieldset.parse(entry.get("fieldsV1") or {})
     except ValueError:

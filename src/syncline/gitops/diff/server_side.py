@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from syncline.gitops.diff.managers import owned_fields
 from syncline.gitops.diff.model import MANAGER, DiffError, DiffSettings
 from syncline.gitops.diff.normalize import normalize
 from syncline.gitops.diff.structured import resolved_schema, without_last_applied
@@ -49,7 +50,7 @@ def _bare(obj: Obj) -> Obj:
 def _without_mutations(answer: Obj, live: Obj, settings: DiffSettings) -> Obj:
     """The answer with the live values of all fields that are not ours."""
     entries = meta(answer).get("managedFields")
-    if not entries:
+    if not entries or not isinstance(entries, list):
         raise DiffError(
             f"predictedLive for resource {gvk_of(answer).kind}/{name_of(answer)} must have the managedFields"
         )
@@ -68,7 +69,7 @@ def _fields_of_manager(entries: list[Any]) -> FieldSet:
     ours: FieldSet = {}
     for entry in entries:
         if isinstance(entry, dict) and entry.get("manager") == MANAGER:
-            ours = fieldset.union(ours, fieldset.parse(entry.get("fieldsV1") or {}))
+            ours = fieldset.union(ours, owned_fields(entry))
     return ours
 
 
