@@ -18,7 +18,6 @@ from syncline.assembly.virtual import VirtualWorld
 from syncline.base.entropy import Entropy
 from syncline.gitops.application.manifests import Manifests
 from syncline.kube.client import Request
-from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, owner_references
 
 __all__ = ["FULL", "REDUCED", "Day", "Size", "live_through", "outline"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -177,13 +177,21 @@ class Lossy:
 class Once:
     def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self.on_ready = None
         self._over = False
 
     def take(self, limit: int = 1000) -> list[bytes]:
         taken: list[bytes] = self._inner.take(1)
         self._over = bool(taken)
         return taken
+
+    @property
+    def on_ready(self) -> Callable[[], None] | None:
+        wake: Callable[[], None] | None = self._inner.on_ready
+        return wake
+
+    @on_ready.setter
+    def on_ready(self, wake: Callable[[], None] | None) -> None:
+        self._inner.on_ready = wake
 
     @property
     def ended(self) -> bool:

@@ -6,14 +6,13 @@ transport. A watch that ends is resumed from the last resourceVersion; one that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from syncline.control.cache import Cache
 from syncline.kube import client
-from syncline.kube.client import Request
+from syncline.kube.client import Batch, Request
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of, resource_version
 
@@ -71,25 +70,28 @@ class Informer:
         self._cache.mark_synced(kind)
         return changes
 
-    def events(self, raw: list[bytes]) -> Iterator[Change]:
-        """Take encoded watch events. Raises ApiError for an ERROR event (Gone: call :meth:`relist`)."""
-        for line in raw:
-            change = self._event(msgspec.json.decode(line))
+    def received(self, batch: Batch) -> tuple[list[Change], ApiError | None]:
+        """Take watch events. An ERROR event ends the batch: what came before it counts, and the error is returned
+        (Gone: call :meth:`failed`, the next step is a list)."""
+        changes: list[Change] = []
+        for each in batch:
+            what, obj = _event_of(each) if isinstance(each, bytes) else each
+            if what == "ERROR":
+                return changes, error_from_status(obj)
+            change = self._event(what, obj)
             if change is not None:
-                yield change
+                changes.append(change)
+        return changes, None
 
-    def _event(self, event: Obj) -> Change | None:
-        obj: Obj = event.get("object") or {}
-        if event.get("type") == "ERROR":
-            raise error_from_status(obj)
+    def _event(self, what: str, obj: Obj) -> Change | None:
         kind = self.info.group_kind
         version = resource_version(obj)
         if version:
             self._version = version
             self._cache.saw_revision(kind, version)
-        if event.get("type") == "BOOKMARK":
+        if what == "BOOKMARK":
             return None
-        if event.get("type") == "DELETED":
+        if what == "DELETED":
             return Change(self._cache.drop(kind, namespace_of(obj), name_of(obj)) or obj, None)
         return Change(self._cache.put(kind, obj), obj)
 
@@ -97,3 +99,8 @@ class Informer:
         """An error of list or watch: too old means list again, others are tried again by the driver."""
         if error.code == 410:
             self.relist()
+
+
+def _event_of(line: bytes) -> tuple[str, Obj]:
+    event = msgspec.json.decode(line)
+    return str(event.get("type")), event.get("object") or {}

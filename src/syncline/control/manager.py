@@ -19,7 +19,7 @@ from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import CRDS
 from syncline.control.workqueue import backoff_s
-from syncline.kube.client import Request, Response, Transport
+from syncline.kube.client import Batch, Request, Response, Transport, taking
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind, ObjectRef
@@ -43,8 +43,8 @@ class Port(Protocol):
 
     async def send(self, request: Request) -> Response: ...
 
-    def watch(self, request: Request) -> AsyncIterator[list[bytes]]:
-        """Batches of encoded events until the watch ends; raises ApiError if it cannot begin."""
+    def watch(self, request: Request) -> AsyncIterator[Batch]:
+        """Batches of events until the watch ends; raises ApiError if it cannot begin."""
         ...
 
 
@@ -57,7 +57,7 @@ class DirectPort:
     async def send(self, request: Request) -> Response:
         return self._transport.send(request)
 
-    async def watch(self, request: Request) -> AsyncIterator[list[bytes]]:
+    async def watch(self, request: Request) -> AsyncIterator[Batch]:
         answer = self._transport.send(request)
         stream = answer.stream
         if stream is None:
@@ -69,10 +69,11 @@ class DirectPort:
             loop.call_soon_threadsafe(ready.set)
 
         stream.on_ready = wake
+        take = taking(stream)
         try:
             while True:
                 ready.clear()
-                batch = stream.take(WATCH_BATCH)
+                batch = take(WATCH_BATCH)
                 if batch:
                     yield batch
                     continue
@@ -175,9 +176,12 @@ class LiveManager:
                 if informer.needs_list:
                     answer = await self._port.send(informer.list_request())
                     self._changed(kind, informer.listed(answer.or_raise()))
-                async for raw in self._port.watch(informer.watch_request()):
+                async for batch in self._port.watch(informer.watch_request()):
                     failures = 0
-                    self._changed(kind, list(informer.events(raw)))
+                    changes, error = informer.received(batch)
+                    self._changed(kind, changes)
+                    if error is not None:
+                        raise error
             except ApiError as error:
                 informer.failed(error)
                 if error.code == 404:

@@ -16,7 +16,7 @@ from syncline.base.entropy import Entropy
 from syncline.control.executor import run_in_place
 from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
-from syncline.kube.client import Request, Response, Stream, Transport
+from syncline.kube.client import Batch, Request, Response, Stream, Transport, taking
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind
@@ -25,6 +25,8 @@ __all__ = ["Actor", "CrashingTransport", "Killed", "LoopActor", "NotIdleError", 
 
 MAX_STEPS = 2_000_000
 """Bound of one run: more steps than any honest scene needs; beyond it two controllers fight."""
+WATCH_BATCH = 1000
+"""Events of one kind taken in one go."""
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
@@ -52,6 +54,10 @@ class Actor(Protocol):
     def describe(self) -> str: ...
 
 
+def _nothing(_limit: int) -> Batch:
+    return []
+
+
 @dataclass(slots=True)
 class _Watching:
     """``rank`` is the order in which kinds with news are told, so that runs do not depend on who woke first."""
@@ -59,6 +65,7 @@ class _Watching:
     rank: int
     informer: Informer
     stream: Stream | None = None
+    take: Callable[[int], Batch] = _nothing
 
 
 class LoopActor:
@@ -119,10 +126,13 @@ class LoopActor:
                 self._tell(kind, informer.listed(self._transport.send(informer.list_request()).or_raise()))
             if watching.stream is None or watching.stream.ended:
                 watching.stream = self._open(kind, informer)
-            raw = watching.stream.take()
-            if raw:
-                self._tell(kind, list(informer.events(raw)))
-            return bool(raw)
+                watching.take = taking(watching.stream)
+            batch = watching.take(WATCH_BATCH)
+            changes, error = informer.received(batch)
+            self._tell(kind, changes)
+            if error is not None:
+                raise error
+            return bool(batch)
         except ApiError as error:
             informer.failed(error)
             watching.stream = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -18,6 +18,8 @@ from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
 
 __all__ = [
+    "Batch",
+    "ObjectStream",
     "PatchType",
     "Request",
     "Response",
@@ -31,6 +33,7 @@ __all__ = [
     "list_",
     "patch",
     "server_side_apply",
+    "taking",
     "update",
     "watch",
 ]
@@ -132,6 +135,24 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ObjectStream(Stream, Protocol):
+    """A watch of an API in the same process, which has the objects at hand."""
+
+    def take_objects(self, limit: int = 1000) -> list[tuple[str, Obj]]:
+        """As :meth:`take`: type and object of each event. Read-only."""
+        ...
+
+
+Batch: TypeAlias = "list[bytes] | list[tuple[str, Obj]]"
+"""Watch events as they came: encoded, or as type and object."""
+
+
+def taking(stream: Stream) -> Callable[[int], Batch]:
+    """How to take from a stream: decoded objects where it has them."""
+    return stream.take_objects if isinstance(stream, ObjectStream) else stream.take
 
 
 class Transport(Protocol):
