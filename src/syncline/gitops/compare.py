@@ -14,7 +14,15 @@ from typing import Any
 
 from syncline.gitops.app_health import ApplicationHealth, application_health
 from syncline.gitops.conditions import Condition
-from syncline.gitops.diff import DiffError, DiffMode, DiffSettings, IgnoreRule, Override, compare_objects
+from syncline.gitops.diff import (
+    DiffError,
+    DiffMode,
+    DiffSettings,
+    IgnoreRule,
+    Override,
+    compare_objects,
+    respect_ignored,
+)
 from syncline.gitops.health import Health, health_of
 from syncline.gitops.project import permits_destination, permits_kind
 from syncline.gitops.resource_filter import ResourceFilter
@@ -143,7 +151,7 @@ def compare(seen: ComparisonInput) -> Comparison:
         health=health,
         resources=tuple(_shown(row, health.of[index], bool(differences.error)) for index, row in enumerate(rows)),
         conditions=tuple(conditions),
-        pairs=paired.pairs,
+        pairs=_pairs_to_sync(seen, paired.pairs) if not differences.error else paired.pairs,
         hooks=paired.hooks,
         in_sync=_in_sync(paired.pairs, differences),
         has_pre_delete_hooks=pre_delete,
@@ -241,6 +249,20 @@ def _differences(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> _Differences
         except DiffError as error:
             return _Differences((False,) * len(pairs), str(error))
     return _Differences(tuple(modified))
+
+
+def _pairs_to_sync(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
+    """With ``RespectIgnoreDifferences=true``: manifests that keep the live values of ignored fields. Options are those
+    of the operation asked for, else those of the spec."""
+    asked = dig(seen.app, "operation", "sync", "syncOptions", default=[])
+    options = asked or dig(seen.app, "spec", "syncPolicy", "syncOptions", default=[])
+    if "RespectIgnoreDifferences=true" not in options:
+        return pairs
+    settings = _settings(seen)
+    return tuple(
+        pair if pair.target is None else Pair(respect_ignored(pair.target, pair.live, settings), pair.live)
+        for pair in pairs
+    )
 
 
 def _errors_of(differences: _Differences) -> list[Condition]:

@@ -19,6 +19,7 @@ from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.compare import Comparison, ComparisonInput, compare
 from syncline.gitops.conditions import Condition, merge_conditions
+from syncline.gitops.project import window_problem
 from syncline.gitops.spec import validate_spec
 from syncline.kube.objects import Obj, resource_version, uid_of
 
@@ -99,9 +100,7 @@ def _refresh_request(view: AppView) -> str:
 def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     view = seen.view
     comparison = compare_application(seen, latest)
-    decision = decide(
-        view.obj, comparison.status, latest.revisions, comparison.resources, now, backoff=SelfHealBackoff()
-    )
+    decision = _automated(seen, comparison, latest, now)
     conditions = (
         *comparison.conditions,
         *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
@@ -117,6 +116,16 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     event = Emit(view.obj, "OperationStarted", f"Initiated automated sync to '{revision}'", COMPONENT)
     patch = app_patch(view, status, decision.why, operation=decision.operation)
     return Plan(status=(*patch, event), outcome=Requeue(0, "the operation begins"), why=why)
+
+
+def _automated(seen: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> AutoSync:
+    """Whether a sync starts by itself; a closed window is silent, as upstream."""
+    app = seen.view.obj
+    closed = window_problem(seen.project, app, now, manual=False)
+    if closed:
+        return AutoSync(f"no automated sync: {closed}")
+    backoff = SelfHealBackoff()
+    return decide(app, comparison.status, latest.revisions, comparison.resources, now, backoff=backoff)
 
 
 def _with_auto(status: Obj, decision: AutoSync, now: datetime) -> Obj:

@@ -9,7 +9,14 @@ from syncline.gitops.project.permissions import (
     sync_permission,
 )
 from syncline.gitops.project.validation import ProjectError, merge_global, validate_project
-from syncline.gitops.project.windows import SyncWindow, WindowError, can_sync, matching_windows, read_windows
+from syncline.gitops.project.windows import (
+    SyncWindow,
+    WindowError,
+    can_sync,
+    matching_windows,
+    read_windows,
+    window_problem,
+)
 
 __all__ = [
     "ProjectError",
@@ -26,4 +33,5 @@ __all__ = [
     "read_windows",
     "sync_permission",
     "validate_project",
+    "window_problem",
 ]

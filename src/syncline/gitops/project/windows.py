@@ -27,6 +27,7 @@ __all__ = [
     "matching_windows",
     "read_windows",
     "validate_window",
+    "window_problem",
 ]
 
 MAX_DESCRIPTION = 255
@@ -166,3 +167,18 @@ def can_sync(
     if operation_started is None or not all(window.overrun for window in blocking):
         return False
     return can_sync(windows, operation_started, manual=manual)
+
+
+def window_problem(
+    project: Obj | None, app: Obj, now: datetime, *, manual: bool, operation_started: datetime | None = None
+) -> str:
+    """Empty, or why the windows of the project keep this application from being synced now. Windows that cannot be
+    read block, as upstream."""
+    entries = dig(project or {}, "spec", "syncWindows", default=[])
+    try:
+        windows = read_windows([entry for entry in entries if isinstance(entry, dict)])
+    except WindowError as error:
+        return f"blocked by sync window: {error}"
+    matching = matching_windows(windows, app)
+    allowed = can_sync(matching, now, manual=manual, operation_started=operation_started)
+    return "" if allowed else "blocked by sync window"
