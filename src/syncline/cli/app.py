@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
+from syncline.assembly.inspect import SyncRequest
 from syncline.cli.appview import app_rows, describe_app, operation_block, resource_rows
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import BLOCKED, CommandFailed
 from syncline.cli.output import output_option, print_documents
-from syncline.cli.progress import progress_for
+from syncline.cli.plan import plan_ahead
+from syncline.cli.progress import Progress, progress_for
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -217,10 +219,12 @@ def sync(name: str, output: str | None, app_namespace: str, **given: Any) -> Non
         known = _get(link, info, namespace, name)
         if known.get("operation"):
             raise CommandFailed("another operation is already in progress; wait with `syncline app wait --operation`")
+        watched = not given["asynchronous"] and not output
+        planned = plan_ahead(link, known, SyncRequest(given["revision"], given["prune"])) if watched else None
         begun = request_sync(link, info, known, _operation(given))
         if given["asynchronous"]:
             return
-        final = follow(link, info, begun, given["timeout"], quiet=bool(output))
+        final = follow(link, info, begun, given["timeout"], progress_for(planned) if watched else None)
     if output:
         print_documents(final, output)
     else:
@@ -280,9 +284,8 @@ def _selected(text: str) -> Obj:
     return selected | ({"namespace": namespace} if namespace else {})
 
 
-def follow(link: Connection, info: ResourceInfo, app_: Obj, timeout_s: float, *, quiet: bool = False) -> Obj:
+def follow(link: Connection, info: ResourceInfo, app_: Obj, timeout_s: float, progress: Progress | None) -> Obj:
     """Show the operation until it ended; returns the Application at its end."""
-    progress = None if quiet else progress_for()
     try:
 
         def ended(state: Obj) -> bool:

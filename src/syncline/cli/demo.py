@@ -8,19 +8,23 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
 
 from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.inspect import PlannedSync, planned_sync
 from syncline.assembly.live import LiveCluster
 from syncline.assembly.machines import sandbox_problem
+from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.base.clock import SystemClock
 from syncline.cli.connection import state_directory
 from syncline.cli.failure import BLOCKED, CommandFailed
 from syncline.cli.progress import progress_for
 from syncline.cli.serving import host_and_port, run_cluster
+from syncline.control.executor import run_in_place
+from syncline.control.informer import decoded_event
 from syncline.control.manager import DirectPort
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
@@ -62,8 +66,10 @@ def demo(exit_: bool, listen: str, example: Path | None) -> int:
             if problem:
                 print(f"commands    simulated: {problem}")
             print(f"application shop: {source.name}/ to namespace shop, automated sync\n", flush=True)
-            await _create(cluster, repository)
-            final = await asyncio.wait_for(_follow(cluster, clock), PATIENCE_S)
+            app = _application(repository)
+            planned = await _plan(cluster, app, Path(scratch) / "plan", clock)
+            (await DirectPort(cluster.core.transport()).send(client.create(APPLICATIONS, app))).or_raise()
+            final = await asyncio.wait_for(_follow(cluster, planned, clock), PATIENCE_S)
             print(f"\nApplication shop is {_state(final)} after {clock.monotonic() - begun:.1f} s.")
             if exit_:
                 return 0
@@ -96,9 +102,9 @@ def _repository(source: Path, target: Path) -> Path:
     return work
 
 
-async def _create(cluster: LiveCluster, repository: Path) -> None:
+def _application(repository: Path) -> Obj:
     folder = next(p.name for p in sorted(repository.iterdir()) if p.is_dir() and p.name != ".git")
-    app: Obj = {
+    return {
         "apiVersion": APPLICATION.api_version,
         "kind": APPLICATION.kind,
         "metadata": {"name": "shop", "namespace": "argocd"},
@@ -112,22 +118,25 @@ async def _create(cluster: LiveCluster, repository: Path) -> None:
             },
         },
     }
-    (await DirectPort(cluster.core.transport()).send(client.create(APPLICATIONS, app))).or_raise()
 
 
-async def _follow(cluster: LiveCluster, clock: SystemClock) -> Obj:
+async def _plan(cluster: LiveCluster, app: Obj, mirrors: Path, clock: SystemClock) -> PlannedSync:
+    """What the sync will do, from the functions that will do it."""
+    settings = AppSettings()
+    look = run_in_place(look_at_cluster(application_indices(settings)), cluster.core.transport())
+    reader = GitSourceReader(mirrors, allow_local=True)
+    return await asyncio.to_thread(planned_sync, look.cache, app, reader, settings, clock.now())
+
+
+async def _follow(cluster: LiveCluster, planned: PlannedSync, clock: SystemClock) -> Obj:
     """Show the sync until the Application is Synced and Healthy, or its operation failed."""
-    import msgspec
-
     port = DirectPort(cluster.core.transport())
-    progress = progress_for(sys.stdout.isatty())
+    progress = progress_for(planned)
     try:
         async for batch in port.watch(client.watch(APPLICATIONS, "argocd", field_selector="metadata.name=shop")):
-            for raw in batch:
-                event: Any = msgspec.json.decode(raw)
-                if event["type"] == "BOOKMARK":
+            for kind, app in map(decoded_event, batch):
+                if kind == "BOOKMARK":
                     continue
-                app: Obj = event["object"]
                 progress.update(app, clock.now())
                 if _done(app):
                     return app

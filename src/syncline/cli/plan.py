@@ -128,6 +128,15 @@ def _as_stored(cache: Cache, app: Obj) -> Obj:
     return app if known is None else known | {"spec": app.get("spec") or {}}
 
 
+def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync | None:
+    """The plan of a sync that is about to be asked for, for its live view; None where it cannot be made."""
+    settings = AppSettings(control_namespace=namespace_of(app))
+    try:
+        return _planned(link, _look(link, settings), app, settings, request)
+    except (CommandFailed, ApiError, OSError):
+        return None  # the sync itself will say what is wrong
+
+
 def _planned(link: Connection, cache: Cache, app: Obj, settings: AppSettings, request: SyncRequest) -> PlannedSync:
     local = (urlsplit(link.server).hostname or "") in LOOPBACK
     with tempfile.TemporaryDirectory(prefix="syncline-plan-") as scratch:

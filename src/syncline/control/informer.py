@@ -16,7 +16,7 @@ from syncline.kube.client import Batch, Request
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of, resource_version
 
-__all__ = ["Change", "Informer"]
+__all__ = ["Change", "Informer", "decoded_event"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,11 @@ class Informer:
         """An error of list or watch: too old means list again, others are tried again by the driver."""
         if error.code == 410:
             self.relist()
+
+
+def decoded_event(event: bytes | tuple[str, Obj]) -> tuple[str, Obj]:
+    """Type and object of a watch event, as it comes over HTTP (bytes) or in process (decoded)."""
+    return _event_of(event) if isinstance(event, bytes) else event
 
 
 def _event_of(line: bytes) -> tuple[str, Obj]:
