@@ -30,6 +30,7 @@ from syncline.cluster.verbs.patching import patch
 from syncline.cluster.verbs.read import get, list_objects
 from syncline.cluster.verbs.reviews import REVIEWS
 from syncline.cluster.verbs.subresources import accounts, pods, scale
+from syncline.cluster.verbs.subresources.connections import CONNECTIONS, refuse_connection
 from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
 from syncline.kube.client import Request, Response
@@ -62,9 +63,6 @@ _SUBRESOURCES: dict[tuple[str, str], Mapping[str, Verb]] = {
     ("/serviceaccounts", "token"): {"create": accounts.request_token},
 }
 _SCALE: dict[str, Verb] = {"get": scale.read, "update": scale.update, "patch": scale.patch}
-
-_UNSUPPORTED = frozenset({"attach", "exec", "portforward", "proxy"})
-"""Subresources that are listed, but need a connection into a machine that this API does not offer."""
 
 
 class Api:
@@ -160,16 +158,19 @@ def _handler(resource: Resource, route: Route, verb: str) -> Verb:
 
 def _subresource_handler(resource: Resource, route: Route, verb: str) -> Verb:
     sub = subresource_of(resource.info, route.subresource)
-    if sub is None or route.tail or not route.name:
+    connects = route.subresource in CONNECTIONS
+    if sub is None or (route.tail and not connects) or not route.name:
         raise NotFound("the server could not find the requested resource", details={})
     if verb not in sub.verbs:
         raise _not_allowed()
+    if connects:
+        return refuse_connection
     if route.subresource == "scale":
         verbs: Mapping[str, Verb] = _SCALE
     else:
         verbs = _SUBRESOURCES.get((resource.storage, route.subresource), _HALVES)
     handler = verbs.get(verb)
-    if handler is None or route.subresource in _UNSUPPORTED:
+    if handler is None:
         raise _not_allowed()
     return handler
 

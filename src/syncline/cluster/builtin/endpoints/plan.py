@@ -50,9 +50,12 @@ class Abandoned:
 
 
 def plan(seen: Observed | Abandoned, now: datetime) -> Plan:
-    """Slices first, then Endpoints; nothing for a Service that is going or has no selector."""
+    """Slices first, then Endpoints; nothing for a Service that is going, has no selector or is another name only
+    (upstream's endpoints and endpointslice controllers leave ExternalName alone)."""
     if isinstance(seen, Abandoned):
         return Plan(((Delete.of(seen.endpoints, "its Service is gone"),),), why="the Service is gone")
+    if dig(seen.service, "spec", "type") == "ExternalName":
+        return Plan(why="an ExternalName has no pods behind it")
     if is_terminating(seen.service) or not dig(seen.service, "spec", "selector", default={}):
         return Plan(why="there is nothing to select")
     actions = [*_slice_actions(seen), *_endpoints_actions(seen, now)]
@@ -60,8 +63,6 @@ def plan(seen: Observed | Abandoned, now: datetime) -> Plan:
 
 
 def _families(service: Obj) -> list[str]:
-    if dig(service, "spec", "type") == "ExternalName":
-        return []
     return list(dig(service, "spec", "ipFamilies", default=["IPv4"])) or ["IPv4"]
 
 
@@ -184,8 +185,7 @@ def _trigger(now: datetime) -> dict[str, str]:
 
 def _subsets(seen: Observed) -> list[Obj]:
     groups: dict[Ports, list[Backend]] = {}
-    family = _families(seen.service)[:1]
-    found = backends(seen.service, seen.pods, family[0]) if family else []
+    found = backends(seen.service, seen.pods, _families(seen.service)[0])
     for backend in found[:MAX_ADDRESSES]:
         if not backend.terminating or backend.publish:
             groups.setdefault(_ports(seen.service, backend), []).append(backend)
