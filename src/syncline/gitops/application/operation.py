@@ -25,7 +25,7 @@ from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes
 from syncline.gitops.application.status import app_patch
 from syncline.gitops.application.view import AppView, instant
 from syncline.gitops.compare import Comparison
-from syncline.gitops.project import sync_permission
+from syncline.gitops.project import sync_permission, window_problem
 from syncline.gitops.sync.messages import augment_message
 from syncline.gitops.sync.model import (
     OperationPhase,
@@ -85,8 +85,28 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if pinned.error:
         message = f"ComparisonError: Failed to load target state: {pinned.error}"
         return _finish(seen, OperationPhase.ERROR, message, None, pinned, now)
+    blocked = _blocked_by_window(seen, state, now)
+    if blocked is not None:
+        return blocked
     observed = sync_observed(seen, pinned, compare(seen, pinned))
     return _round(seen, observed, pinned, now)
+
+
+def _blocked_by_window(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
+    """A closed window holds a running operation; it goes on when it opens. A termination is never held."""
+    view = seen.view
+    if state.get("phase") != OperationPhase.RUNNING:
+        return None
+    manual = not dig(view.operation, "initiatedBy", "automated", default=False)
+    started = instant(state.get("startedAt"))
+    problem = window_problem(seen.project, view.obj, now, manual=manual, operation_started=started)
+    if not problem:
+        return None
+    message = f"Sync operation {problem}"
+    status = {**view.status, "operationState": {**state, "message": message}}
+    return Plan(
+        status=app_patch(view, status, message), outcome=Requeue(PASS_INTERVAL_S, message, background=True), why=message
+    )
 
 
 def settle_operation(
