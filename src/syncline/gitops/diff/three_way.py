@@ -30,9 +30,10 @@ def predict(original: Obj, target: Obj, live: Obj) -> tuple[Obj, Obj]:
     if schema is None:
         patch = three_way_json_merge(original, target, keep_fields(original, live))
         return live, json_merge_patch(live, patch)
-    seen = _with_claims_reduced(original, live) if gvk_of(original).group_kind in STATEFUL_SETS else live
-    patch = three_way_strategic(original, target, seen, schema)
-    return with_defaults(live), with_defaults(strategic_merge_patch(live, patch, schema))
+    reduced = _with_claims_reduced(original, live) if gvk_of(original).group_kind in STATEFUL_SETS else live
+    patch = three_way_strategic(original, target, reduced, schema)
+    seen = with_defaults(live)
+    return seen, with_defaults(strategic_merge_patch(live, patch, schema)) if patch else seen
 
 
 def _without_place(obj: Obj) -> Obj:
