@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from syncline.assembly.inspect import PlannedSync, Verb
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj, ObjectRef, dig
 
 __all__ = ["LineProgress", "Progress", "TreeProgress", "Waves", "progress_for"]
 
@@ -173,20 +173,27 @@ class TreeProgress:
     def _groups(self, app: Obj) -> dict[tuple[str, int | None], list[tuple[str, str]]]:
         """Planned objects as waiting, replaced by what has run; unchanged ones are counted only."""
         ran = {(row.phase, row.kind, row.name): row for row in rows_of(app)}
-        groups: dict[tuple[str, int | None], list[tuple[str, str]]] = {}
-        shown: set[tuple[str, str, str]] = set()
+        groups: dict[tuple[str, int | None], list[tuple[str, str]]] = {
+            (group.phase, group.wave): [] for group in (self._plan.groups if self._plan is not None else ())
+        }
+        for key, row in ran.items():
+            lines = groups.setdefault((row.phase, self._waves.of(*key)), [])
+            lines.append((row.state, f"{row.kind} {row.name}  {row.says}"))
         for group in self._plan.groups if self._plan is not None else ():
-            lines = groups.setdefault((group.phase, group.wave), [])
             for change in group.changes:
                 key = (group.phase, change.ref.kind, change.ref.name)
-                if key in ran or change.ref.name.endswith("…") or change.verb is Verb.DELETE_HOOK:
-                    continue
-                lines.append(("waiting", f"{change.ref.kind} {change.ref.name}"))
-                shown.add(key)
-        for key, row in ran.items():
-            wave = self._waves.of(*key)
-            groups.setdefault((row.phase, wave), []).insert(0, (row.state, f"{row.kind} {row.name}  {row.says}"))
+                if (
+                    key not in ran
+                    and change.verb not in (Verb.DELETE_HOOK, Verb.UNCHANGED)
+                    and not _unnamed(change.ref)
+                ):
+                    groups[group.phase, group.wave].append(("waiting", f"{change.ref.kind} {change.ref.name}"))
         return {key: lines for key, lines in groups.items() if lines}
+
+
+def _unnamed(ref: ObjectRef) -> bool:
+    """Its name is still to be generated; it shows up once it has one."""
+    return ref.name.endswith("…")
 
 
 Progress = LineProgress | TreeProgress
