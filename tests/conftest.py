@@ -62,5 +62,8 @@ def _recorded(reports: list[Any]) -> list[str]:
 
 def _why(report: Any) -> str:
     """The sentence given to ``pytest.skip``; its third part where pytest also kept file and line."""
+    expected = getattr(report, "wasxfail", "")
+    if expected:
+        return f"known difference: {expected.removeprefix('reason: ')}"
     found = report.longrepr
     return str(found[2] if isinstance(found, tuple) else found).removeprefix("Skipped: ")
