@@ -16,7 +16,7 @@ from syncline.base.action import Performer, Work
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
-from syncline.control.controller import Controller, Settling, settles
+from syncline.control.controller import Controller, MapToKeys, Settling, settles
 from syncline.control.executor import execute
 from syncline.control.informer import Change
 from syncline.control.plan import Delete, Done, Plan, Requeue, Result, Retry, Stalled
@@ -78,12 +78,10 @@ class ControlLoop:
         self._strict = strict
         self._own_writes: dict[Key, _OwnWrite] = {}
         self._routes = self._build_routes()
-        for controller in self.controllers.values():
-            for name, values in getattr(controller, "indices", {}).items():
-                self.cache.add_index(name, values)
+        self._routes_by_kind: dict[GroupKind, list[tuple[Controller, MapToKeys]]] = {}
 
-    def _build_routes(self) -> list[tuple[GroupKind | None, Controller, Any]]:
-        routes: list[tuple[GroupKind | None, Controller, Any]] = []
+    def _build_routes(self) -> list[tuple[GroupKind | None, Controller, MapToKeys]]:
+        routes: list[tuple[GroupKind | None, Controller, MapToKeys]] = []
         for controller in self.controllers.values():
             routes.append((controller.kind, controller, lambda obj, _cache: (ref_of(obj),)))
             routes += [(watch.kind, controller, watch.keys) for watch in controller.watches]
@@ -105,17 +103,24 @@ class ControlLoop:
     def changed(self, kind: GroupKind, changes: Iterable[Change]) -> None:
         """Route changes to the keys that care. The old state counts too: who stopped matching must look again."""
         now = self._clock.now()
+        routes = self._routes_of(kind)
         for change in changes:
-            for routed, controller, keys in self._routes:
-                if routed is not None and routed != kind:
-                    continue
-                for obj in (change.old, change.new):
-                    if obj is not None:
-                        self._add_all(controller, keys(obj, self.cache), now)
+            keys = [
+                Key(controller.name, ref)
+                for controller, refs in routes
+                for obj in (change.old, change.new)
+                if obj is not None
+                for ref in refs(obj, self.cache)
+            ]
+            for key in dict.fromkeys(keys):  # the old and the new state mostly name the same
+                self.queue.add(key, now)
 
-    def _add_all(self, controller: Controller, refs: Iterable[ObjectRef], now: datetime) -> None:
-        for ref in refs:
-            self.queue.add(Key(controller.name, ref), now)
+    def _routes_of(self, kind: GroupKind) -> list[tuple[Controller, MapToKeys]]:
+        known = self._routes_by_kind.get(kind)
+        if known is None:
+            known = [(controller, keys) for routed, controller, keys in self._routes if routed in (None, kind)]
+            self._routes_by_kind[kind] = known
+        return known
 
     def wake(self, controller: str, ref: ObjectRef) -> None:
         """Something outside the API (a process that ended) concerns this key."""

@@ -7,6 +7,7 @@ Source of the rule: Kubernetes ``resourcehelper.PodRequests``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from syncline.kube.objects import Obj, dig
 from syncline.kube.quantity import QuantityError, parse_quantity
@@ -18,13 +19,13 @@ ROOM = "pods"
 
 
 def _amounts(resources: Mapping[str, object]) -> dict[str, int]:
-    return {name: _amount(name, value) for name, value in resources.items()}
+    return {name: _amount(name, value) for name, value in resources.items() if isinstance(value, str | int | float)}
 
 
-def _amount(name: str, value: object) -> int:
-    """Unreadable quantities count as nothing: the API has refused them long before."""
-    if not isinstance(value, str | int | float):
-        return 0
+@lru_cache(maxsize=4096, typed=True)
+def _amount(name: str, value: str | int | float) -> int:
+    """Unreadable quantities count as nothing: the API has refused them long before. A cluster has few different
+    ones, and a scheduler reads them again and again."""
     try:
         quantity = parse_quantity(value)
     except QuantityError:

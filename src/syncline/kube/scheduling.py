@@ -42,28 +42,38 @@ class Refusal:
 
 @dataclass(slots=True)
 class NodeState:
-    """One node, what runs or was just placed on it, and what that takes."""
+    """One node, what runs or was just placed on it, and what that takes; counted as pods come, not per question."""
 
     node: Obj
     pods: list[Obj] = field(default_factory=list)
     used: Counter[str] = field(default_factory=Counter)
     ports: set[tuple[str, str, int]] = field(default_factory=set)
+    name: str = field(init=False)
+    has: dict[str, int] = field(init=False)
+    owners: Counter[str] = field(default_factory=Counter)
+    """Pods by the uid of their controller."""
+    shunning: list[Obj] = field(default_factory=list)
+    """Pods with required anti-affinity."""
 
-    @property
-    def name(self) -> str:
-        return name_of(self.node)
+    def __post_init__(self) -> None:
+        self.name, self.has = name_of(self.node), allocatable(self.node)
 
     def place(self, pod: Obj) -> None:
         """Count a pod in."""
         self.pods.append(pod)
-        self.used.update(requests_of(pod))
+        for name, amount in requests_of(pod).items():
+            self.used[name] += amount
         self.used[ROOM] += 1
         self.ports |= set(_host_ports(pod))
+        self.owners[_controller_uid(pod)] += 1
+        if dig(pod, "spec", "affinity", "podAntiAffinity"):
+            self.shunning.append(pod)
 
 
 @dataclass(slots=True)
 class Cluster:
-    """All nodes in order of name, and the labels of namespaces (for namespace selectors)."""
+    """All nodes in order of name, and the labels of namespaces (for namespace selectors). Pods are added by
+    :meth:`NodeState.place` only."""
 
     nodes: list[NodeState]
     namespaces: Mapping[str, Mapping[str, str]]
@@ -93,6 +103,7 @@ Judgement: TypeAlias = "dict[str, Refusal]"
 def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
     """The nodes that take the pod, and why the others do not: the first filter that refuses speaks."""
     pinned = pinned_names(pod)
+    wants = {ROOM: 1} | {name: amount for name, amount in requests_of(pod).items() if amount}
     spread, affinity = _Spread(pod, cluster), _Neighbours(pod, cluster)
     fitting: list[NodeState] = []
     refused: Judgement = {}
@@ -100,7 +111,7 @@ def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
         if pinned is not None and state.name not in pinned:
             refused[state.name] = Refusal(("node(s) didn't satisfy plugin(s) [NodeAffinity]",), True)
             continue
-        refusal = _own_refusal(pod, state) or spread.refusal(state) or affinity.refusal(state)
+        refusal = _own_refusal(pod, wants, state) or spread.refusal(state) or affinity.refusal(state)
         if refusal is None:
             fitting.append(state)
         else:
@@ -143,7 +154,7 @@ def _listed(reasons: Counter[str]) -> str:
 # --- filters that look at one node ---------------------------------------------------------------------------------
 
 
-def _own_refusal(pod: Obj, state: NodeState) -> Refusal | None:
+def _own_refusal(pod: Obj, wants: Mapping[str, int], state: NodeState) -> Refusal | None:
     spec = pod.get("spec") or {}
     node = state.node
     tolerations = spec.get("tolerations") or []
@@ -158,12 +169,11 @@ def _own_refusal(pod: Obj, state: NodeState) -> Refusal | None:
         return Refusal(("node(s) didn't match Pod's node affinity/selector",), True)
     if any(_port_taken(port, state.ports) for port in _host_ports(pod)):
         return Refusal(("node(s) didn't have free ports for the requested pod ports",), False)
-    return _fit_refusal(pod, state)
+    return _fit_refusal(wants, state)
 
 
-def _fit_refusal(pod: Obj, state: NodeState) -> Refusal | None:
-    has = allocatable(state.node)
-    wants = {ROOM: 1} | {name: amount for name, amount in requests_of(pod).items() if amount}
+def _fit_refusal(wants: Mapping[str, int], state: NodeState) -> Refusal | None:
+    has = state.has
     short = [name for name, amount in wants.items() if state.used[name] + amount > has.get(name, 0)]
     if not short:
         return None
@@ -260,8 +270,9 @@ class _Neighbours:
         self._near: Counter[tuple[str, str]] = Counter()
         self._far: Counter[tuple[str, str]] = Counter()
         self._shunned: set[tuple[str, str]] = set()
-        for state, other in cluster.pods():
-            self._count(pod, state, other, cluster.namespaces)
+        for state in cluster.nodes:
+            for other in state.pods if self._wants or self._shuns else state.shunning:
+                self._count(pod, state, other, cluster.namespaces)
         self._first_of_kind = not self._near and all(t.matches(pod, cluster.namespaces) for t in self._wants)
 
     def _count(self, pod: Obj, state: NodeState, other: Obj, namespaces: Mapping[str, Mapping[str, str]]) -> None:
@@ -299,12 +310,14 @@ class _Neighbours:
 
 
 def _scores(pod: Obj, nodes: list[NodeState], cluster: Cluster) -> dict[str, float]:
-    """Weighted as the default profile weighs: taints 3, affinities 2, spreading 2, free room 1."""
+    """Weighted as the default profile weighs: taints 3, affinities 2, spreading 2 (few pods of the same controller),
+    free room 1."""
     taints = _inverted({s.name: _soft_taints(pod, s) for s in nodes})
     preferred = _normalised({s.name: _preference(pod, s, cluster) for s in nodes})
-    company = _inverted({s.name: _siblings(pod, s) for s in nodes})
+    owner, wants = _controller_uid(pod), requests_of(pod)
+    company = _inverted({s.name: s.owners[owner] if owner else 0 for s in nodes})
     return {
-        s.name: 3 * taints[s.name] + 2 * preferred[s.name] + 2 * company[s.name] + _least_allocated(pod, s)
+        s.name: 3 * taints[s.name] + 2 * preferred[s.name] + 2 * company[s.name] + _least_allocated(wants, s)
         for s in nodes
     }
 
@@ -329,6 +342,8 @@ def _preference(pod: Obj, state: NodeState, cluster: Cluster) -> float:
     """Weights of the preferred node terms and pod terms that the node satisfies."""
     weight = 0
     affinity = dig(pod, "spec", "affinity", default={})
+    if not affinity:
+        return weight
     for choice in dig(affinity, "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution", default=[]):
         if Term.node_term_matches(choice.get("preference") or {}, state.node):
             weight += int(choice.get("weight") or 0)
@@ -350,20 +365,14 @@ def _matching_in_domain(term: Term, state: NodeState, cluster: Cluster) -> int:
     )
 
 
-def _siblings(pod: Obj, state: NodeState) -> int:
-    """Pods of the same controller on the node: fewer is better."""
-    owner = _controller_uid(pod)
-    return sum(bool(owner) and _controller_uid(other) == owner for other in state.pods)
-
-
 def _controller_uid(pod: Obj) -> str:
     owners = dig(pod, "metadata", "ownerReferences", default=[])
     return next((str(owner.get("uid")) for owner in owners if owner.get("controller")), "")
 
 
-def _least_allocated(pod: Obj, state: NodeState) -> float:
+def _least_allocated(wants: Mapping[str, int], state: NodeState) -> float:
     """Mean share of cpu and memory that would stay free, 0 to 100."""
-    has, wants = allocatable(state.node), requests_of(pod)
+    has = state.has
     shares = []
     for name in ("cpu", "memory"):
         total = has.get(name, 0)

@@ -85,9 +85,9 @@ def claim(owner: Obj, candidates: Iterable[Obj]) -> Claim:
     patches: list[Patch] = []
     for obj in candidates:
         controller = controller_of(obj)
-        matches = selector.matches(labels_of(obj))
         if controller is not None and controller.get("uid") != uid:
             continue
+        matches = selector.matches(labels_of(obj))
         if controller is not None:
             if matches or is_terminating(owner):
                 owned.append(obj)

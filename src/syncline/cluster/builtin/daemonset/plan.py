@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from syncline.cluster.builtin.daemonset.placing import daemon_pod, node_of, should_run
 from syncline.cluster.builtin.history import HASH_LABEL, History, expired, history
@@ -17,7 +19,7 @@ __all__ = ["COMPONENT", "Observed", "plan", "settle"]
 COMPONENT = "daemonset-controller"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observed:
     daemonset: Obj
     pods: tuple[Obj, ...]
@@ -29,9 +31,16 @@ class Observed:
     def min_ready_s(self) -> int:
         return int(dig(self.daemonset, "spec", "minReadySeconds", default=0))
 
+    @cached_property
+    def _by_node(self) -> Mapping[str, list[Obj]]:
+        found: dict[str, list[Obj]] = {}
+        for pod in self.pods:
+            found.setdefault(node_of(pod), []).append(pod)
+        return {node: sorted(pods, key=lambda p: (created_at(p), name_of(p))) for node, pods in found.items()}
+
     def on(self, node: str) -> list[Obj]:
         """Pods of a node, oldest first."""
-        return sorted((pod for pod in self.pods if node_of(pod) == node), key=lambda p: (created_at(p), name_of(p)))
+        return self._by_node.get(node, [])
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
