@@ -46,12 +46,14 @@ def told(stage: Stage, found: Found) -> str:
     return describe_cause(found.cause, stage.world.clock.now())
 
 
-def plan(stage: Stage, tmp_path: Path, app: Obj | None = None, request: SyncRequest = SyncRequest()) -> PlannedSync:
+def plan(stage: Stage, tmp_path: Path, app: Obj | None = None, request: SyncRequest | None = None) -> PlannedSync:
     """What ``syncline plan`` would find; ``app`` as from a file."""
     cache = look(stage).cache
     wanted = app or cache.get(APPLICATION)
     assert wanted is not None, "there is an Application to plan for"
-    return planned_sync(cache, wanted, reader(tmp_path), stage.world.settings, stage.world.clock.now(), request)
+    return planned_sync(
+        cache, wanted, reader(tmp_path), stage.world.settings, stage.world.clock.now(), request or SyncRequest()
+    )
 
 
 def printed(planned: PlannedSync, *, everything: bool = False) -> str:
