@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from syncline.assembly.core import ClusterCore
-from syncline.assembly.settings import ClusterSettings
+from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
 from syncline.cluster.machines.machine import MachineSpec
+from syncline.cluster.machines.process import ProcessSettings, sandbox_problem
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
 from syncline.cluster.users import service_account_user
 from syncline.cluster.verbs.exchange import LogSource
@@ -40,6 +42,7 @@ class LiveMachines:
 
     room: MachinesRoom
     logs: LogSource | None = None
+    run_commands: RunCommands = RunCommands.OFF
     _stops: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -54,7 +57,19 @@ class LiveMachines:
 
     def attach(self, manager: LiveManager, core: ClusterCore, url: str, ca_pem: str) -> None:
         """Called once the server listens."""
+        if self.run_commands is not RunCommands.OFF:
+            self._run_processes(manager, url, ca_pem)
         self.room.connect(manager.loop, manager.wake)
+
+    def _run_processes(self, manager: LiveManager, url: str, ca_pem: str) -> None:
+        """Clients inside a pod always speak TLS: without it commands are not run."""
+        address = urlsplit(url)
+        if address.scheme != "https":
+            raise ValueError(f"commands of pods reach the API by TLS only, and it serves {url}; turn TLS on")
+        host = address.hostname or "127.0.0.1"
+        sandboxed = self.run_commands is RunCommands.SANDBOXED
+        settings = ProcessSettings(host, address.port or 443, ca_pem, sandboxed)
+        self._stops.append(self.room.add_processes(settings, manager.wake))
 
     def stop(self) -> None:
         """End every process."""
@@ -86,7 +101,7 @@ class VirtualMachines:
 def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
     """Nodes that ``settings`` ask for, and the runtime of their containers."""
     room = _room(clock, settings.nodes, heartbeats=True)
-    return LiveMachines(room, room.logs)
+    return LiveMachines(room, room.logs, settings.run_commands)
 
 
 def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:
@@ -94,8 +109,3 @@ def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> Virt
     room = _room(clock, nodes, heartbeats=False)
     room.add_scripts(lambda namespace, name: core.transport(service_account_user(namespace, name)))
     return VirtualMachines(room)
-
-
-def sandbox_problem() -> str:
-    """Why local processes cannot be sandboxed on this machine; empty when they can."""
-    return "the process runtime is not there yet"

@@ -32,6 +32,7 @@ from syncline.cluster.machines.kubelet.node import (
 )
 from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
 from syncline.cluster.machines.logs import LogBook, MachineLogs
+from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings, runs_as_process
 from syncline.cluster.machines.runtimes import Runtimes
 from syncline.cluster.machines.script import Identity, ScriptRuntime
 from syncline.cluster.machines.simulated import Machines
@@ -39,7 +40,7 @@ from syncline.cluster.machines.staged import StagedRuntime
 from syncline.cluster.machines.stages import Timing
 from syncline.control.controller import Controller
 from syncline.control.loop import ControlLoop
-from syncline.kube.objects import ObjectRef, name_of, namespace_of
+from syncline.kube.objects import Obj, ObjectRef, name_of, namespace_of
 
 __all__ = ["MachineSettings", "MachinesRoom"]
 
@@ -77,9 +78,18 @@ class MachinesRoom:
         runtime = ScriptRuntime(self.table, self.book, self.settings.timing, identity, self._clock)
         self.add_runtime(runtime.name, runtime, runtime.takes)
 
+    def add_processes(self, settings: ProcessSettings, wake: Wake) -> Callable[[], None]:
+        """Run commands as local processes (live); returns what ends them all. ``wake`` is ``LiveManager.wake``."""
+        runtime = ProcessRuntime(self.table, self.book, self._clock, settings, wake)
+        self.add_runtime(runtime.name, runtime, runtime.takes)
+        return runtime.close
+
+    def _ends_with_us(self, pod: Obj, container: Obj) -> bool:
+        return ProcessRuntime.name in self._by_name and runs_as_process(pod, container)
+
     def controllers(self) -> list[Controller]:
         node = NodeController(self.machines, heartbeats=self.settings.heartbeats)
-        return [KubeletController(self.machines, self.table), node]
+        return [KubeletController(self.machines, self.table, self._ends_with_us), node]
 
     def performers(self) -> dict[type, Performer]:
         runtimes = Runtimes(self._by_name, self._choices)

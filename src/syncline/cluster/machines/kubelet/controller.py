@@ -8,7 +8,7 @@ from datetime import datetime
 from syncline.cluster.machines.containers import ContainerTable
 from syncline.cluster.machines.kubelet import observe as observing
 from syncline.cluster.machines.kubelet import plan as planning
-from syncline.cluster.machines.kubelet.observe import POD, Observed, pods_referring
+from syncline.cluster.machines.kubelet.observe import POD, EndsWithUs, Observed, pods_referring
 from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
@@ -29,12 +29,13 @@ class KubeletController:
     reads: tuple[GroupKind, ...] = ()
     indices = observing.indices()
 
-    def __init__(self, machines: Machines, table: ContainerTable) -> None:
+    def __init__(self, machines: Machines, table: ContainerTable, ends_with_us: EndsWithUs) -> None:
         self._machines = machines
         self._table = table
+        self._ends_with_us = ends_with_us
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        seen = observing.observe(cache, ref, self._machines, self._table)
+        seen = observing.observe(cache, ref, self._machines, self._table, self._ends_with_us)
         if seen is None or (cache.has_synced(CONFIG_MAP) and cache.has_synced(SECRET)):
             return seen
         return replace(seen, complete=False)

@@ -6,7 +6,7 @@ that a restart of this process lost are taken from the pod's own status.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -19,11 +19,15 @@ from syncline.cluster.machines.stages import Timing, stage_of
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, uid_of
 
-__all__ = ["POD", "PODS_ON_NODE", "MachineView", "Observed", "indices", "observe", "pods_referring"]
+__all__ = ["POD", "PODS_ON_NODE", "EndsWithUs", "MachineView", "Observed", "indices", "observe", "pods_referring"]
 
 POD = GroupKind("", "Pod")
 PODS_ON_NODE = "kubelet/pods"
 NOTHING_MISSING = Missing()
+EndsWithUs = Callable[[Obj, Obj], bool]
+"""Is a container of a pod a process that ends when this process does?"""
+LOST_PROCESS_EXIT_CODE = 137
+LOST_MESSAGE = "The container could not be located when the pod was terminated"
 LOST_EXIT_CODE = 255
 """What the kubelet notes of a container that a reboot ended."""
 
@@ -76,7 +80,9 @@ def machine_ip(number: int) -> str:
     return f"192.168.{64 + value // 250}.{value % 250 + 1}"
 
 
-def observe(cache: Snapshot, ref: ObjectRef, machines: Machines, table: ContainerTable) -> Observed | None:
+def observe(
+    cache: Snapshot, ref: ObjectRef, machines: Machines, table: ContainerTable, ends_with_us: EndsWithUs
+) -> Observed | None:
     """None for a pod that is on none of our machines and of which nothing is left."""
     pod = cache.get(ref)
     uid = uid_of(pod) if pod is not None else ""
@@ -92,39 +98,44 @@ def observe(cache: Snapshot, ref: ObjectRef, machines: Machines, table: Containe
         leftovers,
         view,
         table.sandbox(uid),
-        tuple(_after_boot(each, state) for each in _records(pod, table, state)),
+        tuple(_after_boot(each, state) for each in _records(pod, table, state, ends_with_us)),
         missing_of(pod, cache),
         tuple(referred(pod, cache)),
     )
 
 
-def _records(pod: Obj, table: ContainerTable, state: MachineState) -> list[Container]:
+def _records(pod: Obj, table: ContainerTable, state: MachineState, ends_with_us: EndsWithUs) -> list[Container]:
     known = table.containers(uid_of(pod))
     named = {each.name for each in known}
-    lost = [each for each in _recovered(pod, state.boot_id) if each.name not in named]
+    lost = [each for each in _recovered(pod, state.boot_id, ends_with_us) if each.name not in named]
     return [*known, *lost]
 
 
-def _recovered(pod: Obj, boot_id: str) -> list[Container]:
+def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs) -> list[Container]:
     """Records made from what the status says ran: all that is left after a restart of this process."""
     found = []
     for part in ("initContainerStatuses", "containerStatuses"):
         for status in dig(pod, "status", part, default=[]):
-            record = _from_status(pod, boot_id, status)
+            record = _from_status(pod, boot_id, status, ends_with_us)
             if record is not None:
                 found.append(record)
     return found
 
 
-def _from_status(pod: Obj, boot_id: str, status: Obj) -> Container | None:
-    """What runs by stages goes on with its stage, from the whole second that the status tells."""
+def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs) -> Container | None:
+    """What runs by stages goes on with its stage, from the whole second that the status tells; what was a process of
+    ours ended with us."""
     running = dig(status, "state", "running")
     ended = dig(status, "state", "terminated") or dig(status, "lastState", "terminated")
     attempt = int(status.get("restartCount") or 0)
     uid, name = uid_of(pod), str(status.get("name"))
     if running:
         started = parse_time(running["startedAt"])
-        stage = stage_of(pod, _container(pod, name), attempt, Timing())
+        spec = _container(pod, name)
+        if ends_with_us(pod, spec):
+            lost = Container(uid, name, attempt, boot_id, started, started, started, LOST_PROCESS_EXIT_CODE)
+            return replace(lost, reason="ContainerStatusUnknown", message=LOST_MESSAGE, recovered=True)
+        stage = stage_of(pod, spec, attempt, Timing())
         return Container(
             uid,
             name,

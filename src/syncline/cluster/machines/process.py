@@ -1,0 +1,475 @@
+"""Live time's process: a container's command as a local process, in a sandbox unless told otherwise.
+
+The kubelet starts and stops containers by actions; their ends come back by ``wake``. Images are not pulled: commands
+are those of this machine, ``oc`` is ours, and ``kubectl`` too where the machine has none. All processes end with the
+cluster, also when that is killed: the launcher reads its standard input, which closes then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import syncline
+from syncline.base.action import Work
+from syncline.base.clock import Clock
+from syncline.base.secret import Secret
+from syncline.cluster.machines.containers import Container, ContainerTable, Order
+from syncline.cluster.machines.environment import command_line, environment_of
+from syncline.cluster.machines.logs import LogBook
+from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS, pump
+from syncline.cluster.machines.stages import ANNOTATION_PREFIX, completes
+from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, token_wish, volumes_of
+from syncline.kube import client
+from syncline.kube.objects import ObjectRef, ResourceInfo, annotations_of, dig, name_of, namespace_of, ref_of, uid_of
+
+__all__ = ["ProcessRuntime", "ProcessSettings", "sandbox_problem"]
+
+log = logging.getLogger("syncline.machines")
+
+ACCOUNTS = ResourceInfo("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+RUN = f"{ANNOTATION_PREFIX}run"
+OURS = "/opt/syncline"
+TOOL_MODULE = "syncline.cluster.machines.tools"
+TOOLS = f"{OURS}/bin"
+CHECK_S = 20.0
+READ_BYTES = 65536
+START_FAILED = 128
+"""What the kubelet notes of a container that could not be started."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """``host`` and ``port`` of the API server, which speaks TLS. Limits are per process unless said otherwise."""
+
+    host: str
+    port: int
+    ca_pem: str
+    sandboxed: bool = True
+    time_limit_s: float = 3600.0
+    """A container that runs longer is killed: a hook that hangs must not hang for ever."""
+    memory_bytes: int = 8 * 1024**3
+    cpu_s: int = 600
+    processes: int = 512
+    file_bytes: int = 256 * 1024**2
+    tmpfs_bytes: int = 256 * 1024**2
+
+    def limits(self) -> dict[str, int]:
+        return {
+            "RLIMIT_AS": self.memory_bytes,
+            "RLIMIT_CORE": 0,
+            "RLIMIT_CPU": self.cpu_s,
+            "RLIMIT_FSIZE": self.file_bytes,
+            "RLIMIT_NOFILE": 1024,
+            "RLIMIT_NPROC": self.processes,
+        }
+
+
+Wake = Callable[[str, ObjectRef], None]
+_Key = tuple[str, str, int]
+
+
+@dataclass(slots=True)
+class _Running:
+    """A launcher and what it stands for. ``timers`` kill it when its time is over."""
+
+    process: subprocess.Popen[bytes]
+    ref: ObjectRef
+    timers: list[threading.Timer] = field(default_factory=list)
+
+
+class ProcessRuntime:
+    """See :class:`~syncline.cluster.machines.containers.Runtime`. :meth:`close` ends everything."""
+
+    name = "process"
+
+    def __init__(
+        self, table: ContainerTable, book: LogBook, clock: Clock, settings: ProcessSettings, wake: Wake
+    ) -> None:
+        self._table = table
+        self._book = book
+        self._clock = clock
+        self._settings = settings
+        self._wake = wake
+        self._running: dict[_Key, _Running] = {}
+        self._starting: set[_Key] = set()
+        self._lock = threading.Lock()
+        self._scratch = Path(tempfile.mkdtemp(prefix="syncline-"))
+        self._gateway = _Gateway(self._scratch / "api.sock", settings.host, settings.port)
+
+    @staticmethod
+    def takes(order: Order) -> bool:
+        """Containers with a command that are to end, and those that ask for it."""
+        return runs_as_process(order.pod, order.container)
+
+    # -- the runtime -------------------------------------------------------------------------------------------------
+
+    def start(self, order: Order, now: Any) -> Generator[Any, Any, Container]:
+        uid, name = uid_of(order.pod), str(order.container["name"])
+        key = (uid, name, order.attempt)
+        with self._lock:
+            known = self._table.find(*key)
+            if known is not None or key in self._starting:
+                return known or Container(uid, name, order.attempt, order.boot_id, now, runtime=self.name)
+            self._starting.add(key)
+        try:
+            wish = token_wish(order.pod)
+            token = (yield from _token(order, wish)) if wish is not None else Secret("")
+            record = yield Work(f"start {name} of {name_of(order.pod)}", lambda: self._launch(order, token, key))
+        finally:
+            self._starting.discard(key)
+        assert isinstance(record, Container), "starting gives a record"
+        return record
+
+    def go_on(self, container: Container, now: Any) -> Generator[Any, Any, Container]:
+        yield from ()
+        return container
+
+    def stop(self, container: Container, grace_s: float, now: Any) -> Generator[Any, Any, Container]:
+        """SIGTERM, and SIGKILL after the grace; the end comes by ``wake``."""
+        yield from ()
+        with self._lock:
+            running = self._running.get((container.pod_uid, container.name, container.attempt))
+            known = self._table.find(container.pod_uid, container.name, container.attempt) or container
+            if running is None or known.ends_at is not None:
+                return known if known.ends_at is not None else self._table.stopped(known, now, 137)
+            _signal(running.process, signal.SIGTERM)
+            self._after(running, grace_s)
+            return self._table.put(replace(known, stopping=True))
+
+    def forget(self, pod_uid: str) -> None:
+        with self._lock:
+            gone = [running for key, running in self._running.items() if key[0] == pod_uid]
+        for running in gone:
+            _end(running.process)
+        self._book.forget(pod_uid)
+        shutil.rmtree(self._scratch / pod_uid, ignore_errors=True)
+
+    def close(self) -> None:
+        """The cluster stops: so does everything that runs in it."""
+        with self._lock:
+            left = list(self._running.values())
+        for running in left:
+            for timer in running.timers:
+                timer.cancel()
+            _end(running.process)
+        self._gateway.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    # -- starting ----------------------------------------------------------------------------------------------------
+
+    def _launch(self, order: Order, token: Secret, key: _Key) -> Container:
+        """In a worker thread: files, process, threads that read and wait."""
+        now = self._clock.now()
+        record = Container(*key, order.boot_id, now, started_at=now, runtime=self.name)
+        try:
+            process = self._spawn(order, token)
+        except (OSError, VolumeError) as error:
+            self._book.write(*key, f"[syncline] {error}\n".encode(), now)
+            self._book.close(*key, now)
+            failed = replace(record, ends_at=now, exit_code=START_FAILED, reason="StartError", message=str(error))
+            return self._table.put(failed)
+        running = _Running(process, ref_of(order.pod))
+        with self._lock:
+            self._running[key] = running
+            self._table.put(record)
+            self._after(running, self._settings.time_limit_s)
+        threading.Thread(target=self._attend, args=(key, running), name=f"container {key[1]}", daemon=True).start()
+        return record
+
+    def _spawn(self, order: Order, token: Secret) -> subprocess.Popen[bytes]:
+        service = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
+        variables = environment_of(order, service)
+        argv = command_line(order.container, variables)
+        place = self._scratch / uid_of(order.pod)
+        volumes = self._write_volumes(place, order, token)
+        tools = self._write_tools(place)
+        if not self._settings.sandboxed:
+            return self._spawn_bare(order, argv, variables, place, volumes)
+        variables["PATH"] = f"{TOOLS}:{variables['PATH']}"
+        variables["HOME"] = "/tmp"
+        root = place / f"root-{order.container['name']}"
+        root.mkdir(exist_ok=True)
+        spec = {
+            "argv": argv,
+            "env": variables,
+            "cwd": str(order.container.get("workingDir") or "/"),
+            "root": str(root),
+            "hostname": name_of(order.pod),
+            "binds": [*_python()[1], (str(tools), TOOLS, False), *_mounts(order, place, volumes)],
+            "socket": str(self._gateway.path),
+            "port": self._settings.port,
+            "limits": self._settings.limits(),
+            "tmpfs_bytes": self._settings.tmpfs_bytes,
+        }
+        return _launcher(spec)
+
+    def _spawn_bare(
+        self, order: Order, argv: list[str], variables: dict[str, str], place: Path, volumes: Mapping[str, Volume]
+    ) -> subprocess.Popen[bytes]:
+        """Without a sandbox nothing can be mounted: the way into the cluster is a kubeconfig."""
+        variables["PATH"] = f"{place / 'tools'}:{os.environ.get('PATH', variables['PATH'])}"
+        variables["HOME"] = str(place)
+        variables["KUBECONFIG"] = self._write_kubeconfig(place, order, volumes)
+        return subprocess.Popen(
+            argv,
+            env=variables,
+            cwd=order.container.get("workingDir") or place,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def _write_volumes(self, place: Path, order: Order, token: Secret) -> dict[str, Volume]:
+        """Shared by the containers of the pod; credentials are readable by nobody else."""
+        volumes = volumes_of(order, token.reveal())
+        for volume in volumes.values():
+            folder = place / "volumes" / volume.name
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for path, content in volume.files.items():
+                target = (folder / path).resolve()
+                if not target.is_relative_to(folder.resolve()):
+                    raise VolumeError(f'volume "{volume.name}": {path} leads out of the volume')
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
+                with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                    file.write(content)
+        return volumes
+
+    def _write_tools(self, place: Path) -> Path:
+        """``oc`` is always ours, ``kubectl`` where the machine has none."""
+        folder = place / "tools"
+        folder.mkdir(parents=True, exist_ok=True)
+        python, environment = sys.executable, f"PYTHONPATH={_package_root()}"
+        if self._settings.sandboxed:
+            python = _python()[0]
+            environment = f"PYTHONPATH={OURS}/source:{OURS}/packages LD_LIBRARY_PATH={OURS}/python/lib"
+        names = ["oc"] if shutil.which("kubectl") else ["oc", "kubectl"]
+        for name in names:
+            script = folder / name
+            text = f'#!/bin/sh\n{environment} SYNCLINE_PROGRAM={name} exec {python} -m {TOOL_MODULE} "$@"\n'
+            script.write_text(text)
+            script.chmod(0o755)
+        return folder
+
+    def _write_kubeconfig(self, place: Path, order: Order, volumes: Mapping[str, Volume]) -> str:
+        files = next((volume.files for volume in volumes.values() if "token" in volume.files), {})
+        cluster = {
+            "server": f"https://127.0.0.1:{self._settings.port}",
+            "certificate-authority-data": _base64(self._settings.ca_pem.encode()),
+        }
+        context = {"cluster": "local", "user": "pod", "namespace": namespace_of(order.pod)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "local", "cluster": cluster}],
+            "users": [{"name": "pod", "user": {"token": files.get("token", b"").decode()}}],
+            "contexts": [{"name": "pod", "context": context}],
+            "current-context": "pod",
+        }
+        target = place / "kubeconfig"
+        target.unlink(missing_ok=True)
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(config, file)
+        return str(target)
+
+    # -- while it runs -----------------------------------------------------------------------------------------------
+
+    def _after(self, running: _Running, seconds: float) -> None:
+        timer = threading.Timer(seconds, _end, [running.process])
+        timer.daemon = True
+        timer.start()
+        running.timers.append(timer)
+
+    def _attend(self, key: _Key, running: _Running) -> None:
+        """In a thread of its own: carry output to the log, then note the end and wake the kubelet."""
+        output = running.process.stdout
+        assert output is not None, "the output is a pipe"
+        while chunk := os.read(output.fileno(), READ_BYTES):
+            self._book.write(*key, chunk, self._clock.now())
+        code = running.process.wait()
+        output.close()
+        for timer in running.timers:
+            timer.cancel()
+        now = self._clock.now()
+        self._book.close(*key, now)
+        with self._lock:
+            self._running.pop(key, None)
+            record = self._table.find(*key)
+            if record is not None:
+                code = code if code >= 0 else 128 - code
+                reason = "StartError" if code == CANNOT else ""
+                self._table.put(replace(record, ends_at=now, exit_code=code, reason=reason))
+        if running.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                running.process.stdin.close()
+        self._wake("kubelet", running.ref)
+
+
+def runs_as_process(pod: dict[str, Any], container: dict[str, Any]) -> bool:
+    """DECISION: containers with a command of pods that are not always restarted, or annotated ``run: process``."""
+    if not container.get("command"):
+        return False
+    return completes(pod, container) or annotations_of(pod).get(RUN) == "process"
+
+
+def _token(order: Order, wish: TokenWish) -> Generator[Any, Any, Secret]:
+    """A token of the pod's service account, bound to the pod."""
+    pod = order.pod
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": name_of(pod), "uid": uid_of(pod)}
+    spec: dict[str, Any] = {"expirationSeconds": wish.lifetime_s, "boundObjectRef": bound}
+    spec["audiences"] = [wish.audience] if wish.audience else []
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    account = str(dig(pod, "spec", "serviceAccountName", default="default"))
+    answer = yield client.create(ACCOUNTS, body, namespace=namespace_of(pod), name=account, subresource="token")
+    return Secret(str(dig(answer.or_raise(), "status", "token", default="")))
+
+
+def _mounts(order: Order, place: Path, volumes: Mapping[str, Volume]) -> list[tuple[str, str, bool]]:
+    found = []
+    for mount in order.container.get("volumeMounts") or ():
+        volume = volumes.get(str(mount.get("name")))
+        if volume is None:
+            raise VolumeError(f'container "{order.container["name"]}": there is no volume "{mount.get("name")}"')
+        source = place / "volumes" / volume.name
+        if mount.get("subPath"):
+            source = (source / str(mount["subPath"])).resolve()
+            if not source.is_relative_to((place / "volumes" / volume.name).resolve()):
+                raise VolumeError(f'volume "{volume.name}": subPath {mount["subPath"]} leads out of the volume')
+            if volume.writable:
+                source.mkdir(parents=True, exist_ok=True)
+        found.append((str(source), str(mount["mountPath"]).rstrip("/"), volume.writable and not mount.get("readOnly")))
+    return found
+
+
+def _package_root() -> Path:
+    return Path(syncline.__file__).resolve().parents[1]
+
+
+def _python() -> tuple[str, list[tuple[str, str, bool]]]:
+    """Our interpreter as the sandbox sees it, and what has to be bound for it beside ``/usr``.
+
+    All of it lies below one folder of ours, so that no volume of a pod can hide it or be hidden by it.
+    """
+    binds = [(str(_package_root() / "syncline"), f"{OURS}/source/syncline", False)]
+    binds.append((sysconfig.get_paths()["purelib"], f"{OURS}/packages", False))
+    base = Path(sys.base_prefix)
+    program = Path(sys.executable).resolve()
+    if base.is_relative_to("/usr") or not program.is_relative_to(base):
+        return str(program), binds
+    binds.append((str(base), f"{OURS}/python", False))
+    return f"{OURS}/python/{program.relative_to(base)}", binds
+
+
+def _base64(data: bytes) -> str:
+    import base64
+
+    return base64.b64encode(data).decode()
+
+
+def _launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+    """Start ``sandbox.py``; its standard input stays open as long as we live."""
+    script = Path(__file__).with_name("sandbox.py")
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        start_new_session=True,
+    )
+    assert process.stdin is not None, "the standard input is a pipe"
+    with contextlib.suppress(BrokenPipeError):  # it ended at once; its exit code and output say why
+        process.stdin.write(json.dumps(spec).encode() + b"\n")
+        process.stdin.flush()
+    return process
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(number)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The launcher and its group; a sandbox ends with its launcher."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def sandbox_problem() -> str:
+    """Why commands cannot be sandboxed on this machine, with the ways out; empty if they can."""
+    with tempfile.TemporaryDirectory(prefix="syncline-") as scratch:
+        spec: dict[str, Any] = {"argv": ["true"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/", "root": scratch}
+        spec |= {"hostname": "check", "binds": [], "socket": "", "port": 0, "limits": {}, "tmpfs_bytes": 1024**2}
+        try:
+            process = _launcher(spec)
+        except OSError as error:
+            return f"commands cannot be sandboxed here: {error}"
+        limit = threading.Timer(CHECK_S, _end, [process])
+        limit.start()
+        assert process.stdout is not None and process.stdin is not None, "both are pipes"
+        with process.stdout, process.stdin:
+            output = process.stdout.read()
+            process.wait()
+        limit.cancel()
+    if process.returncode == 0:
+        return ""
+    why = output.decode("utf-8", "replace").strip().removeprefix("[syncline] no sandbox: ")
+    return (
+        f"commands cannot be sandboxed here: {why or process.returncode}; allow unprivileged user namespaces "
+        "(sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces), leave run-commands off, "
+        "or take the risk with --run-commands=unsandboxed"
+    )
+
+
+class _Gateway:
+    """A Unix socket that leads to the API server and nowhere else."""
+
+    def __init__(self, path: Path, host: str, port: int) -> None:
+        self.path = path
+        self._address = (host, port)
+        self._free = threading.BoundedSemaphore(CONNECTIONS)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        path.chmod(0o600)
+        self._listener.listen(CONNECTIONS)
+        threading.Thread(target=self._accept, name="api gateway", daemon=True).start()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._free.acquire()
+            threading.Thread(target=self._carry, args=(connection,), daemon=True).start()
+
+    def _carry(self, connection: socket.socket) -> None:
+        try:
+            with connection, socket.create_connection(self._address, timeout=10) as server:
+                server.settimeout(None)
+                pump(connection, server)
+        except OSError as error:
+            log.debug("a connection of a container to the API ended: %s", error)
+        finally:
+            self._free.release()

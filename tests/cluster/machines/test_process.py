@@ -1,0 +1,230 @@
+"""Commands of pods as sandboxed local processes, on a served cluster over TLS."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.cluster.machines.process import sandbox_problem
+from syncline.kube.objects import Obj
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from live import served_cluster
+
+PROBLEM = sandbox_problem()
+pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
+
+
+class Cluster:
+    """Speaks to the served cluster by our own oc, as a user does."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._environ = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+
+    def oc(self, *argv: str, stdin: str = "", check: bool = True) -> str:
+        command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
+        done = subprocess.run(
+            command, input=stdin, env=self._environ, capture_output=True, text=True, timeout=90, check=False
+        )
+        assert not check or done.returncode == 0, done.stderr
+        return done.stdout + ("" if check else done.stderr)
+
+    def start(self, name: str, *command: str, **spec: Any) -> None:
+        container: Obj = {"name": "c", "image": "none", "command": list(command)} | spec.pop("container", {})
+        body = {"restartPolicy": "Never", "containers": [container]} | spec
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
+        self.oc("create", "-f", "-", stdin=json.dumps(pod))
+
+    def end(self, name: str) -> tuple[str, int, str]:
+        """Phase, exit code and log of a pod that has ended."""
+        self.oc(
+            "wait", f"pod/{name}", "--for=jsonpath={.status.containerStatuses[0].state.terminated}", "--timeout=30s"
+        )
+        pod = json.loads(self.oc("get", "pod", name, "-o", "json"))
+        ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+        return pod["status"]["phase"], ended["exitCode"], self.oc("logs", name)
+
+    def run(self, name: str, *command: str, **spec: Any) -> tuple[str, int, str]:
+        self.start(name, *command, **spec)
+        return self.end(name)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    settings = ClusterSettings(nodes=1, run_commands=RunCommands.SANDBOXED)
+    folder = tmp_path_factory.mktemp("served")
+    with served_cluster(folder, settings) as served:
+        mine = Cluster(served.kubeconfig)
+        mine.oc("wait", "node/node-1", "--for=condition=Ready", "--timeout=30s")
+        mine.oc("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
+        yield mine
+
+
+def test_output_exit_code_and_variables(cluster: Cluster) -> None:
+    env = [
+        {"name": "A", "value": "x"},
+        {"name": "B", "value": "$(A)y"},
+        {"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    ]
+    script = "echo out; echo err >&2; echo $B $WHO $(hostname) $(pwd); exit 3"
+    phase, code, log = cluster.run("env", "sh", "-c", script, container={"env": env, "workingDir": "/tmp"})
+    assert (phase, code) == ("Failed", 3)
+    assert sorted(log.splitlines()) == ["err", "out", "xy env env /tmp"]
+
+
+def test_oc_inside_reaches_the_api_as_the_service_account(cluster: Cluster) -> None:
+    phase, code, log = cluster.run(
+        "who", "sh", "-c", "oc whoami && ls -1 /var/run/secrets/kubernetes.io/serviceaccount"
+    )
+    assert (phase, code, log.split()) == (
+        "Succeeded",
+        0,
+        ["system:serviceaccount:default:default", "ca.crt", "namespace", "token"],
+    )
+
+
+def test_it_sees_a_read_only_system_and_nothing_else(cluster: Cluster, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("host")
+    probes = [
+        f"cat {secret} 2>/dev/null && echo seen",
+        "touch /usr/x 2>/dev/null && echo wrote-usr",
+        "touch /x 2>/dev/null && echo wrote-root",
+        "touch /tmp/x && echo tmp-ok",
+        "[ $(ls /proc | grep -c '^[0-9]') -lt 12 ] && echo few-processes",
+        "cat /etc/shadow 2>/dev/null && echo shadow",
+        f"cat {Path(__file__)} 2>/dev/null && echo project",
+        "mount -t tmpfs none /mnt 2>/dev/null && echo mounted",
+        "true",
+    ]
+    phase, _, log = cluster.run("walls", "sh", "-c", "\n".join(probes))
+    assert phase == "Succeeded" and log.splitlines() == ["tmp-ok", "few-processes"]
+
+
+def test_it_reaches_no_other_port_of_this_machine(cluster: Cluster) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        script = f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached"
+        phase, _, log = cluster.run("port", "bash", "-c", script)
+        assert phase == "Failed" and "Connection refused" in log and "reached" not in log
+
+
+def test_volumes_are_there_and_only_the_pods_own_are_writable(cluster: Cluster) -> None:
+    cluster.oc("create", "configmap", "settings", "--from-literal=a.txt=hello")
+    volumes = [{"name": "s", "configMap": {"name": "settings"}}, {"name": "e", "emptyDir": {}}]
+    mounts = [{"name": "s", "mountPath": "/settings"}, {"name": "e", "mountPath": "/work"}]
+    first = {"name": "first", "image": "none", "command": ["sh", "-c", "cp /settings/a.txt /work/b"]}
+    phase, _, log = cluster.run(
+        "volumes",
+        "sh",
+        "-c",
+        "cat /work/b; touch /settings/x 2>/dev/null || echo read-only",
+        container={"volumeMounts": mounts},
+        volumes=volumes,
+        initContainers=[first | {"volumeMounts": mounts}],
+    )
+    assert (phase, log) == ("Succeeded", "helloread-only\n")
+
+
+def test_a_host_path_is_refused_with_a_sentence(cluster: Cluster) -> None:
+    volumes = [{"name": "h", "hostPath": {"path": "/etc"}}]
+    phase, code, log = cluster.run("host", "true", volumes=volumes)
+    assert (phase, code) == ("Failed", 128) and "hostPath volumes are not given to local processes" in log
+
+
+def test_a_command_that_is_not_there_fails_with_127(cluster: Cluster) -> None:
+    phase, code, log = cluster.run("none", "no-such-program")
+    assert (phase, code) == ("Failed", 127) and "no-such-program: no such file" in log
+
+
+def test_on_failure_it_is_tried_again(cluster: Cluster) -> None:
+    volumes = [{"name": "e", "emptyDir": {}}]
+    container = {"volumeMounts": [{"name": "e", "mountPath": "/work"}]}
+    script = "if [ -f /work/tried ]; then exit 0; fi; touch /work/tried; exit 1"
+    cluster.start("again", "sh", "-c", script, container=container, volumes=volumes, restartPolicy="OnFailure")
+    cluster.oc("wait", "pod/again", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s")
+    assert cluster.oc("get", "pod", "again", "-o", "jsonpath={.status.containerStatuses[0].restartCount}") == "1"
+
+
+def test_a_deleted_pod_is_asked_to_stop_and_goes(cluster: Cluster) -> None:
+    script = "trap 'echo bye; exit 0' TERM; echo ready; while true; do sleep 0.1; done"
+    cluster.start("going", "sh", "-c", script)
+    cluster.oc("wait", "pod/going", "--for=condition=Ready", "--timeout=30s")
+    assert "deleted" in cluster.oc("delete", "pod", "going", "--timeout=25s")
+
+
+def test_a_job_with_oc_patches_and_completes(cluster: Cluster) -> None:
+    cluster.oc("create", "configmap", "target")
+    rules = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRole",
+                "metadata": {"name": "patcher"},
+                "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]}],
+            },
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": "patcher"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "patcher"},
+                "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+            },
+        ],
+    }
+    cluster.oc("apply", "-f", "-", stdin=json.dumps(rules))
+    script = 'oc patch configmap target --type=merge -p \'{"data":{"x":"1"}}\''
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "ose-cli", "command": ["bash", "-c", script]}],
+    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "patch"}, "spec": {"template": {"spec": pod}}}
+    cluster.oc("create", "-f", "-", stdin=json.dumps(job))
+    cluster.oc("wait", "job/patch", "--for=condition=Complete", "--timeout=30s")
+    assert cluster.oc("get", "configmap", "target", "-o", "jsonpath={.data.x}") == "1"
+
+
+SURVIVOR = """
+import sys, threading
+from pathlib import Path
+from syncline.cluster.machines.process import _launcher
+spec = {"argv": ["sh", "-c", "echo up; exec sleep 300.25"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/"}
+spec |= {"root": sys.argv[1], "hostname": "x", "binds": [], "socket": "", "port": 0, "limits": {}}
+process = _launcher(spec | {"tmpfs_bytes": 1048576})
+print(process.stdout.readline().decode().strip(), process.pid, flush=True)
+threading.Event().wait()
+"""
+
+
+def test_everything_ends_when_the_cluster_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", SURVIVOR, str(tmp_path)], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        up, launcher = owner.stdout.readline().split()
+        assert up == "up"
+        watch = os.pidfd_open(int(launcher))
+        owner.kill()
+        ended, _, _ = select.select([watch], [], [], 20)
+        os.close(watch)
+    assert ended, "the launcher outlived the process that it belongs to"
+
+
+def test_without_a_sandbox_the_way_in_is_a_kubeconfig(tmp_path: Path) -> None:
+    settings = ClusterSettings(nodes=1, run_commands=RunCommands.UNSANDBOXED)
+    with served_cluster(tmp_path, settings) as served:
+        mine = Cluster(served.kubeconfig)
+        mine.oc("wait", "node/node-1", "--for=condition=Ready", "--timeout=30s")
+        mine.oc("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
+        assert mine.run("bare", "sh", "-c", "oc whoami")[1:] == (0, "system:serviceaccount:default:default\n")
