@@ -16,7 +16,7 @@ import yaml
 
 from syncline.kube.yaml_resolve import INT64_MAX, INT64_MIN, go_number, go_shortest, is_timestamp, resolve_plain
 
-__all__ = ["emit_all", "natural_order"]
+__all__ = ["emit_all", "natural_order", "scalar_style"]
 
 _Emitter: Any = getattr(getattr(yaml, "cyaml", None), "CEmitter", yaml.Dumper)
 
@@ -53,7 +53,7 @@ def _emit(value: Any) -> str:
 
 def _node(emitter: Any, value: Any) -> None:
     if isinstance(value, str):
-        emitter.emit(yaml.ScalarEvent(None, None, (True, True), value, style=_style(value)))
+        emitter.emit(yaml.ScalarEvent(None, None, (True, True), value, style=scalar_style(value)))
     elif isinstance(value, dict):
         emitter.emit(yaml.MappingStartEvent(None, None, True, flow_style=False))
         # Natural order has cycles (08, 12:30, 1e3); sorting twice keeps it independent of the order given.
@@ -72,11 +72,12 @@ def _node(emitter: Any, value: Any) -> None:
 
 def _key(emitter: Any, key: str) -> None:
     # Go writes the key << bare and reads it back as a merge; we quote it.
-    style = '"' if key == "<<" else _style(key)
+    style = '"' if key == "<<" else scalar_style(key)
     emitter.emit(yaml.ScalarEvent(None, None, (True, True), key, style=style))
 
 
-def _style(text: str) -> str | None:
+def scalar_style(text: str) -> str | None:
+    """The style in which ``text`` reads back as itself: quotes, a block, or None for plain text."""
     if _OTHER_BREAKS.search(text):
         return '"'
     if "\n" in text:

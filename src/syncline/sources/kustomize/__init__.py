@@ -1,0 +1,1 @@
+"""The Kustomize engine: a folder with a ``kustomization.yaml`` becomes manifests, without any binary."""

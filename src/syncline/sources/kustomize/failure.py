@@ -1,0 +1,36 @@
+"""The error of a build. Raised by every module of the engine, told by the command line and by the renderer.
+
+Messages keep kustomize's own words where it has them, because people search for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from syncline.sources.errors import Problem, SourceError
+
+__all__ = ["BuildError", "about"]
+
+MALFORMED = "MalformedYAMLError"
+"""Part of the text of an error about YAML syntax (kustomize's own word)."""
+
+
+class BuildError(SourceError):
+    """A kustomization cannot be built; ``malformed`` says that a file is not YAML."""
+
+    def __init__(self, message: str, *, problem: Problem = Problem.INVALID, fix: str = "") -> None:
+        super().__init__(problem, message, field="spec.source.path", fix=fix)
+
+    @property
+    def malformed(self) -> bool:
+        return MALFORMED in self.message
+
+
+@contextmanager
+def about(prefix: str) -> Iterator[None]:
+    """Put ``prefix: `` before the message of a :class:`BuildError` raised inside."""
+    try:
+        yield
+    except BuildError as error:
+        raise BuildError(f"{prefix}: {error.message}", problem=error.problem, fix=error.fix) from None
