@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from machine_world import MachineWorld
 from test_oc import POOL_CRD, POOLS
+
+from syncline.cluster.bootstrap import bootstrap_objects, install
+from syncline.kube.yaml import load, load_all
 
 PAUSE = """echo -n "Waiting for the MCP $MCP to converge."
 echo $(oc patch --type=merge --patch='{"spec":{"paused":true}}' machineconfigpool/$MCP)
@@ -130,3 +135,29 @@ def test_logs_are_bounded_by_their_options(world: MachineWorld) -> None:
     assert world.log(sinceSeconds="15") == "3\n"
     assert world.log(timestamps="true").splitlines()[0].endswith("Z 1")
     assert world.log(limitBytes="3") == "1\n2"
+
+
+SCENES = Path(os.environ.get("SYNCLINE_SCENES", Path(__file__).parents[3] / ".." / "shared" / "scenes"))
+
+
+@pytest.mark.skipif(not (SCENES / "pool-pause").is_dir(), reason="the scenes are not there (SYNCLINE_SCENES)")
+def test_the_hooks_of_the_pool_pause_scene_pause_and_resume_as_they_are(pool: MachineWorld) -> None:
+    install(pool.transport.send, bootstrap_objects(port=6443, ca_pem=""))
+    place = "openshift-gitops"
+    pool.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}})
+    pool.settle()
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    where = {
+        "ServiceAccount": f"/api/v1/namespaces/{place}/serviceaccounts",
+        "ClusterRole": f"{rbac}/clusterroles",
+        "ClusterRoleBinding": f"{rbac}/clusterrolebindings",
+    }
+    for obj in load_all((SCENES / "pool-pause" / "sync-job-cluster-rbac.yaml").read_bytes()).values:
+        pool.post(where[obj["kind"]], obj)
+    for file, paused in (("pre-sync-job", True), ("post-sync-job", False)):
+        manifest = load((SCENES / "pool-pause" / f"{file}.yaml").read_bytes())
+        pool.post(f"/apis/batch/v1/namespaces/{place}/jobs", manifest)
+        pool.idle()
+        assert pool.get(f"{POOLS}/worker")["spec"]["paused"] is paused
+        job = pool.get(f"/apis/batch/v1/namespaces/{place}/jobs/{manifest['metadata']['name']}")
+        assert job["status"]["succeeded"] == 1
