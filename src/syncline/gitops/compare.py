@@ -252,8 +252,12 @@ def _differences(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> _Differences
 
 
 def _pairs_to_sync(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
-    """With ``RespectIgnoreDifferences=true``: manifests that keep the live values of ignored fields. Options are those
-    of the operation asked for, else those of the spec."""
+    """What takes part in a sync. A live object whose tracking id names another one is a copy, or was made from a
+    generateName: it is left alone (behaviour 64, ``WithResourcesFilter``). With ``RespectIgnoreDifferences=true``
+    manifests keep the live values of ignored fields; options are those of the operation asked for, else the spec's.
+    """
+    app = instance_name(seen.app, seen.control_namespace)
+    pairs = tuple(p for p in pairs if p.target is not None or seen.tracking.is_self_referenced(app, p.live, None))
     asked = dig(seen.app, "operation", "sync", "syncOptions", default=[])
     options = asked or dig(seen.app, "spec", "syncPolicy", "syncOptions", default=[])
     if "RespectIgnoreDifferences=true" not in options:
