@@ -103,14 +103,14 @@ def _applications(cache: Cache, target: str | None, file: Path | None, namespace
 
         return [_as_stored(cache, app) for app in applications_in(file, namespace)]
     assert target is not None, "one of them is given"
-    ref = _application_ref(target, namespace)
+    ref = application_ref(target, namespace)
     found = cache.get(ref)
     if found is None:
         raise CommandFailed(f"Application {ref.namespace}/{ref.name} does not exist; see `syncline app list`")
     return [found]
 
 
-def _application_ref(target: str, namespace: str) -> ObjectRef:
+def application_ref(target: str, namespace: str) -> ObjectRef:
     """``shop``, ``argocd/shop``, ``app/shop`` or ``Application/shop``."""
     head, slash, name = target.rpartition("/")
     kind, _, inner = head.partition("/")
