@@ -54,9 +54,12 @@ def explain(
     with Connection(kubeconfig, context) as link:
         settings = AppSettings(control_namespace=app_namespace)
         try:
-            cache = link.run(look_at_cluster(application_indices(settings))).cache
+            look = link.run(look_at_cluster(application_indices(settings)))
         except ApiError as error:
             raise CommandFailed(f"{link.server}: {error}") from error
+        for problem in look.unreadable:
+            click.echo(f"warning: not seen: {problem}", err=True)
+        cache = look.cache
         spaces = (namespace or link.namespace, app_namespace)
         ref = object_ref(cache.mapper, target, spaces)
         view = View(cache, link.now(), _logs(link))
