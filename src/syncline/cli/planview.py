@@ -30,6 +30,7 @@ WORDS = {
     WaitKind.DELETION: "deletion of",
     WaitKind.CONFIRMATION: "confirmation of pruning",
     WaitKind.DEFINITION: "the definition of the kind of",
+    WaitKind.ACCOUNT: "the default service account for",
     WaitKind.RESULTS: "the results of",
 }
 

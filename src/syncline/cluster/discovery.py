@@ -17,17 +17,18 @@ from syncline.kube.client import Request, Response
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema.openapi import openapi_v2, openapi_v3, openapi_v3_index
 from syncline.kube.schema.resources import subresource_of
+from syncline.kube.version import GIT_VERSION, MAJOR, MINOR
 
 __all__ = ["VERSION", "Discovery", "page_not_found"]
 
 VERSION: Obj = {
-    "major": "1",
-    "minor": "36",
+    "major": MAJOR,
+    "minor": MINOR,
     "emulationMajor": "1",
     "emulationMinor": "36",
     "minCompatibilityMajor": "1",
     "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.0+syncline",
+    "gitVersion": GIT_VERSION,
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "2026-01-01T00:00:00Z",

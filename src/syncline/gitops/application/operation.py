@@ -34,6 +34,7 @@ from syncline.gitops.sync.model import (
     SyncObserved,
     SyncOptions,
     SyncPlan,
+    WaitKind,
 )
 from syncline.gitops.sync.plan import plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status
@@ -45,6 +46,9 @@ __all__ = ["OperationPlan", "begun", "plan_operation", "settle_operation", "sync
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
 """An operation that waits is looked at this often even if nothing is heard (upstream's requeue cadence)."""
+UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION)
+"""What the operation waits for without being told: it is not an object of the application."""
+UNTRACKED_INTERVAL_S = 0.5
 SHA_LENGTH = 40
 
 
@@ -320,6 +324,8 @@ def _running(view: AppView, state: Obj, sync: SyncPlan | None, now: datetime) ->
     wait = PASS_INTERVAL_S
     if sync is not None and sync.again:
         wait = 0.0
+    elif sync is not None and sync.wait is not None and sync.wait.kind in UNTRACKED:
+        wait = UNTRACKED_INTERVAL_S
     patch = app_patch(view, dict(view.status) | {"operationState": state}, why)
     return OperationPlan(status=patch, outcome=Requeue(wait, why), why=why)
 

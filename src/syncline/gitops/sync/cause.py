@@ -73,6 +73,8 @@ def _next_action(kind: WaitKind, ref: ObjectRef, live: Obj | None, state: str) -
             return f"find out who has to release the finalizers of {ref}" if held else ""
         case WaitKind.DEFINITION:
             return f"look why the definition of {ref.group}/{ref.kind} is not established"
+        case WaitKind.ACCOUNT:
+            return f"look why namespace {ref.namespace} gets no service account default"
         case WaitKind.HOOK | WaitKind.HEALTH:
             if state == HealthStatus.SUSPENDED:
                 return f"resume {ref}, or end the operation with: syncline app terminate-op APP"

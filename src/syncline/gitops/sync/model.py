@@ -98,6 +98,7 @@ class WaitKind(StrEnum):
     DELETION = "deletion"
     CONFIRMATION = "confirmation of pruning"
     DEFINITION = "definition of its kind"
+    ACCOUNT = "default service account of its namespace"
     RESULTS = "results to be kept"
 
 
@@ -106,7 +107,8 @@ class Outcome:
     """How one action ended.
 
     ``pending``: not done yet and to be tried again in the next pass, and what it waits for (an object that must
-    vanish first, a kind that is not served yet). ``obj`` is the object that a read found.
+    vanish first, a kind that is not served yet, the service account of a namespace that was just made). ``obj`` is
+    the object that a read found.
     """
 
     ok: bool

@@ -27,7 +27,7 @@ from syncline.gitops.sync.model import Outcome, WaitKind
 from syncline.gitops.sync.three_way import apply_patch, with_last_applied
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
-from syncline.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
+from syncline.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from syncline.kube.managedfields import upgrade_managed_fields
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
@@ -64,6 +64,8 @@ SYNC_ACTIONS: tuple[type, ...] = (
 
 Requests: TypeAlias = Generator[Request, Response, Outcome]
 _DRY = " (dry run)"
+NO_ACCOUNT_YET = 'serviceaccount "default" not found'
+"""How the API refuses pods of a namespace without its default service account."""
 
 
 class SyncPerformer:
@@ -78,7 +80,7 @@ class SyncPerformer:
         except NotFound as error:
             return Outcome(False, str(error), not_found=True)
         except ApiError as error:
-            return Outcome(False, str(error))
+            return Outcome(False, str(error), pending=_soon(error))
 
     def _perform(self, action: SyncAction) -> Requests:
         if isinstance(action, AfterWave):
@@ -101,6 +103,13 @@ class SyncPerformer:
                 return Outcome(True, obj=answer.or_raise())
             case _:
                 assert_never(action)
+
+
+def _soon(error: ApiError) -> WaitKind | None:
+    """A namespace that this operation has just made gets its service account a moment later; until then pods are
+    refused. Upstream fails the operation and leaves it to a retry."""
+    early = isinstance(error, Forbidden) and NO_ACCOUNT_YET in error.message
+    return WaitKind.ACCOUNT if early else None
 
 
 def _gvk(action: SyncAction) -> GVK:

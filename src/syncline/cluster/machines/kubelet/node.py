@@ -21,6 +21,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Create, Emit, Patch, Plan, Requeue, SetStatus, set_status
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of
+from syncline.kube.version import GIT_VERSION
 
 __all__ = [
     "BOOTS",
@@ -47,7 +48,7 @@ SPEC = "syncline.dev/machine-"
 LEASE_EVERY_S = 10.0
 LEASE_SECONDS = 40
 CACHE_WAIT_S = 0.1
-VERSION = "v1.37.0"
+VERSION = GIT_VERSION
 COMPONENT = "kubelet"
 OS_IMAGE = "Simulated Linux"
 

@@ -1,0 +1,9 @@
+"""The Kubernetes version whose API the embedded cluster speaks; one place, so that no two parts disagree."""
+
+from __future__ import annotations
+
+__all__ = ["GIT_VERSION", "MAJOR", "MINOR"]
+
+MAJOR = "1"
+MINOR = "36"
+GIT_VERSION = f"v{MAJOR}.{MINOR}.0+syncline"
