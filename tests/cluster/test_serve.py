@@ -18,7 +18,7 @@ from tests.cluster.serving import KEYS, TOKEN, Frames, World, served
 
 from syncline.base.secret import Secret
 from syncline.cluster.pki import kubeconfig_for
-from syncline.cluster.serve import BODY_LIMIT_BYTES, ServeError
+from syncline.cluster.serve import BODY_LIMIT_BYTES, SHUTDOWN_S, ServeError
 from syncline.cluster.store import Key
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Gone, TooLarge, Unauthorized, error_from_status
@@ -220,6 +220,18 @@ def test_stopping_ends_watches_in_order() -> None:
             await client.close()
             await stopping
             assert frames.closed
+
+    asyncio.run(scene())
+
+
+def test_stopping_does_not_wait_for_connections_that_nobody_uses() -> None:
+    async def scene() -> None:
+        async with served() as world:
+            client = HttpClient(world.access)
+            await client.send(Request("GET", PODS))
+            async with asyncio.timeout(SHUTDOWN_S / 2):
+                await world.server.stop()
+            await client.close()
 
     asyncio.run(scene())
 

@@ -136,6 +136,30 @@ def test_what_a_type_reads_by_its_own_rule_is_refused_before_plain_misfits() -> 
     assert len(errors) == 2
 
 
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("2026-11-21T15:04:36+00:00", "2026-11-21T15:04:36Z"),
+        ("2026-11-21T16:04:36.5+01:00", "2026-11-21T15:04:36Z"),
+        ("2026-11-21T15:04:36Z", "2026-11-21T15:04:36Z"),
+    ],
+)
+def test_instants_are_kept_in_utc_and_whole_seconds_whatever_a_client_sends(sent: str, kept: str) -> None:
+    obj = pod()
+    obj["metadata"]["creationTimestamp"] = sent
+    obj["metadata"]["managedFields"] = [{"manager": "m", "time": sent}]
+    before = copy.deepcopy(obj)
+    made = decode(obj, POD).obj
+    assert (made["metadata"]["creationTimestamp"], made["metadata"]["managedFields"][0]["time"]) == (kept, kept)
+    assert obj == before
+
+
+def test_micro_times_keep_their_microseconds() -> None:
+    lease = {"spec": {"renewTime": "2026-11-21T16:04:36.25+01:00"}}
+    made = decode(lease, schema("coordination.k8s.io", "Lease")).obj
+    assert made == {"spec": {"renewTime": "2026-11-21T15:04:36.250000Z"}}
+
+
 def test_null_fits_everywhere() -> None:
     obj = pod(containers=None, nodeSelector=None, hostNetwork=None)
     obj["metadata"]["creationTimestamp"] = None

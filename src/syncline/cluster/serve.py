@@ -184,6 +184,7 @@ class ApiServer:
             watch.stop = True
             watch.ready.set()
         if self._web is not None:
+            self._web.pre_shutdown()  # Connections that clients keep open, but do not use, would hold us up.
             await self._web.shutdown(SHUTDOWN_S)
 
     def _tick(self) -> None:

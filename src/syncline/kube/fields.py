@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from syncline.base.clock import parse_time
+from syncline.base.clock import format_micro_time, format_time, parse_time
 from syncline.kube.objects import Obj
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema
@@ -36,11 +38,11 @@ MAX_DEPTH = 300
 """Nesting of a body. CustomResourceDefinitions with recursive schemas are the deepest honest objects."""
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
-_TIMES = {
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "2006-01-02T15:04:05Z07:00",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "2006-01-02T15:04:05.000000Z07:00",
+_TIMES: dict[str, tuple[Callable[[datetime], str], str]] = {
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": (format_time, "2006-01-02T15:04:05Z07:00"),
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": (format_micro_time, "2006-01-02T15:04:05.000000Z07:00"),
 }
-"""Types read by their own rule, and the layout that Go's refusal names."""
+"""Types read by their own rule: how they are written, and the layout that Go's refusal names."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
@@ -59,7 +61,7 @@ class Decoded:
 
 
 def decode(obj: Obj, schema: Schema) -> Decoded:
-    """Unknown fields dropped and named, misfits named, in one walk and in the order of the document."""
+    """Unknown fields dropped and named, instants written in UTC, misfits named: one walk, in the document's order."""
     reader = _Reader()
     made = reader.object(obj, schema, None, _Place("", ()), 0)
     hard, soft = reader.refusals[:MAX_STRICT_ERRORS], reader.misfits[:MAX_STRICT_ERRORS]
@@ -190,6 +192,8 @@ class _Reader:
                 return self.array(value, schema, path, place, depth)
             case "object" | "array":
                 self.misfit(_kind(value), schema, place)
+            case "string" if schema.name in _TIMES:
+                return self.time(value, schema.name)
             case _:
                 self.scalar(value, schema, place)
         return value
@@ -204,8 +208,6 @@ class _Reader:
     def scalar(self, value: Any, schema: Schema, place: _Place) -> None:
         if schema.name == _QUANTITY:
             self.quantity(value)
-        elif schema.name in _TIMES:
-            self.time(value, _TIMES[schema.name])
         elif schema.int_or_string:
             if not isinstance(value, str) and not _is_integer(value, "int32"):
                 self.refusals.append(f"json: cannot unmarshal {_number(value)} into Go value of type int32")
@@ -225,14 +227,19 @@ class _Reader:
         except QuantityError as error:
             self.refusals.append(str(error))
 
-    def time(self, value: Any, layout: str) -> None:
+    def time(self, value: Any, name: str) -> Any:
+        """An instant is kept as Kubernetes writes it: in UTC, in whole seconds or microseconds (metav1.Time,
+        metav1.MicroTime). Clients send back what they read with other offsets and fractions."""
+        form, layout = _TIMES[name]
         if not isinstance(value, str):
             self.refusals.append(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
-            return
+            return value
         try:
-            parse_time(value)
+            written = form(parse_time(value))
         except ValueError:
             self.refusals.append(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+            return value
+        return value if written == value else written
 
     def bytes(self, value: Any, place: _Place) -> None:
         if not isinstance(value, str):
