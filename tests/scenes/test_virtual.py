@@ -384,3 +384,47 @@ def test_deleting_with_the_cascade_finalizer_takes_its_resources_along(tmp_path:
     assert stage.items("/apis/apps/v1/namespaces/default/deployments") == []
     assert stage.items("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications") == []
     assert stage.items(PODS) == []
+
+
+WIDGETS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties: {size: {type: integer, default: 1}, colour: {type: string}}
+---
+apiVersion: example.org/v1
+kind: Widget
+metadata: {name: w}
+spec: {colour: red}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["ServerSideApply=true"]], ids=["client side", "server side"])
+def test_a_definition_and_its_resource_come_in_one_sync_051(tmp_path: Path, options: list[str]) -> None:
+    folder = tmp_path / "widgets"
+    folder.mkdir()
+    (folder / "all.yaml").write_text(WIDGETS)
+    stage = Stage(tmp_path)
+    repo = Repo(tmp_path / "repo", folder)
+    stage.create(application(repo, ".", automated=True, syncOptions=options))
+    stage.healthy()
+    path = "/apis/example.org/v1/namespaces/default/widgets/w"
+    assert stage.world.send("GET", path)["spec"] == {"colour": "red", "size": 1}, "a default is no difference"
+    repo.change("all.yaml", "colour: red", "colour: blue")
+    stage.world.driver.advance(200)
+    stage.healthy()
+    assert stage.world.send("GET", path)["spec"]["colour"] == "blue"

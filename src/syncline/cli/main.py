@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "app": ("app:app", "Create, list, get, sync, wait for and delete Applications."),
     "demo": ("demo:demo", "Show the main job: a Git repository becomes a running cluster."),
     "explain": ("explain:explain", "Say in a few lines what blocks an object, down to the cause."),
+    "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
     "node": ("node:node", "Add and remove simulated nodes of a running cluster."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
     "up": ("up:up", "Run the embedded cluster and the GitOps controllers on this machine."),

@@ -12,6 +12,7 @@ from syncline.gitops.application.manifests import ManifestStore
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings, observe_application
 from syncline.gitops.application.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import plan_application
+from syncline.gitops.application.schemas import SchemaBook
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of
 
@@ -30,6 +31,7 @@ class ApplicationController:
     def __init__(self, store: ManifestStore, settings: AppSettings) -> None:
         self._store = store
         self._settings = settings
+        self._schemas = SchemaBook()
         self.watches = (
             Watch(APP_PROJECT.group_kind, self._of_project),
             Watch(CRDS, lambda _obj, cache: _all(cache)),
@@ -38,7 +40,7 @@ class ApplicationController:
         self.indices: Mapping[str, IndexFn] = {INSTANCE_INDEX: self._instances}
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
-        return observe_application(cache, ref, self._store, self._settings)
+        return observe_application(cache, ref, self._store, self._settings, self._schemas)
 
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
         return plan_application(seen, now)

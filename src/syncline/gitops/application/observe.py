@@ -5,18 +5,20 @@ Called by the controller with the cache; returns frozen values only. Missing inp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from syncline.control.cache import Snapshot
 from syncline.gitops.application.manifests import Manifests, ManifestStore
 from syncline.gitops.application.pools import POOL
+from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import live_refs
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.tracking import Tracking, instance_name
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, owner_references, ref_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, owner_references, ref_of
+from syncline.kube.schema.model import Schema, schema_for
 
 __all__ = [
     "INSTANCE_INDEX",
@@ -61,6 +63,8 @@ class AppObserved:
     namespace_live: Obj | None = None
     pools: tuple[Obj, ...] = ()
     """MachineConfigPools of the cluster, if it has any."""
+    schema_of: Callable[[GVK], Schema | None] = schema_for
+    """Schemas of built-in kinds and of the cluster's definitions."""
 
 
 def wanted_revisions(view: AppView) -> tuple[str, ...]:
@@ -101,7 +105,7 @@ def pinned_revisions(view: AppView) -> tuple[str, ...]:
 
 
 def observe_application(
-    cache: Snapshot, ref: ObjectRef, store: ManifestStore, settings: AppSettings
+    cache: Snapshot, ref: ObjectRef, store: ManifestStore, settings: AppSettings, schemas: SchemaBook | None = None
 ) -> AppObserved | None:
     """None: the Application is gone."""
     app = cache.get(ref)
@@ -125,6 +129,7 @@ def observe_application(
         settings=settings,
         namespace_live=cache.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
         pools=tuple(cache.objects(POOL)),
+        schema_of=(schemas or SchemaBook()).reader(cache),
     )
 
 

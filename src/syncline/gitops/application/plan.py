@@ -19,6 +19,7 @@ from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.compare import Comparison, ComparisonInput, compare
 from syncline.gitops.conditions import Condition, merge_conditions
+from syncline.gitops.diff import DiffSettings
 from syncline.gitops.project import window_problem
 from syncline.gitops.spec import validate_spec
 from syncline.kube.objects import Obj, resource_version, uid_of
@@ -66,6 +67,7 @@ def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
             project=seen.project or {},
             kinds=seen.kinds,
             tracking=seen.settings.tracking,
+            diff=DiffSettings(schema_of=seen.schema_of),
             control_namespace=seen.settings.control_namespace,
         )
     )
