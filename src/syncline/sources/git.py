@@ -119,6 +119,7 @@ class Repository:
         name = hashlib.sha256(url.encode()).hexdigest()[:32]
         self._mirror = settings.cache_directory / f"{name}.git"
         self._lock = threading.Lock()
+        self._last_whole: GitTree | None = None
 
     def refs(self) -> Refs:
         """What the remote advertises now: the cheap question whether anything moved."""
@@ -178,6 +179,15 @@ class Repository:
                 self._fetch(f"+{revision.ref}:refs/syncline/{revision.ref}", quietly=True)
         if not self._has(revision.sha):
             raise self._unknown(revision.revision or "HEAD", f"the repository has no commit {revision.sha}")
+
+    def whole_tree(self, sha: str) -> GitTree:
+        """The root at a commit that the mirror has. The last one is kept: many folders ask for the same."""
+        last = self._last_whole
+        if last is not None and last.sha == sha:
+            return last
+        made = GitTree(self, sha, "", self.object_at(sha, "")[1])
+        self._last_whole = made
+        return made
 
     def read_mirror(self, arguments: Sequence[str], stdin: bytes = b"") -> GitAnswer:
         """Run a reading git command in the mirror."""
@@ -331,6 +341,9 @@ class GitTree:
             )
         size = self._repository.read_mirror(["cat-file", "-s", blob]).output
         return Entry(entry.path, "100644", blob, int(size))
+
+    def whole(self) -> GitTree:
+        return self._repository.whole_tree(self.sha)
 
 
 def _parse_entry(line: bytes) -> Entry:

@@ -25,12 +25,15 @@ from syncline.sources.directory import (
 )
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Repository
+from syncline.sources.kustomize.argocd import KustomizeOptions, parse_options
+from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.render_cache import RenderCache, read_set_key
 from syncline.sources.revision import ResolvedRevision
 from syncline.sources.tree import Entry, Tree
 
 __all__ = [
     "DirectoryRenderer",
+    "KustomizeRenderer",
     "Rendered",
     "Renderer",
     "SourceSpec",
@@ -62,6 +65,7 @@ class SourceSpec:
     revision: str = "HEAD"
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
     explicit: SourceType | None = None
+    kustomize: KustomizeOptions = field(default_factory=KustomizeOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,27 @@ class DirectoryRenderer:
         return read_manifests(tree, entries, self.limits)
 
 
-DEFAULT_RENDERERS: tuple[Renderer, ...] = (DirectoryRenderer(),)
+@dataclass(frozen=True, slots=True)
+class KustomizeRenderer:
+    """A kustomization with its bases and components, wherever they lie in the repository."""
+
+    engine: KustomizeEngine = field(default_factory=KustomizeEngine)
+
+    @property
+    def source_type(self) -> SourceType:
+        return SourceType.KUSTOMIZE
+
+    def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
+        return self.engine.reads(tree, spec.kustomize)
+
+    def options(self, spec: SourceSpec) -> object:
+        return spec.kustomize
+
+    def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
+        return self.engine.render(tree, spec.kustomize, entries)
+
+
+DEFAULT_RENDERERS: tuple[Renderer, ...] = (DirectoryRenderer(), KustomizeRenderer())
 
 _BLOCKS = {
     "helm": SourceType.HELM,
@@ -140,6 +164,9 @@ def parse_source(source: Mapping[str, Any]) -> SourceSpec:
         raise SourceError(Problem.INVALID, "spec.source.directory is not a mapping", field="spec.source.directory")
     if block.get("jsonnet"):
         raise SourceError(Problem.UNSUPPORTED, "Jsonnet is not supported yet", field="spec.source.directory.jsonnet")
+    kustomize = source.get("kustomize") or {}
+    if not isinstance(kustomize, dict):
+        raise SourceError(Problem.INVALID, "spec.source.kustomize is not a mapping", field="spec.source.kustomize")
     options = DirectoryOptions(
         bool(block.get("recurse")), str(block.get("include") or ""), str(block.get("exclude") or "")
     )
@@ -149,6 +176,7 @@ def parse_source(source: Mapping[str, Any]) -> SourceSpec:
         revision=str(source.get("targetRevision") or "HEAD"),
         directory=options,
         explicit=_BLOCKS[given[0]] if given else None,
+        kustomize=parse_options(kustomize),
     )
 
 

@@ -65,6 +65,10 @@ class Tree(Protocol):
         """
         ...
 
+    def whole(self) -> Tree:
+        """The whole repository at this commit, for tools whose files name others outside the folder."""
+        ...
+
 
 def clean_path(path: str) -> str:
     """A source path without ``.`` and empty parts, empty for the repository's root.
@@ -90,6 +94,7 @@ class MemoryTree:
     def __init__(self, files: Mapping[str, bytes], path: str = "") -> None:
         self._files = dict(files)
         self.path = path
+        self._whole: MemoryTree | None = None
         self.entries: tuple[Entry, ...] = tuple(
             Entry(name, "100644", hashlib.sha256(content).hexdigest(), len(content))
             for name, content in sorted(self._files.items())
@@ -102,3 +107,15 @@ class MemoryTree:
 
     def follow(self, entry: Entry) -> Entry | None:
         return entry
+
+    def folder(self, path: str) -> MemoryTree:
+        """The folder ``path`` of this tree, as an Application names it."""
+        inside = {
+            name[len(path) + 1 :]: content for name, content in self._files.items() if name.startswith(f"{path}/")
+        }
+        made = MemoryTree(inside, path)
+        made._whole = self
+        return made
+
+    def whole(self) -> MemoryTree:
+        return self._whole or self

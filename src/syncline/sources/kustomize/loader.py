@@ -1,4 +1,4 @@
-"""The files of a build, read from a :class:`~syncline.sources.tree.Tree` and from nowhere else.
+"""The files of a build: a tree at a commit, or what the command line gives, and nothing else.
 
 Called by every step that names a file. Knows kustomize's load restrictor (a file must lie in or below the folder of
 its kustomization, folders may lie anywhere in the repository), follows symbolic links inside the tree, refuses what
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from syncline.sources.errors import Problem
 from syncline.sources.kustomize.failure import BuildError
-from syncline.sources.tree import Entry, Tree
+from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree
 
-__all__ = ["DEFAULT_LIMITS", "Folder", "Limits", "Source"]
+__all__ = ["DEFAULT_LIMITS", "Files", "Folder", "Limits", "Source", "TreeFiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +43,85 @@ _REMOTE = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Source:
-    """A whole tree. ``label`` is put before paths in messages; ``restricted`` is the load restrictor.
+class Files(Protocol):
+    """Where a build reads: a tree at a commit (:class:`TreeFiles`) or, for the command line, the disk."""
 
-    ``touched`` collects every path that was read or looked for, with its blob; empty for what is not there.
-    """
+    absolute_links: bool
+    """Whether a symbolic link may hold an absolute path."""
 
-    tree: Tree
-    label: str = ""
-    restricted: bool = True
-    limits: Limits = DEFAULT_LIMITS
-    touched: dict[str, str] = field(default_factory=dict)
-    _entries: dict[str, Entry] = field(init=False)
-    _folders: set[str] = field(init=False)
-    _contents: dict[str, bytes] = field(default_factory=dict)
-    _size: int = 0
-    built: int = 0
+    def entry(self, path: str) -> Entry | None:
+        """The file or symbolic link at ``path``, links not followed; None for folders and for nothing."""
+        ...
 
-    def __post_init__(self) -> None:
-        self._entries = {entry.path: entry for entry in self.tree.entries}
+    def is_folder(self, path: str) -> bool: ...
+
+    def read(self, entry: Entry) -> bytes:
+        """The content of a file, the target of a link; raises :class:`SourceError`."""
+        ...
+
+
+class TreeFiles:
+    """The files of a whole repository at a commit; small files of one folder are read in one go."""
+
+    absolute_links = False
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._entries = {entry.path: entry for entry in tree.entries}
         self._folders = {""}
-        for path in self._entries:
+        self._beside: dict[str, list[Entry]] = {}
+        self._contents: dict[str, bytes] = {}
+        for path, entry in self._entries.items():
+            self._beside.setdefault(posixpath.dirname(path), []).append(entry)
             while path := posixpath.dirname(path):
                 if path in self._folders:
                     break
                 self._folders.add(path)
 
+    def entry(self, path: str) -> Entry | None:
+        return self._entries.get(path)
+
+    def is_folder(self, path: str) -> bool:
+        return path in self._folders
+
+    def read(self, entry: Entry) -> bytes:
+        content = self._contents.pop(entry.path, None)
+        if content is not None:
+            return content
+        beside = self._beside[posixpath.dirname(entry.path)] if entry.size <= _AHEAD_BYTES else []
+        wanted = {entry.path: entry}
+        for other in beside:
+            if len(wanted) < _AHEAD_FILES and other.size <= _AHEAD_BYTES and other.mode != SUBMODULE_MODE:
+                wanted[other.path] = other
+        contents = self._tree.read(wanted.values())
+        content = contents.pop(entry.path)
+        self._contents = contents
+        return content
+
+
+_AHEAD_BYTES, _AHEAD_FILES = 64 * 1024, 64
+"""What is read along with a file of the same folder: one question to git instead of many."""
+
+
+@dataclass(slots=True)
+class Source:
+    """All files of one build. ``label`` is put before paths in messages; ``restricted`` is the load restrictor.
+
+    ``touched`` collects every path that was read or looked for, with its blob; empty for what is not there.
+    """
+
+    files: Files
+    label: str = ""
+    restricted: bool = True
+    limits: Limits = DEFAULT_LIMITS
+    touched: dict[str, str] = field(default_factory=dict)
+    built: int = 0
+    _contents: dict[str, bytes] = field(default_factory=dict)
+    _size: int = 0
+
     def shown(self, path: str) -> str:
         """A path as messages tell it."""
-        return f"{self.label}/{path}".rstrip("/") if self.label else path or "."
+        return f"{self.label.rstrip('/')}/{path}".rstrip("/") or "/" if self.label else path or "."
 
     def find(self, path: str) -> tuple[str, bool] | None:
         """The real place of ``path`` and whether it is a folder, links followed; None if nothing is there."""
@@ -84,32 +133,40 @@ class Source:
             if part in ("", "."):
                 continue
             if part == "..":
-                if not done:
+                if not done and not self.files.absolute_links:
                     return None
-                done.pop()
+                done = done[:-1]
                 continue
             here = "/".join([*done, part])
-            entry = self._entries.get(here)
-            if entry is None or not entry.is_symlink:
-                if entry is None and here not in self._folders:
-                    self.touched.setdefault(here, "")
-                    return None
+            entry = self.files.entry(here)
+            if entry is not None and entry.is_symlink:
+                links += 1
+                target = self._link(entry, links)
+                done = [] if target.startswith("/") else done
+                todo += target.split("/")[::-1]
+            elif entry is None and not self.files.is_folder(here):
+                self.touched.setdefault(here, "")
+                return None
+            else:
                 done.append(part)
-                continue
-            links += 1
-            target = self._content(entry).decode("utf-8", "replace")
-            if links > self.limits.links or target.startswith("/"):
-                raise BuildError(
-                    f"the symbolic link {self.shown(here)} leaves the repository or goes in circles",
-                    problem=Problem.REFUSED,
-                )
-            todo += target.split("/")[::-1]
         real = "/".join(done)
-        return real, real in self._folders
+        return real, self.files.is_folder(real)
+
+    def _link(self, entry: Entry, links: int) -> str:
+        target = self._content(entry).decode("utf-8", "replace")
+        if links > self.limits.links or (target.startswith("/") and not self.files.absolute_links):
+            raise BuildError(
+                f"the symbolic link {self.shown(entry.path)} leaves the repository or goes in circles",
+                problem=Problem.REFUSED,
+            )
+        return target
 
     def read(self, real: str) -> bytes:
         """The content of the file at a real place."""
-        return self._content(self._entries[real])
+        entry = self.files.entry(real)
+        if entry is None or not entry.is_file:
+            raise BuildError(f"'{self.shown(real)}' is not a file")
+        return self._content(entry)
 
     def _content(self, entry: Entry) -> bytes:
         content = self._contents.get(entry.path)
@@ -122,14 +179,10 @@ class Source:
                 problem=Problem.TOO_LARGE,
                 fix="split the kustomization",
             )
-        content = self.tree.read([entry])[entry.path]
+        content = self.files.read(entry)
         self._contents[entry.path] = content
         self.touched[entry.path] = entry.blob
         return content
-
-    def read_set(self) -> Iterable[tuple[str, str]]:
-        """Path and blob of everything the build depends on, sorted."""
-        return sorted(self.touched.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +253,9 @@ class Folder:
         return Folder(self.source, real, self)
 
     def _find(self, name: str) -> tuple[str, tuple[str, bool] | None]:
-        joined = f"{self.path}/{name}" if self.path else name
         if name.startswith("/"):
-            return name, None
+            return name, self.source.find(name) if self.source.files.absolute_links else None
+        joined = f"{self.path}/{name}" if self.path else name
         return joined, self.source.find(joined)
 
 

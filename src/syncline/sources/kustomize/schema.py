@@ -94,17 +94,22 @@ def schema_from_openapi(document: Any) -> MergeSchema:
     for name, raw in (definitions or {}).items():
         if not isinstance(raw, dict):
             continue
-        types[name] = _compact(raw).get("f", {})
+        types[_short(name)] = _compact(raw).get("f", {})
         for gvk in raw.get("x-kubernetes-group-version-kind") or ():
             group = f"{gvk['group']}/" if gvk.get("group") else ""
-            kinds[f"{group}{gvk.get('version', '')} {gvk.get('kind', '')}"] = name
+            kinds[f"{group}{gvk.get('version', '')} {gvk.get('kind', '')}"] = _short(name)
     return MergeSchema(kinds, types)
+
+
+def _short(name: str) -> str:
+    """Kubernetes' own types as the table names them: ``core.v1.PodSpec``."""
+    return ".".join(name.split(".")[-3:]) if name.startswith("io.k8s.") else name
 
 
 def _compact(raw: Mapping[str, Any]) -> dict[str, Any]:
     """An OpenAPI schema in the form of the table: f fields, i items, m map values, k merge keys, r reference."""
     if isinstance(raw.get("$ref"), str):
-        return {"r": raw["$ref"].rsplit("/", 1)[-1]}
+        return {"r": _short(raw["$ref"].rsplit("/", 1)[-1])}
     made: dict[str, Any] = {}
     strategy = raw.get("x-kubernetes-patch-strategy")
     if isinstance(strategy, str) and "merge" in strategy.split(","):

@@ -1,0 +1,74 @@
+"""What a render may know about its Application, and the ``$ARGOCD_APP_…`` variables made of it.
+
+``assembly`` fills a :class:`RenderContext`, the renderers ask :func:`build_environment` and :func:`expand`. Pure.
+Names and values: Argo CD ``docs/user-guide/build-environment`` (reference argocd-app 5.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["RenderContext", "build_environment", "expand"]
+
+_SPECIAL = frozenset("*#$@!?-0123456789")
+_SHORT, _SHORT_8 = 7, 8
+
+
+@dataclass(frozen=True, slots=True)
+class RenderContext:
+    """``application`` is the instance name, ``namespace`` that of the destination; versions are the destination's."""
+
+    application: str = ""
+    project: str = ""
+    namespace: str = ""
+    kube_version: str = ""
+    api_versions: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The Application's name without the namespace that an instance name may begin with."""
+        return self.application.rpartition("_")[2]
+
+
+def build_environment(context: RenderContext, *, url: str, path: str, revision: str, sha: str) -> dict[str, str]:
+    """The variables of a source at a commit; ``revision`` is what was asked for."""
+    return {
+        "ARGOCD_APP_NAME": context.application,
+        "ARGOCD_APP_NAMESPACE": context.namespace,
+        "ARGOCD_APP_PROJECT_NAME": context.project,
+        "ARGOCD_APP_REVISION": sha,
+        "ARGOCD_APP_REVISION_SHORT": sha[:_SHORT],
+        "ARGOCD_APP_REVISION_SHORT_8": sha[:_SHORT_8],
+        "ARGOCD_APP_SOURCE_PATH": path,
+        "ARGOCD_APP_SOURCE_REPO_URL": url,
+        "ARGOCD_APP_SOURCE_TARGET_REVISION": revision,
+    }
+
+
+def expand(text: str, environment: Mapping[str, str]) -> str:
+    """``text`` with ``$NAME`` and ``${NAME}`` replaced; unknown names become empty, ``$$`` a dollar (Go os.Expand)."""
+    parts: list[str] = []
+    at = 0
+    while (dollar := text.find("$", at)) >= 0 and dollar + 1 < len(text):
+        parts.append(text[at:dollar])
+        name, width = _name(text, dollar + 1)
+        if name:
+            parts.append("$" if name == "$" else environment.get(name, ""))
+        elif width == 0:
+            parts.append("$")
+        at = dollar + 1 + width
+    return "".join(parts) + text[at:]
+
+
+def _name(text: str, at: int) -> tuple[str, int]:
+    """The name that begins after a dollar, and how many letters it takes; no name but a width is eaten."""
+    if text[at] == "{":
+        end = text.find("}", at)
+        return ("", 1) if end < 0 else (text[at + 1 : end], end - at + 1)
+    if text[at] in _SPECIAL:
+        return text[at], 1
+    end = at
+    while end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    return text[at:end], end - at

@@ -1,0 +1,105 @@
+"""The engine as a renderer sees it: what a build reads, and the manifests it gives.
+
+Called by ``sources/renderer.py`` in worker threads. Which files a kustomization needs is known only when it is built,
+so the first question builds it and notes every path that was read or looked for; later questions compare these paths
+with the tree and build again only if one of them changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from syncline.base.report import Position
+from syncline.sources.directory import Manifests, SourcedObject
+from syncline.sources.kustomize.argocd import KustomizeOptions, edit_of
+from syncline.sources.kustomize.build import build
+from syncline.sources.kustomize.loader import DEFAULT_LIMITS, Folder, Limits, Source, TreeFiles
+from syncline.sources.tree import Entry, Tree
+
+__all__ = ["KustomizeEngine"]
+
+MAX_TRACES = 8192
+"""Folders whose reads are remembered: about as many Applications as one process serves."""
+
+MAX_WAITING = 64
+"""Builds that wait to be fetched: one for each thread that renders at the same time."""
+
+MISSING_MODE = "000000"
+"""Mode of an entry that stands for a path where nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """Path and blob of everything that a build read; the blob is empty where nothing was found."""
+
+    touched: tuple[tuple[str, str], ...]
+
+
+class KustomizeEngine:
+    """Safe to use from several threads."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._traces: OrderedDict[tuple[str, str], _Trace] = OrderedDict()
+        self._files: tuple[str, TreeFiles] | None = None
+        self._last: OrderedDict[int, tuple[_Trace, Manifests]] = OrderedDict()
+        self.builds = 0
+
+    def reads(self, tree: Tree, options: KustomizeOptions) -> tuple[Entry, ...]:
+        """Everything that the manifests depend on, sorted; raises :class:`SourceError`."""
+        files = self._index(tree)
+        key = (tree.path, repr(options))
+        with self._lock:
+            trace = self._traces.get(key)
+        if trace is None or not _is_fresh(trace, files):
+            trace, manifests = self._build(files, tree.path, options)
+            with self._lock:
+                self._traces[key] = trace
+                self._traces.move_to_end(key)
+                while len(self._traces) > MAX_TRACES:
+                    self._traces.popitem(last=False)
+                # Whoever asked what is read renders next, in the same thread.
+                self._last[threading.get_ident()] = (trace, manifests)
+                while len(self._last) > MAX_WAITING:
+                    self._last.popitem(last=False)
+        return tuple(files.entry(path) or Entry(path, MISSING_MODE, "", 0) for path, _ in trace.touched)
+
+    def render(self, tree: Tree, options: KustomizeOptions, entries: tuple[Entry, ...]) -> Manifests:
+        """The manifests; ``entries`` are those that :meth:`reads` gave."""
+        with self._lock:
+            last = self._last.pop(threading.get_ident(), None)
+        if last is not None and last[0].touched == tuple((entry.path, entry.blob) for entry in entries):
+            return last[1]
+        return self._build(self._index(tree), tree.path, options)[1]
+
+    def _index(self, tree: Tree) -> TreeFiles:
+        """The files of the repository; those of the last commit are kept, since many folders of it follow."""
+        whole = tree.whole()
+        with self._lock:
+            kept = self._files
+        if kept is not None and kept[0] == whole.id:
+            return kept[1]
+        made = TreeFiles(whole)
+        with self._lock:
+            self._files = (whole.id, made)
+        return made
+
+    def _build(self, files: TreeFiles, path: str, options: KustomizeOptions) -> tuple[_Trace, Manifests]:
+        source = Source(files, limits=self._limits)
+        built = build(source, path, edit=edit_of(options, Folder(source, path)))
+        with self._lock:
+            self.builds += 1
+        place = Position(path or ".")
+        objects = tuple(SourcedObject(obj, place) for obj in built.objects)
+        return _Trace(tuple(sorted(source.touched.items()))), Manifests(objects, (*built.warnings, *built.notices))
+
+
+def _is_fresh(trace: _Trace, files: TreeFiles) -> bool:
+    for path, blob in trace.touched:
+        entry = files.entry(path)
+        if (entry.blob if entry is not None else "") != blob or (not blob and files.is_folder(path)):
+            return False
+    return True
