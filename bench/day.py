@@ -127,7 +127,8 @@ class Day:
 
     def __init__(self, size: Size, seed: int = 1, *, shuffle: bool = False) -> None:
         self.size = size
-        self.requests = 0
+        self.evictions = 0
+        self.losses = 0
         self.world = VirtualWorld(NoSources(), seed=seed, shuffle=shuffle, nodes=size.nodes)
         self.operators = Operators(self.world)
         self.world.driver.add(self.operators)
@@ -245,14 +246,14 @@ class Day:
 
     def _evict_all(self, node: str) -> int:
         """Asks for every pod but those of DaemonSets; how many are there still."""
-        pods = self._send("GET", f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}".replace("%3D", "="))["items"]
+        pods = self._send("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={node}")["items"]
         left = [pod for pod in pods if not any(o["kind"] == "DaemonSet" for o in owner_references(pod))]
         for pod in left:
             namespace, name = pod["metadata"]["namespace"], name_of(pod)
             if not is_terminating(pod):
                 body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
                 path = self._path("v1", namespace, "pods", name) + "/eviction"
-                self.world.admin.send(Request("POST", path, {}, {}, body))
+                self.evictions += self.world.admin.send(Request("POST", path, {}, {}, body)).ok
         return len(left)
 
     def _lose(self, number: int) -> Script:
@@ -262,6 +263,7 @@ class Day:
         machine = self.world.machines.room.machines.get(node)
         assert machine is not None
         machine.power_off(self.world.clock.now())
+        self.losses += 1
         yield 600.0
         machine.power_on(self.world.clock.now())
         yield 120.0

@@ -57,7 +57,7 @@ class VirtualWorld:
         loop = cluster_loop(
             self.clock,
             self.journal,
-            BuiltinSettings(root_ca="virtual cluster", beats=machines.beats),
+            BuiltinSettings(root_ca="virtual cluster", beats=machines.beats, machines_tell=True),
             extra=machines.controllers,
             performers=machines.performers,
             strict=True,

@@ -47,12 +47,14 @@ def _no_machine(_node: str) -> datetime | None:
 @dataclass(frozen=True, slots=True)
 class BuiltinSettings:
     """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS. ``beats`` asks
-    a simulated machine for its last sign of life; by default only leases and node statuses count. ``authority`` signs
-    approved certificate requests; without one, none is signed."""
+    a simulated machine for its last sign of life; by default only leases and node statuses count. ``machines_tell``:
+    all nodes are such machines and write into their Node when they stop (virtual time). ``authority`` signs approved
+    certificate requests; without one, none is signed."""
 
     root_ca: str = ""
     beats: Beats = _no_machine
     authority: CertificateAuthority | None = None
+    machines_tell: bool = False
 
 
 def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Controller]:
@@ -72,7 +74,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         ResourceQuotaController(),
         ClaimController(),
         VolumeController(),
-        NodeLifecycleController(chosen.beats),
+        NodeLifecycleController(chosen.beats, tells=chosen.machines_tell),
         GarbageCollector(),
         PodGarbageCollector(),
         ClusterRoleAggregationController(),

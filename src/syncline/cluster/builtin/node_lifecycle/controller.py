@@ -25,11 +25,12 @@ class NodeLifecycleController:
     reads: tuple[GroupKind, ...] = ()
     indices = {PODS_OF_NODE: observing.placed_on}  # noqa: RUF012 - declared once, never changed
 
-    def __init__(self, beats: Beats) -> None:
+    def __init__(self, beats: Beats, *, tells: bool = False) -> None:
         self._beats = beats
+        self._tells = tells
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observing.observe(cache, ref, self._beats)
+        return observing.observe(cache, ref, self._beats, tells=self._tells)
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return planning.plan(seen, now)

@@ -24,11 +24,13 @@ objects."""
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``heard`` is the latest sign of life: a lease, a status, or the machine itself. None: never."""
+    """``heard`` is the latest sign of life: a lease, a status, or the machine itself. None: never. ``tells``: a
+    machine that stops writes so into its Node, so that a healthy one need not be looked at for its silence."""
 
     node: Obj
     heard: datetime | None
     pods: tuple[Obj, ...]
+    tells: bool = False
 
 
 def placed_on(obj: Obj) -> Iterable[str]:
@@ -37,7 +39,7 @@ def placed_on(obj: Obj) -> Iterable[str]:
     return (str(node),) if node else ()
 
 
-def observe(cache: Snapshot, ref: ObjectRef, beats: Beats) -> Observed | None:
+def observe(cache: Snapshot, ref: ObjectRef, beats: Beats, *, tells: bool = False) -> Observed | None:
     """None when the node is gone."""
     node = cache.get(ref)
     if node is None:
@@ -46,7 +48,7 @@ def observe(cache: Snapshot, ref: ObjectRef, beats: Beats) -> Observed | None:
     ready = condition(node, "Ready")
     signs = [beats(ref.name), instant(dig(lease, "spec", "renewTime")), instant(dig(ready, "lastHeartbeatTime"))]
     heard = max((sign for sign in signs if sign is not None), default=None)
-    return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)))
+    return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)), tells)
 
 
 def node_of_pod(pod: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:

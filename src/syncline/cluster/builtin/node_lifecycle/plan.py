@@ -29,6 +29,8 @@ GRACE_S = 50.0
 """Silence after which a node counts as lost (node-monitor-grace-period)."""
 STARTUP_GRACE_S = 60.0
 """The same for a node that was never heard of (node-startup-grace-period)."""
+WELL_S = 3600.0
+"""Next look at a node whose machine runs and would tell if it stopped."""
 COMPONENT = "node-controller"
 _WATCHED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
@@ -121,6 +123,7 @@ def _look_again(seen: Observed, later: datetime | None, now: datetime) -> Requeu
     if later is not None:
         return Requeue((later - now).total_seconds(), "a pod has to leave")
     left_s = max((_limit(seen) - now).total_seconds(), 0.0) + 1
-    ready = condition(seen.node, "Ready")
-    silent = ready is not None and ready.get("status") == "Unknown"
-    return Requeue(GRACE_S if silent else left_s, "is the node still heard of?", background=True)
+    status = (condition(seen.node, "Ready") or {}).get("status")
+    if seen.tells and seen.heard == now and status == "True":
+        return Requeue(WELL_S, "is the node still heard of?", background=True)
+    return Requeue(GRACE_S if status == "Unknown" else left_s, "is the node still heard of?", background=True)

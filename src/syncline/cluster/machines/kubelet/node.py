@@ -239,7 +239,7 @@ def plan_node(seen: SeenNode, now: datetime, *, heartbeats: bool) -> Plan:
         return _register(seen, state)
     steps: list[tuple[Any, ...]] = []
     if state.power is Power.ON and not seen.registered:
-        steps.append((_boots(seen, state), Registered(seen.name, state.boot_id, "its Node exists")))
+        steps.append((*_boots(seen, state), Registered(seen.name, state.boot_id, "its Node exists")))
     steps += [step for step in (_status(seen, seen.node, state, now), _renewal(seen, state, now, heartbeats)) if step]
     return Plan(tuple(steps), _next_look(state, now, heartbeats=heartbeats), "tell how the machine is")
 
@@ -256,7 +256,8 @@ def _register(seen: SeenNode, state: MachineState) -> Plan:
     return Plan(((Create(node, "the machine has no Node"),), (made,)), why="register")
 
 
-def _boots(seen: SeenNode, state: MachineState) -> Patch:
+def _boots(seen: SeenNode, state: MachineState) -> tuple[Patch, ...]:
+    """Nothing when the Node says it already: a process that died before it noted that goes on behind it."""
     body: Obj = {"metadata": {"annotations": {BOOTS: str(state.boots)}}}
     if not dig(seen.node, "spec", "podCIDR"):
         body["spec"] = {key: node_object(seen.spec, seen.number)["spec"][key] for key in ("podCIDR", "podCIDRs")}
@@ -264,7 +265,10 @@ def _boots(seen: SeenNode, state: MachineState) -> Patch:
     lacking = {key: value for key, value in usual.items() if key not in labels_of(seen.node or {})}
     if lacking:
         body["metadata"]["labels"] = lacking
-    return Patch(GVK("", "v1", "Node"), "", seen.name, body, "the machine has booted")
+    said = annotations_of(seen.node or {}).get(BOOTS) == str(state.boots)
+    if said and body.keys() == {"metadata"} and not lacking:
+        return ()
+    return (Patch(GVK("", "v1", "Node"), "", seen.name, body, "the machine has booted"),)
 
 
 def _next_look(state: MachineState, now: datetime, *, heartbeats: bool) -> Requeue:
