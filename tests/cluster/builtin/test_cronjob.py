@@ -75,3 +75,14 @@ def test_finished_jobs_beyond_the_limit_go() -> None:
             world.pod_status("default", pod["metadata"]["name"], {"phase": "Succeeded"})
         world.advance(5)
     assert len(world.items(f"{PATH}/jobs")) == 1
+
+
+def test_an_hour_that_the_clock_shows_twice_brings_time_forward_only() -> None:
+    parsed = parse_schedule("*/10 * * * *", "Europe/Berlin")
+    assert parsed is not None
+    moment = at("2026-10-25T00:00")  # the clock goes back from 03:00 to 02:00 at 01:00 UTC
+    for _ in range(20):
+        following = parsed.following(moment)
+        assert following is not None
+        assert following > moment
+        moment = following

@@ -34,10 +34,14 @@ class Schedule:
     zone: tzinfo = UTC
 
     def following(self, after: datetime) -> datetime | None:
-        """The first due time after ``after``. An hour that the clock skips has none."""
-        local = after.astimezone(self.zone)
-        moment = self.fields.next_after(local.replace(tzinfo=None))
-        return None if moment is None else moment.replace(tzinfo=self.zone).astimezone(UTC)
+        """The first due time after ``after``; in an hour that the clock shows twice it is due in the first."""
+        local = self.fields.next_after(after.astimezone(self.zone).replace(tzinfo=None))
+        while local is not None:
+            moment = local.replace(tzinfo=self.zone).astimezone(UTC)
+            if moment > after:
+                return moment
+            local = self.fields.next_after(local)
+        return None
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
         """The last due time in (``after``, ``until``]."""
