@@ -31,6 +31,7 @@ from syncline.cluster.machines.kubelet.node import (
     RemoveMachine,
 )
 from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
+from syncline.cluster.machines.kubelet.power import ChangePower, PowerController, PowerPerformer, RebootMachine
 from syncline.cluster.machines.logs import LogBook, MachineLogs
 from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings, runs_as_process
 from syncline.cluster.machines.runtimes import Runtimes
@@ -89,7 +90,8 @@ class MachinesRoom:
 
     def controllers(self) -> list[Controller]:
         node = NodeController(self.machines, heartbeats=self.settings.heartbeats)
-        return [KubeletController(self.machines, self.table, self._ends_with_us), node]
+        kubelet = KubeletController(self.machines, self.table, self._ends_with_us)
+        return [kubelet, node, PowerController(self.machines)]
 
     def performers(self) -> dict[type, Performer]:
         runtimes = Runtimes(self._by_name, self._choices)
@@ -97,7 +99,13 @@ class MachinesRoom:
         nodes = NodePerformer(self.machines, self._clock)
         pod_actions: tuple[type, ...] = (CreateSandbox, StartContainer, GoOn, KillContainer, ForgetPod)
         node_actions: tuple[type, ...] = (AddMachine, RemoveMachine, Registered, PassTime)
-        return dict.fromkeys(pod_actions, pods) | dict.fromkeys(node_actions, nodes)
+        power = PowerPerformer(self.machines, self._clock)
+        power_actions: tuple[type, ...] = (ChangePower, RebootMachine)
+        return {
+            **dict.fromkeys(pod_actions, pods),
+            **dict.fromkeys(node_actions, nodes),
+            **dict.fromkeys(power_actions, power),
+        }
 
     def connect(self, loop: ControlLoop, wake: Wake | None = None) -> None:
         """Let changes of machines wake their keys; ``wake`` is ``LiveManager.wake`` live, the loop's own otherwise.
@@ -108,6 +116,7 @@ class MachinesRoom:
 
         def changed(name: str) -> None:
             tell(NodeController.name, ObjectRef("", "Node", "", name))
+            tell(PowerController.name, ObjectRef("", "Node", "", name))
             for pod in loop.cache.indexed(PODS_ON_NODE, name):
                 tell(KubeletController.name, ObjectRef("", "Pod", namespace_of(pod), name_of(pod)))
 

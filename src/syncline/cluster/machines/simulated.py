@@ -184,6 +184,13 @@ class SimulatedMachine:
         given_up = replace(state, reboot=Handshake(state.reboot.requested, state.reboot.requested))
         self._become(stopping(given_up, now, self._times))
 
+    def fail(self, now: datetime) -> None:
+        """The power is cut: off at once, without a last word. A reboot that was asked for is given up."""
+        state = self.at(now)
+        given_up = Handshake(state.reboot.requested, state.reboot.requested)
+        stopped = state.stopped_at if state.power is Power.OFF else now
+        self._become(replace(state, power=Power.OFF, reboot=given_up, stopped_at=stopped, changes_at=None))
+
     def power_on(self, now: datetime) -> None:
         self._become(booting(self.at(now), now, self._times))
 

@@ -1,0 +1,174 @@
+"""``syncline node``: simulated machines of a running cluster, added, removed, rebooted, broken and mended.
+
+All of it is objects: a Node with the right annotations makes a machine, its deletion removes it, and annotations ask
+for power and reboots. So the same can be done with kubectl, or kept in Git.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from syncline.base.clock import format_micro_time
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cluster.machines.kubelet.node import MACHINE, node_object
+from syncline.cluster.machines.kubelet.power import POWER, REBOOT, REBOOT_DONE, Switch
+from syncline.cluster.machines.machine import MachineSpec
+from syncline.kube import client
+from syncline.kube.client import PatchType
+from syncline.kube.objects import GVK, Obj, annotations_of, dig
+from syncline.kube.quantity import QuantityError, parse_quantity
+
+NODE = GVK("", "v1", "Node")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+MANAGER = "syncline-node"
+
+
+@click.group()
+def node() -> None:
+    """Add, remove, reboot, fail and recover simulated nodes."""
+
+
+def _pairs(given: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise CommandFailed(f"--label {text}: write KEY=VALUE", USAGE)
+        pairs[key] = value
+    return pairs
+
+
+def _taint(text: str) -> dict[str, str]:
+    """``KEY[=VALUE]:EFFECT`` as kubectl writes taints."""
+    named, colon, effect = text.rpartition(":")
+    key, _, value = named.partition("=")
+    if not colon or not key or effect not in EFFECTS:
+        raise CommandFailed(f"--taint {text}: write KEY[=VALUE]:EFFECT with {', '.join(EFFECTS)}", USAGE)
+    return {"key": key, "effect": effect} | ({"value": value} if value else {})
+
+
+def _quantity(option: str, text: str) -> str:
+    try:
+        parse_quantity(text)
+    except QuantityError as error:
+        raise CommandFailed(f"{option} {text}: {error}", USAGE) from error
+    return text
+
+
+@node.command()
+@click.argument("name")
+@click.option("--label", "labels", multiple=True, help="KEY=VALUE; repeatable.")
+@click.option("--taint", "taints", multiple=True, help="KEY[=VALUE]:EFFECT; repeatable.")
+@click.option("--zone", default="", help="topology.kubernetes.io/zone.")
+@click.option("--cpu", default="8", show_default=True)
+@click.option("--memory", default="32Gi", show_default=True)
+@click.option("--arch", default="amd64", show_default=True)
+@connection_options
+def add(
+    name: str,
+    labels: tuple[str, ...],
+    taints: tuple[str, ...],
+    zone: str,
+    cpu: str,
+    memory: str,
+    arch: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Add a simulated machine; its kubelet registers at once."""
+    spec = MachineSpec(
+        name,
+        cpu=_quantity("--cpu", cpu),
+        memory=_quantity("--memory", memory),
+        arch=arch,
+        zone=zone,
+        labels=_pairs(labels),
+        taints=tuple(_taint(each) for each in taints),
+    )
+    with Connection(kubeconfig, context) as link:
+        link.ask(client.create(link.resource(NODE), node_object(spec), field_manager=MANAGER))
+    print(f"node/{name} added")
+
+
+@node.command()
+@click.argument("name")
+@connection_options
+def remove(name: str, kubeconfig: str | None, context: str | None) -> None:
+    """Remove a machine with its Node; its pods are deleted, and those of controllers are made anew elsewhere."""
+    with Connection(kubeconfig, context) as link:
+        _simulated(link, name)
+        link.ask(client.delete(link.resource(NODE), "", name))
+    print(f"node/{name} removed")
+
+
+@node.command()
+@click.argument("name")
+@click.option("--wait", is_flag=True, help="Until it is back and Ready.")
+@connection_options
+def reboot(name: str, wait: bool, kubeconfig: str | None, context: str | None) -> None:
+    """Reboot a machine: it stops in order, boots with a new boot id, and its pods start anew."""
+    with Connection(kubeconfig, context) as link:
+        _simulated(link, name)
+        request = format_micro_time(link.now())
+        changed = _annotate(link, name, {REBOOT: request})
+        print(f"node/{name} reboots", flush=True)
+        if wait:
+            _wait_for_boot(link, changed, request)
+            print(f"node/{name} is back and Ready")
+
+
+@node.command()
+@click.argument("name")
+@connection_options
+def fail(name: str, kubeconfig: str | None, context: str | None) -> None:
+    """Cut the power of a machine: it is gone without a last word, as a broken one."""
+    with Connection(kubeconfig, context) as link:
+        _simulated(link, name)
+        _annotate(link, name, {POWER: Switch.OFF.value})
+    print(f"node/{name} failed; `syncline node recover {name}` gives its power back")
+
+
+@node.command()
+@click.argument("name")
+@connection_options
+def recover(name: str, kubeconfig: str | None, context: str | None) -> None:
+    """Give a failed machine its power back: it boots."""
+    with Connection(kubeconfig, context) as link:
+        _simulated(link, name)
+        _annotate(link, name, {POWER: Switch.ON.value})
+    print(f"node/{name} boots")
+
+
+def _simulated(link: Connection, name: str) -> Obj:
+    """The Node; a machine that is none of ours is left alone."""
+    found: Obj = link.ask(client.get(link.resource(NODE), "", name))
+    if MACHINE not in annotations_of(found):
+        raise CommandFailed(f"node {name} has no annotation {MACHINE}: it is no simulated machine")
+    return found
+
+
+def _annotate(link: Connection, name: str, annotations: dict[str, str]) -> Obj:
+    body = {"metadata": {"annotations": annotations}}
+    request = client.patch(link.resource(NODE), "", name, PatchType.MERGE, body, field_manager=MANAGER)
+    changed: Obj = link.ask(request)
+    return changed
+
+
+def _wait_for_boot(link: Connection, changed: Obj, request: str) -> None:
+    """Until the server ends the watch; raises CommandFailed then."""
+    name, since = changed["metadata"]["name"], changed["metadata"]["resourceVersion"]
+    watched = client.watch(link.resource(NODE), resource_version=since, field_selector=f"metadata.name={name}")
+    for event in link.watch(watched):
+        seen: Any = event["object"]
+        if event["type"] == "DELETED":
+            raise CommandFailed(f"node {name} was deleted while it booted")
+        if annotations_of(seen).get(REBOOT_DONE) == request and _is_ready(seen):
+            return
+    raise CommandFailed(f"the server ended the watch before node {name} was back; `kubectl get node {name}` shows it")
+
+
+def _is_ready(seen: Obj) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in dig(seen, "status", "conditions", default=[]))

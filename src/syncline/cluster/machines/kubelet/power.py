@@ -1,0 +1,139 @@
+"""Power of machines on request: annotations of a Node ask, the machine obeys, an annotation tells that it is done.
+
+``syncline node reboot|fail|recover`` writes the annotations; so may anybody who may patch Nodes. A reboot is asked for
+by an id of the caller's choice and carried out once per id, also across restarts of this process; ``off`` cuts the
+power without a last word, ``on`` gives it back. A machine without these annotations is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias, assert_never
+
+from syncline.base.clock import Clock
+from syncline.cluster.machines.machine import MachineState, Power
+from syncline.cluster.machines.simulated import Machines
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Patch, Plan
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of
+
+__all__ = [
+    "POWER",
+    "REBOOT",
+    "REBOOT_DONE",
+    "ChangePower",
+    "PowerAction",
+    "PowerController",
+    "PowerPerformer",
+    "RebootMachine",
+    "SeenPower",
+    "Switch",
+    "plan_power",
+]
+
+NODE = GroupKind("", "Node")
+POWER = "syncline.dev/power"
+"""``on`` or ``off``; other values count for nothing."""
+REBOOT, REBOOT_DONE = "syncline.dev/reboot", "syncline.dev/reboot-done"
+"""Ids: of the reboot that is asked for, and of the last one that has ended."""
+
+
+class Switch(StrEnum):
+    ON = "on"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePower:
+    name: str
+    switch: Switch
+    reason: str
+
+    def describe(self) -> str:
+        return f"turn machine {self.name} {self.switch}"
+
+
+@dataclass(frozen=True, slots=True)
+class RebootMachine:
+    name: str
+    request: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"reboot machine {self.name}"
+
+
+PowerAction: TypeAlias = ChangePower | RebootMachine
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPower:
+    node: Obj
+    state: MachineState
+
+
+class PowerController:
+    name = "machine-power"
+    kind = NODE
+    watches: tuple[Watch, ...] = ()
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> SeenPower | None:
+        """None for Nodes that are none of ours."""
+        node, machine = cache.get(ref), self._machines.get(ref.name)
+        return None if node is None or machine is None else SeenPower(node, machine.state)
+
+    def plan(self, seen: SeenPower, now: datetime) -> Plan:
+        return plan_power(seen, str(seen.node["metadata"]["name"]))
+
+
+def plan_power(seen: SeenPower, name: str) -> Plan:
+    """Pure. Whoever wants a machine off gets it off, whatever else is asked for."""
+    asked, state = annotations_of(seen.node), seen.state
+    if asked.get(POWER) == Switch.OFF:
+        if state.power is Power.OFF:
+            return Plan(why="it is off, as asked")
+        return Plan(((ChangePower(name, Switch.OFF, f"{POWER} is off"),),), why="power off")
+    reboot = asked.get(REBOOT, "")
+    if reboot and reboot != asked.get(REBOOT_DONE):
+        return _reboot(name, reboot, state)
+    if asked.get(POWER) == Switch.ON and state.power is Power.OFF:
+        return Plan(((ChangePower(name, Switch.ON, f"{POWER} is on"),),), why="power on")
+    return Plan(why="nothing is asked for")
+
+
+def _reboot(name: str, request: str, state: MachineState) -> Plan:
+    if state.reboot.requested != request:
+        return Plan(((RebootMachine(name, request, f"{REBOOT} asks for it"),),), why="reboot")
+    if state.reboot.pending or state.power is not Power.ON:
+        return Plan(why="the reboot is under way")
+    body: Obj = {"metadata": {"annotations": {REBOOT_DONE: request}}}
+    return Plan(((Patch(GVK("", "v1", "Node"), "", name, body, "the reboot has ended"),),), why="tell that it is done")
+
+
+class PowerPerformer:
+    def __init__(self, machines: Machines, clock: Clock) -> None:
+        self._machines = machines
+        self._clock = clock
+
+    def perform(self, action: PowerAction) -> Generator[Any, Any, Any]:
+        yield from ()
+        machine = self._machines.get(action.name)
+        if machine is None:
+            return
+        now = self._clock.now()
+        match action:
+            case ChangePower(switch=switch):
+                change = machine.power_on if switch is Switch.ON else machine.fail
+                change(now)
+            case RebootMachine(request=request):
+                machine.request_reboot(request, now)
+            case _ as never:
+                assert_never(never)
