@@ -1,4 +1,7 @@
-"""One served cluster over HTTPS with three nodes for all tests of clients, and a namespace for each test."""
+"""One served cluster over HTTPS with three nodes for all tests of clients, and a namespace for each test.
+
+Commands of Jobs run for real where this machine lets them run in a sandbox.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ import pytest
 from tests.clients.kubectl import Kubectl
 from tests.live import Served, served_cluster
 
-from syncline.assembly.settings import ClusterSettings
+from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.cluster.machines.process import sandbox_problem
 
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_cluster(tmp_path_factory.mktemp("clients"), ClusterSettings(nodes=3)) as cluster:
+    commands = RunCommands.OFF if sandbox_problem() else RunCommands.SANDBOXED
+    settings = ClusterSettings(nodes=3, run_commands=commands)
+    with served_cluster(tmp_path_factory.mktemp("clients"), settings) as cluster:
         yield cluster
 
 

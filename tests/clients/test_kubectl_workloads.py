@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from tests.clients.kubectl import Kubectl, needs_kubectl, until
 from tests.clients.manifests import budget, deployment, service
+
+from syncline.cluster.machines.process import sandbox_problem
 
 pytestmark = needs_kubectl
 
@@ -142,12 +145,44 @@ def test_wait_ends_with_conditions_values_creation_and_deletion_or_says_what_it_
     assert "timed out waiting for the condition" in kubectl.refused(
         "wait --for=condition=Nope job/done --timeout=100ms"
     )
-    with kubectl.running("wait --for=delete job/done") as lines:
-        kubectl("delete job done")
-        until(lines, "job.batch/done condition met")
+    kubectl("patch job done --type=merge -p", '{"metadata":{"finalizers":["shop.example/kept"]}}')
+    kubectl("delete job done --wait=false")
+    assert "timed out waiting for the condition" in kubectl.refused("wait --for=delete job/done --timeout=100ms")
+    kubectl("patch job done --type=merge -p", '{"metadata":{"finalizers":null}}')
+    kubectl.tried(f"wait --for=delete job/done {WAIT}")
+    assert 'jobs.batch "done" not found' in kubectl.refused("get job done")
 
 
-def test_a_job_is_described_with_its_end_and_its_log_is_read(kubectl: Kubectl) -> None:
+@pytest.mark.skipif(bool(sandbox_problem()), reason=sandbox_problem())
+def test_logs_are_what_the_command_of_a_job_wrote(kubectl: Kubectl) -> None:
+    kubectl("create job said --image=busybox -- sh -c", "echo one; echo two >&2; echo three")
+    kubectl(f"wait --for=condition=Complete job/said {WAIT}")
+    assert sorted(kubectl("logs job/said").split()) == ["one", "three", "two"]
+    assert kubectl("logs -l job-name=said --tail=1").strip() == kubectl("logs job/said").splitlines()[-1]
+    assert kubectl("logs -f job/said") == kubectl("logs job/said"), "what has ended is not waited for"
+    stamped = kubectl("logs job/said --timestamps").splitlines()[0]
+    assert re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z \w+$", stamped)
+    assert "previous terminated container" in kubectl.refused("logs job/said --previous")
+
+
+@pytest.mark.skipif(bool(sandbox_problem()), reason=sandbox_problem())
+def test_logs_of_a_command_that_still_runs_are_followed_to_its_end(kubectl: Kubectl) -> None:
+    kubectl("create job slow --image=busybox -- sh -c", "echo begun; sleep 1; echo over")
+    kubectl(f"wait --for=jsonpath={{.status.ready}}=1 job/slow {WAIT}")
+    assert kubectl("logs -f job/slow").split() == ["begun", "over"]
+
+
+def test_logs_of_a_simulated_container_are_empty_and_of_an_unknown_one_refused(kubectl: Kubectl) -> None:
+    kubectl("run p --image=shop:1")
+    kubectl(f"wait --for=condition=Ready pod/p {WAIT}")
+    assert kubectl("logs p") == ""
+    assert "container nobody is not valid for pod p" in kubectl.refused("logs p -c nobody")
+    kubectl("create -f -", stdin=deployment("stuck", replicas=1, resources={"requests": {"cpu": "99"}}))
+    kubectl(f"wait --for=condition=PodScheduled=False pods -l app=stuck {WAIT}")
+    assert kubectl.tried("logs -l app=stuck").out == ""
+
+
+def test_a_job_is_described_with_its_end(kubectl: Kubectl) -> None:
     kubectl("create job said --image=busybox -- echo hello")
     kubectl(f"wait --for=condition=Complete job/said {WAIT}")
     described = kubectl("describe job said")
