@@ -44,6 +44,8 @@ class AppSettings:
     """Seconds between looks at a repository without being told (upstream: timeout.reconciliation)."""
     error_poll_s: float = 60.0
     """Seconds until a source that failed is tried again."""
+    sync_timeout_s: float = 0.0
+    """Seconds that an operation may take, its retries included; 0: as long as it likes (upstream: sync timeout)."""
     tracking: Tracking = field(default_factory=Tracking)
 
 

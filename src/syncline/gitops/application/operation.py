@@ -38,7 +38,7 @@ from syncline.gitops.sync.model import (
 )
 from syncline.gitops.sync.plan import plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status
-from syncline.gitops.sync.retry import retry_after, retry_limit
+from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
 from syncline.kube.objects import Obj, ResourceInfo, dig, uid_of
 
 __all__ = ["OperationPlan", "begun", "plan_operation", "settle_operation", "sync_observed"]
@@ -50,6 +50,7 @@ UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION)
 """What the operation waits for without being told: it is not an object of the application."""
 UNTRACKED_INTERVAL_S = 0.5
 SHA_LENGTH = 40
+TIMED_OUT = "operation is terminating due to timeout"
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,10 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
         return _begin(seen, now)
     if problems:
         return _finish(seen, OperationPhase.ERROR, ";".join(problems), None, None, now)
+    if _timed_out(seen, state, now):
+        return _terminate(view, state)
     if state.get("phase") == OperationPhase.RUNNING and state.get("finishedAt"):
-        waiting = _wait_for_retry(view, state, now)
+        waiting = _wait_for_retry(seen, state, now)
         if waiting is not None:
             return waiting
     if view.operation.get("sync") is None:
@@ -94,6 +97,32 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
         return blocked
     observed = sync_observed(seen, pinned, compare(seen, pinned))
     return _round(seen, observed, pinned, now)
+
+
+def _timed_out(seen: AppObserved, state: Obj, now: datetime) -> bool:
+    """The time since the operation began, attempts and waits included, is longer than allowed (behaviour 18)."""
+    left = _time_left(seen, state, now)
+    return state.get("phase") == OperationPhase.RUNNING and left is not None and left <= 0
+
+
+def _time_left(seen: AppObserved, state: Obj, now: datetime) -> float | None:
+    """Seconds until the operation is terminated; None: it may take as long as it likes."""
+    started, allowed = instant(state.get("startedAt")), seen.settings.sync_timeout_s
+    return None if started is None or allowed <= 0 else allowed - (now - started).total_seconds()
+
+
+def _in_time(seen: AppObserved, state: Obj, wait: float, now: datetime) -> float:
+    """A wait that ends no later than the time that the operation may take."""
+    left = _time_left(seen, state, now)
+    return wait if left is None else max(min(wait, left), 0.0)
+
+
+def _terminate(view: AppView, state: Obj) -> Plan:
+    """Ask for the termination on record; the next pass ends the hooks, also after a restart."""
+    ending = {key: value for key, value in state.items() if key != "finishedAt"}
+    ending |= {"phase": str(OperationPhase.TERMINATING), "message": TIMED_OUT}
+    patch = app_patch(view, {**view.status, "operationState": ending}, TIMED_OUT)
+    return Plan(steps=(patch,), outcome=Requeue(0, TIMED_OUT), why=TIMED_OUT)
 
 
 def _blocked_by_window(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
@@ -184,12 +213,17 @@ def _render_first(seen: AppObserved) -> Plan | None:
     return Plan(steps=((action,),), outcome=Requeue(0, "rendered"), why="resolve and render the operation's revision")
 
 
-def _wait_for_retry(view: AppView, state: Obj, now: datetime) -> Plan | None:
+def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
+    view = seen.view
     finished = instant(state.get("finishedAt")) or now
     attempt = int(state.get("retryCount") or 0)
-    at = finished + retry_after(dig(state, "operation", "retry", default={}), attempt)
+    try:
+        at = finished + retry_after(dig(state, "operation", "retry", default={}), attempt)
+    except RetryError as error:
+        message = f"{state.get('message') or ''} (failed to retry: {error})"
+        return _completed(view, state | {"phase": "Error", "message": message}, OperationPhase.ERROR, None, (), now)
     if now < at:
-        wait = (at - now).total_seconds()
+        wait = _in_time(seen, state, (at - now).total_seconds(), now)
         return Plan(outcome=Requeue(wait, f"retry #{attempt} at {format_time(at)}"), why="waiting for the next attempt")
     status = dict(view.status)
     again = {k: v for k, v in state.items() if k not in ("finishedAt", "syncResult")}
@@ -292,15 +326,22 @@ def _finish(
     view = seen.view
     state = dict(view.operation_state or {})
     terminated = state.get("phase") == OperationPhase.TERMINATING
+    if terminated and state.get("message") == TIMED_OUT:
+        message = f"{message}, triggered by controller sync timeout" if phase.completed else TIMED_OUT
     state |= {"phase": str(phase), "message": message}
     if sync is not None and pinned is not None:
         state["syncResult"] = _sync_result(seen, sync, pinned)
     state.pop("finishedAt", None)
     if not phase.completed:
-        return _running(view, state, sync, now)
+        return _running(seen, state, sync, now)
     state["finishedAt"] = format_time(now)
     if phase is not OperationPhase.SUCCEEDED and not terminated:
-        retried = _retry(view, state, pinned, now)
+        try:
+            retried = _retry(view, state, pinned, now)
+        except RetryError as error:
+            phase = OperationPhase.ERROR
+            state |= {"phase": str(phase), "message": f"{message} (failed to retry: {error})"}
+            retried = None
         if retried is not None:
             return retried
     return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, state), now)
@@ -319,13 +360,15 @@ def _sync_result(seen: AppObserved, sync: SyncPlan, pinned: Manifests) -> Obj:
     return result | ({"managedNamespaceMetadata": metadata} if metadata else {})
 
 
-def _running(view: AppView, state: Obj, sync: SyncPlan | None, now: datetime) -> Plan:
+def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime) -> Plan:
+    view = seen.view
     why = state["message"] or (sync.why if sync else "")
     wait = PASS_INTERVAL_S
     if sync is not None and sync.again:
         wait = 0.0
     elif sync is not None and sync.wait is not None and sync.wait.kind in UNTRACKED:
         wait = UNTRACKED_INTERVAL_S
+    wait = _in_time(seen, state, wait, now)
     patch = app_patch(view, dict(view.status) | {"operationState": state}, why)
     return OperationPlan(status=patch, outcome=Requeue(wait, why), why=why)
 

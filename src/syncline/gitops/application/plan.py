@@ -59,17 +59,20 @@ def spec_problems(seen: AppObserved) -> list[Condition]:
 
 def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
     """The comparison of these manifests with what is live."""
-    return compare(
-        ComparisonInput(
-            app=seen.view.obj,
-            targets=manifests.objects,
-            live=seen.live,
-            project=seen.project or {},
-            kinds=seen.kinds,
-            tracking=seen.settings.tracking,
-            diff=DiffSettings(schema_of=seen.schema_of),
-            control_namespace=seen.settings.control_namespace,
-        )
+    return compare(comparison_input(seen, manifests))
+
+
+def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput:
+    """All that the comparison looks at."""
+    return ComparisonInput(
+        app=seen.view.obj,
+        targets=manifests.objects,
+        live=seen.live,
+        project=seen.project or {},
+        kinds=seen.kinds,
+        tracking=seen.settings.tracking,
+        diff=DiffSettings(schema_of=seen.schema_of),
+        control_namespace=seen.settings.control_namespace,
     )
 
 

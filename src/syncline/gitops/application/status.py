@@ -133,7 +133,7 @@ def app_patch(
     if status != view.status:
         body["status"] = create_merge_patch(view.status, status)
     if operation is not ... and operation != view.operation:
-        body["operation"] = operation
+        body["operation"] = create_merge_patch(view.operation, operation) if view.operation and operation else operation
     known = annotations_of(view.obj)
     changed = {key: value for key, value in (annotations or {}).items() if known.get(key) != value}
     if view.refresh and REFRESH in known:
