@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Generator
 from datetime import timedelta
@@ -34,8 +35,12 @@ MAX_WORKERS = 16
 """Keys worked on at once per loop; planning is one logical thread, only requests and work overlap."""
 MAX_IDLE_S = 30.0
 """Longest nap of the dispatcher: a bound in case a wake-up is lost."""
-WATCH_BATCH = 500
-"""Events taken in one go before others get their turn."""
+WATCH_BATCH = 100
+"""Events taken in one go before others on the event loop get their turn: about ten milliseconds of routing."""
+REQUESTS_PER_TURN = 10
+"""Requests of one pass answered before others get their turn: the same bound for passes that make thousands."""
+PASSES_PER_TURN = 4
+"""Keys begun before others get their turn. In process every pass runs to its end at once, about two milliseconds."""
 
 
 class Port(Protocol):
@@ -76,6 +81,7 @@ class DirectPort:
                 batch = take(WATCH_BATCH)
                 if batch:
                     yield batch
+                    await asyncio.sleep(0)  # nothing else here waits while there is more to take
                     continue
                 if stream.ended:
                     return
@@ -88,7 +94,9 @@ async def drive(steps: Generator[Any, Any, T], port: Port) -> T:
     """Drive a generator of requests and work to its end; work runs in a thread."""
     answer: Any = None
     failure: BaseException | None = None
-    while True:
+    for turn in itertools.count(1):
+        if turn % REQUESTS_PER_TURN == 0:
+            await asyncio.sleep(0)
         try:
             wanted = steps.throw(failure) if failure is not None else steps.send(answer)
         except StopIteration as stop:
@@ -102,6 +110,7 @@ async def drive(steps: Generator[Any, Any, T], port: Port) -> T:
                 answer = await port.send(wanted)
         except Exception as error:  # the generator deals with it or raises it
             failure = error
+    raise AssertionError("unreachable: the count does not end")
 
 
 class LiveManager:
@@ -175,7 +184,10 @@ class LiveManager:
             try:
                 if informer.needs_list:
                     answer = await self._port.send(informer.list_request())
-                    self._changed(kind, informer.listed(answer.or_raise()))
+                    changes = informer.listed(answer.or_raise())
+                    for start in range(0, len(changes), WATCH_BATCH):
+                        self._changed(kind, changes[start : start + WATCH_BATCH])
+                        await asyncio.sleep(0)
                 async for batch in self._port.watch(informer.watch_request()):
                     failures = 0
                     changes, error = informer.received(batch)
@@ -202,12 +214,16 @@ class LiveManager:
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         while True:
             self._wake.clear()
+            begun = 0
             while self._busy < self._workers:
                 key = self.loop.queue.pop(self._clock.now())
                 if key is None:
                     break
                 self._busy += 1
                 group.create_task(self._work(self.loop.begin(key)), name=str(key))
+                begun += 1
+                if begun % PASSES_PER_TURN == 0:
+                    await asyncio.sleep(0)
             await self._nap()
 
     async def _nap(self) -> None:

@@ -1,0 +1,139 @@
+"""The live driver in process: what happens in bursts must not keep the event loop, which also serves HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+from syncline.base.clock import VirtualClock
+from syncline.base.entropy import Entropy
+from syncline.base.journal import Journal
+from syncline.cluster.api import Api
+from syncline.cluster.authz import Authorizer
+from syncline.cluster.direct import DirectTransport
+from syncline.cluster.registry import Registry
+from syncline.cluster.store import Store
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.executor import kube_performers
+from syncline.control.loop import ControlLoop
+from syncline.control.manager import PASSES_PER_TURN, REQUESTS_PER_TURN, WATCH_BATCH, DirectPort, LiveManager
+from syncline.control.plan import Create, Plan
+from syncline.kube.client import Request, Response
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+MAX_TURNS = 200_000
+"""Turns of the event loop in one test: a bound, not a wait."""
+
+
+class Counting:
+    """Looks at every ConfigMap once; for the one called ``many`` it makes a thousand Secrets in one pass."""
+
+    name = "counting"
+    kind = GroupKind("", "ConfigMap")
+    watches: tuple[Watch, ...] = ()
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self) -> None:
+        self.passes = 0
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
+        self.passes += 1
+        return cache.get(ref)
+
+    def plan(self, seen: Obj, now: datetime) -> Plan:
+        if name_of(seen) != "many":
+            return Plan(why="counted")
+        made = tuple(
+            Create(_named("Secret", f"s-{number}") | {"type": "Opaque"}, "asked for") for number in range(1000)
+        )
+        return Plan((made,), why="many")
+
+
+class Counted:
+    """The API in process; counts writes."""
+
+    def __init__(self, inner: DirectTransport) -> None:
+        self._inner = inner
+        self.writes = 0
+
+    def send(self, request: Request) -> Response:
+        self.writes += request.method != "GET"
+        return self._inner.send(request)
+
+
+def _named(kind: str, name: str) -> Obj:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}}
+
+
+class Served:
+    """A manager over an API, and a neighbour on the same event loop that notes how far things went at each turn."""
+
+    def __init__(self) -> None:
+        store, clock = Store(), VirtualClock()
+        api = Api(store, Registry(store), Authorizer(store), clock, Entropy(1))
+        self.admin = DirectTransport(api)
+        self.controller = Counting()
+        self.transport = Counted(self.admin)
+        mapper = Mapper()
+        performers = kube_performers(mapper, clock, "test")
+        self.loop = ControlLoop(
+            [self.controller], mapper=mapper, performers=performers, clock=clock, journal=Journal(), strict=True
+        )
+        self.manager = LiveManager(self.loop, DirectPort(self.transport), clock)
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+        self.admin.send(Request("POST", "/api/v1/namespaces", {}, {}, space)).or_raise()
+
+    def create(self, name: str) -> None:
+        self.admin.send(Request("POST", CONFIG_MAPS, {}, {}, _named("ConfigMap", name))).or_raise()
+
+    async def turns(self, reached: Callable[[], bool], *measures: Callable[[], int]) -> list[int]:
+        """Let the event loop turn until ``reached``; the largest step that each measure made in one turn."""
+        largest = [0] * len(measures)
+        before = [measure() for measure in measures]
+        for _ in range(MAX_TURNS):
+            if reached():
+                return largest
+            await asyncio.sleep(0)
+            after = [measure() for measure in measures]
+            largest = [max(most, new - old) for most, new, old in zip(largest, after, before)]
+            before = after
+        raise AssertionError(f"not reached in {MAX_TURNS} turns")
+
+    def cached(self) -> int:
+        """In a burst of one kind every revision is an event."""
+        return self.loop.cache.seen_revision(Counting.kind)
+
+    def passes(self) -> int:
+        return self.controller.passes
+
+    def writes(self) -> int:
+        return self.transport.writes
+
+
+async def _bursts() -> tuple[list[int], list[int], list[int]]:
+    served = Served()
+    for number in range(1000):
+        served.create(f"early-{number}")
+    running = asyncio.create_task(served.manager.run())
+    listed = await served.turns(lambda: served.passes() >= 1000, served.passes)
+    for number in range(5000):
+        served.create(f"late-{number}")
+    watched = await served.turns(lambda: served.passes() >= 6000, served.cached, served.passes)
+    served.create("many")
+    written = await served.turns(lambda: served.writes() >= 1000, served.writes)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return listed, watched, written
+
+
+def test_bursts_of_events_passes_and_requests_leave_turns_to_the_neighbours() -> None:
+    """A thousand objects at the start, five thousand events at once, a thousand requests of one pass."""
+    listed, watched, written = asyncio.run(_bursts())
+    assert listed[0] <= 2 * PASSES_PER_TURN
+    assert watched[0] <= WATCH_BATCH
+    assert watched[1] <= 2 * PASSES_PER_TURN
+    assert written[0] <= REQUESTS_PER_TURN
