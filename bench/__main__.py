@@ -1,4 +1,4 @@
-"""``python -m bench [--quick]``: every figure of docs/performance.md, in one run of under three minutes."""
+"""``python -m bench [virtual] [--quick]``: every figure of docs/performance.md, in one run of under three minutes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import syncing
+from bench import syncing, virtual
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -133,14 +133,21 @@ def cluster_figures(table: Table, folder: Path, *, quick: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "what", nargs="?", choices=("all", "virtual"), default="all", help="all but virtual, or virtual"
+    )
     parser.add_argument("--quick", action="store_true", help="shorter, for a first look")
-    quick = parser.parse_args().quick
+    chosen = parser.parse_args()
+    quick = chosen.quick
     begun = time.perf_counter()
     table = Table()
     load = os.getloadavg()[0]
     table.title(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, load {load:.1f}")
     if load > BUSY:
         table.title("others work on this machine: trust CPU times and ratios, not rates")
+    if chosen.what == "virtual":
+        virtual.figures(table, quick=quick)
+        return
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         folder = Path(place)
         start_up(table, folder, 1 if quick else 3)

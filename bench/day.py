@@ -181,10 +181,9 @@ class Day:
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """The whole day, and a calm at its end."""
+    def live(self) -> None:
+        """The whole day after the morning, and a calm at its end."""
         size, busy = self.size, self.size.hours * 3600 - CALM_S
-        self.fill()
         self._every(size.rollout_every, busy, self._roll)
         self._every(size.reboot_every, busy, self._reboot)
         self._every(size.loss_every, busy, self._lose)
@@ -281,7 +280,8 @@ class Day:
 def live_through(size: Size, seed: int = 1, *, shuffle: bool = False) -> Day:
     """A day from morning to calm."""
     day = Day(size, seed, shuffle=shuffle)
-    day.run()
+    day.fill()
+    day.live()
     return day
 
 

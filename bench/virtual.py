@@ -1,0 +1,34 @@
+"""``python -m bench virtual [--quick]``: a day of a cluster in virtual time, and what a second of ours holds of it."""
+
+from __future__ import annotations
+
+import resource
+import time
+
+from bench.day import FULL, REDUCED, Day, Size
+from bench.table import Table
+
+__all__ = ["figures"]
+
+
+def figures(table: Table, *, quick: bool) -> None:
+    """The morning (everything is created and comes up) and the day are timed apart."""
+    size: Size = REDUCED if quick else FULL
+    table.title(f"Virtual time: {size.nodes} nodes, {size.hours:g} hours")
+    begun, cpu = time.perf_counter(), time.process_time()
+    day = Day(size)
+    day.fill()
+    filled, filled_cpu = time.perf_counter(), time.process_time()
+    steps, revision = day.world.driver.steps, day.world.core.store.revision
+    table.row("the morning: nodes register, pods come up", f"{filled - begun:.1f} s", f"{filled_cpu - cpu:.1f} s CPU")
+    table.row("  writes, passes", f"{revision:,}", f"{steps:,}")
+    day.live()
+    took, took_cpu = time.perf_counter() - filled, time.process_time() - filled_cpu
+    table.row("the day", f"{took:.1f} s", f"{took_cpu:.1f} s CPU")
+    table.row("  virtual hours per second", f"{size.hours / took:.2f}", f"{size.hours / took_cpu:.2f} of CPU")
+    writes, passes = day.world.core.store.revision - revision, day.world.driver.steps - steps
+    table.row("  writes, passes", f"{writes:,}", f"{passes:,}, {took_cpu / max(passes, 1) * 1000:.2f} ms each")
+    table.row(
+        "  evictions, lost nodes, journal", f"{day.evictions:,}", f"{day.losses}, {len(day.world.journal):,} lines"
+    )
+    table.row("resident at the end", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
