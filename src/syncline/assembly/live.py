@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from syncline.assembly.auditing import AuditFile
 from syncline.assembly.core import ClusterCore, build_core
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.machines import LiveMachines, live_machines
+from syncline.assembly.measuring import gauges_of, metrics_answer
 from syncline.assembly.roles import CONTROLLER_MANAGER, cluster_loop
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import Clock, SystemClock
@@ -25,8 +27,9 @@ from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.disk import Disk, DiskError
+from syncline.cluster.metrics import Metrics
 from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
-from syncline.cluster.serve import ApiServer, Durability, threadsafe, tune_garbage_collection
+from syncline.cluster.serve import ApiServer, Durability, ServeError, threadsafe, tune_garbage_collection
 from syncline.cluster.store import Store
 from syncline.cluster.users import ADMIN
 from syncline.control.executor import run_in_place
@@ -90,6 +93,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
     tune_garbage_collection()
     event_loop = asyncio.get_running_loop()
     keys = _keys(settings, clock)
+    audit = _open_audit(settings)
     disk, store = _open_store(settings)
     durability = Durability(store)
     stopped: asyncio.Future[None] = event_loop.create_future()
@@ -105,7 +109,10 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         )
         if disk is not None:
             _follow(disk, store, durability, stopped, event_loop)
-        server = ApiServer(core.api, core.authenticator, clock, durability)
+        metrics = Metrics(lambda: gauges_of(store, server.watching))
+        core.api.documents["/metrics"] = lambda: metrics_answer(metrics)
+        observers = [metrics.count, audit.note] if audit is not None else [metrics.count]
+        server = ApiServer(core.api, core.authenticator, clock, durability, observers)
         certificate = keys.server if settings.tls else None
         await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:
@@ -118,6 +125,17 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
     finally:
         if disk is not None:
             disk.close()
+        if audit is not None:
+            audit.close()
+
+
+def _open_audit(settings: ClusterSettings) -> AuditFile | None:
+    if settings.audit_log is None:
+        return None
+    try:
+        return AuditFile(settings.audit_log, Entropy())
+    except OSError as error:
+        raise ServeError(f"cannot write the audit log {settings.audit_log}: {error.strerror}; name a file") from error
 
 
 def _keys(settings: ClusterSettings, clock: Clock) -> ClusterKeys:

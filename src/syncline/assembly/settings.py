@@ -32,3 +32,5 @@ class ClusterSettings:
     controllers: tuple[str, ...] | None = None
     """Names of the built-in controllers to run; None is all, empty is none."""
     run_commands: RunCommands = RunCommands.OFF
+    audit_log: Path | None = None
+    """File that takes a line for each request."""

@@ -21,6 +21,7 @@ from syncline.cli.serving import host_and_port, run_cluster, run_commands_of
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
 @click.option("--nodes", default=0, show_default=True, help="Simulated nodes.")
 @click.option("--controllers", default="all", show_default=True, help="all, none, or names with commas.")
+@click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), default=None, help="A line per request.")
 @click.option(
     "--run-commands",
     is_flag=False,
@@ -37,6 +38,7 @@ def apiserver(
     kubeconfig_out: Path | None,
     nodes: int,
     controllers: str,
+    audit_log: Path | None,
     run_commands: str | None,
 ) -> int:
     """Serve the bare embedded cluster until stopped.
@@ -55,6 +57,7 @@ def apiserver(
         nodes=nodes,
         controllers=chosen,
         run_commands=run_commands_of(run_commands),
+        audit_log=audit_log,
     )
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:

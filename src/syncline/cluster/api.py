@@ -86,6 +86,8 @@ class Api:
         )
         self.registry = registry
         self._discovery = Discovery(registry)
+        self.documents: dict[str, Callable[[], Response]] = {}
+        """More paths that name no resource, such as /metrics; authorized as all others."""
         self._definitions = Definitions(self.backend)
 
     def handle(self, request: Request, user: UserInfo) -> Response:
@@ -102,7 +104,8 @@ class Api:
         verb = verb_of(request.method, route, request.query)
         self.backend.authorizer.require(user, _attributes(request, route, verb))
         if not route.resource:
-            return self._discovery.answer(request)
+            document = self.documents.get(request.path) if request.method == "GET" else None
+            return document() if document is not None else self._discovery.answer(request)
         resource = self.registry.find(route.group, route.version, route.resource)
         if resource is None or not _fits(resource, route):
             return self._unserved(route)

@@ -14,7 +14,7 @@ import ssl
 import tempfile
 import zlib
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
@@ -26,10 +26,11 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from syncline.base.clock import Clock
+from syncline.cluster.answered import Answered
 from syncline.cluster.authn import Authenticator
 from syncline.cluster.pki import KeyPair
 from syncline.cluster.store import Store
-from syncline.cluster.users import UserInfo
+from syncline.cluster.users import ANONYMOUS, UserInfo
 from syncline.kube.client import Request, Response, Stream
 from syncline.kube.errors import ApiError, InternalError, TooLarge
 
@@ -134,13 +135,22 @@ class _OpenWatch:
 
 
 class ApiServer:
-    """One listening address. ``durability`` is shared with whoever follows the disk."""
+    """One listening address. ``durability`` is shared with whoever follows the disk; ``observers`` are told of each
+    request when its status is known, and must be quick."""
 
-    def __init__(self, api: Api, authenticator: Authenticator, clock: Clock, durability: Durability) -> None:
+    def __init__(
+        self,
+        api: Api,
+        authenticator: Authenticator,
+        clock: Clock,
+        durability: Durability,
+        observers: Sequence[Callable[[Answered], None]] = (),
+    ) -> None:
         self._api = api
         self._authenticator = authenticator
         self._clock = clock
         self._durability = durability
+        self._observers = observers
         self._watches: dict[_OpenWatch, None] = {}
         self._stopping = False
         self._web: web.Server | None = None
@@ -203,6 +213,7 @@ class ApiServer:
             health = self._health(incoming.path, "verbose" in incoming.query)
             if health is not None:
                 return health
+        began, user = self._clock.now(), ANONYMOUS
         try:
             user = self._authenticate(incoming)
             body = await _read_body(incoming) if incoming.can_read_body else None
@@ -218,9 +229,22 @@ class ApiServer:
             # A bug of ours. The client gets Kubernetes' words for it, the log gets the trace.
             log.exception("%s %s failed", incoming.method, incoming.path)
             answer = Response.refused(InternalError(f'Internal error occurred: failed to answer "{incoming.path}"'))
+        if self._observers:
+            self._tell(incoming, user, answer.status, began)
         if answer.stream is not None:
             return await self._watch(incoming, answer, answer.stream)
         return await _written(incoming, answer)
+
+    def _tell(self, incoming: web.BaseRequest, user: UserInfo, status: int, began: datetime) -> None:
+        request = _request_of(incoming, None)
+        answered = Answered(request, user, status, began, self._clock.now(), incoming.remote or "")
+        for observer in self._observers:
+            observer(answered)
+
+    @property
+    def watching(self) -> int:
+        """Watches that are open now."""
+        return len(self._watches)
 
     def _authenticate(self, incoming: web.BaseRequest) -> UserInfo:
         credentials: dict[str, list[str]] = {}

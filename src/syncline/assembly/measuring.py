@@ -1,0 +1,40 @@
+"""``/metrics`` of a served cluster: what the process and its store hold right now.
+
+Called by ``live``; ``cluster.metrics`` counts the requests and writes the text.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Mapping
+from pathlib import Path
+
+from syncline.cluster.metrics import MEDIA_TYPE, Metrics
+from syncline.cluster.store import Store
+from syncline.kube.client import Response
+
+__all__ = ["gauges_of", "metrics_answer"]
+
+PAGES = Path("/proc/self/statm")
+
+
+def gauges_of(store: Store, watching: int) -> Mapping[str, tuple[str, float]]:
+    objects = sum(store.count(each) for each in store.resources())
+    return {
+        "process_resident_memory_bytes": ("Memory of this process.", _resident_bytes()),
+        "syncline_store_objects": ("Objects in the store.", objects),
+        "syncline_store_revision": ("Number of the last write.", store.revision),
+        "apiserver_longrunning_requests": ("Watches that are open.", watching),
+    }
+
+
+def metrics_answer(metrics: Metrics) -> Response:
+    return Response.encoded(200, metrics.text().encode(), {"content-type": MEDIA_TYPE})
+
+
+def _resident_bytes() -> float:
+    """Where the kernel does not tell it: the most that there ever was."""
+    if PAGES.exists():
+        return int(PAGES.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
