@@ -124,9 +124,9 @@ def test_repeated_keys_are_warnings_with_their_place() -> None:
     ]
 
 
-def test_jsonnet_is_refused_unless_excluded() -> None:
-    files: dict[str, str | bytes] = {"a.yaml": manifest("a"), "b.jsonnet": "{}"}
-    with pytest.raises(SourceError, match=r"b\.jsonnet: Jsonnet is not supported yet"):
+def test_jsonnet_is_never_read_as_yaml_and_can_be_excluded() -> None:
+    files: dict[str, str | bytes] = {"a.yaml": manifest("a"), "b.jsonnet": manifest("b")}
+    with pytest.raises(SourceError, match=r"b\.jsonnet: a Jsonnet program was not evaluated"):
         read(files)
     assert names(read(files, DirectoryOptions(exclude="*.jsonnet"))) == ["a"]
 

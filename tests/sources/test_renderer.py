@@ -12,6 +12,7 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git
 from syncline.sources.render_cache import CacheLimits, RenderCache
 from syncline.sources.renderer import (
+    RenderContext,
     Rendered,
     SourceSpec,
     SourceType,
@@ -61,13 +62,13 @@ def test_two_blocks_are_refused_in_upstreams_words() -> None:
         parse_source({"helm": {"values": "a"}, "kustomize": {"namePrefix": "b"}})
 
 
-@pytest.mark.parametrize("source", [{"chart": "x"}, {"directory": {"jsonnet": {"libs": ["a"]}}}])
-def test_what_cannot_be_rendered_yet_says_so(source: dict[str, object]) -> None:
-    with pytest.raises(SourceError, match="not supported yet") as caught:
-        parse_source(source)
+def test_what_cannot_be_rendered_yet_says_so() -> None:
+    with pytest.raises(SourceError, match="chart x: Helm chart repositories are not supported yet") as caught:
+        parse_source({"chart": "x"})
     assert caught.value.problem is Problem.UNSUPPORTED
-    with pytest.raises(SourceError, match="p: not supported yet: Helm sources"):
-        rendered({"Chart.yaml": b""}, RenderCache())
+    spec = parse_source({"plugin": {"name": "x"}})
+    with pytest.raises(SourceError, match="p: config-management plugins are not supported yet"):
+        rendered({"a.yaml": MANIFEST}, RenderCache(), spec)
 
 
 def test_a_render_is_reused_exactly_while_nothing_it_reads_changes() -> None:
@@ -138,7 +139,7 @@ def test_overrides_in_the_folder_change_the_source_but_not_where_it_is(upstream:
     repository = git.repository(str(upstream.path))
     source = {"repoURL": str(upstream.path), "path": "app", "targetRevision": "main"}
     assert len(render_source(source, repository).objects) == 2
-    assert len(render_source(source, repository, application="shop").objects) == 1
+    assert len(render_source(source, repository, context=RenderContext(application="shop")).objects) == 1
     upstream.commit({"app/.argocd-source.yaml": "- no\n"})
     with pytest.raises(SourceError, match=r"\.argocd-source\.yaml: an override is a mapping"):
         render_source(source, repository)

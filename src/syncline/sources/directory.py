@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from syncline.base.report import Position
@@ -27,6 +27,7 @@ __all__ = [
     "Manifests",
     "SourcedObject",
     "read_manifests",
+    "read_output",
     "select_files",
 ]
 
@@ -119,15 +120,27 @@ def _matches(field: str, pattern: str, path: str) -> bool:
         raise SourceError(Problem.INVALID, str(error), field=f"spec.source.directory.{field}") from None
 
 
-def read_manifests(tree: Tree, files: tuple[Entry, ...], limits: DirectoryLimits = DirectoryLimits()) -> Manifests:
-    """Read ``files`` of ``tree``; raises :class:`SourceError` that names file and line of the first wrong one."""
+def read_manifests(
+    tree: Tree,
+    files: tuple[Entry, ...],
+    limits: DirectoryLimits = DirectoryLimits(),
+    evaluated: Mapping[str, str] | None = None,
+) -> Manifests:
+    """Read ``files`` of ``tree``; raises :class:`SourceError` that names file and line of the first wrong one.
+
+    ``evaluated`` is the JSON text of Jsonnet files, by path from the root.
+    """
     objects: list[SourcedObject] = []
     warnings: list[str] = []
     broken: list[SourceError] = []
     contents = tree.read(files)
     for entry in files:
         name = f"{tree.path}/{entry.path}" if tree.path else entry.path
-        objects.extend(_read_file(name, contents[entry.path], warnings, broken))
+        text = (evaluated or {}).get(name)
+        if text is not None:
+            objects.extend(_jsonnet_objects(name, text))
+        else:
+            objects.extend(_read_file(name, contents[entry.path], warnings, broken))
         if len(objects) > limits.objects:
             raise SourceError(
                 Problem.TOO_LARGE, f"{tree.path or '.'}: more than {limits.objects} objects; split the Application"
@@ -143,12 +156,40 @@ def _read_file(name: str, content: bytes, warnings: list[str], broken: list[Sour
     if SKIP_MARKER in content:
         return
     if name.endswith(".jsonnet"):
-        raise SourceError(
-            Problem.UNSUPPORTED, f"{name}: Jsonnet is not supported yet", subject=name, fix="exclude the file"
-        )
+        message = f"{name}: a Jsonnet program was not evaluated"
+        raise SourceError(Problem.UNSUPPORTED, message, subject=name, fix="exclude the file")
     text = _utf8(content)
     is_json = name.endswith(".json")
     documents = _json_document(name, text) if is_json else _yaml_documents(name, text, warnings, broken)
+    for document in documents:
+        yield from _expand(document)
+
+
+def _jsonnet_objects(name: str, text: str) -> Iterator[SourcedObject]:
+    """A program gives one object or a list of them."""
+    (document,) = yaml.load_all(text, file=name).documents
+    values = document.value if isinstance(document.value, list) else [document.value]
+    for value in values:
+        found = yaml.Document(value, Position(name, 1, 1))
+        wrong = _not_a_manifest(found)
+        if wrong:
+            raise _unreadable(name, wrong, found.position)
+        yield from _expand(found)
+
+
+def read_output(name: str, text: str, limit: int) -> Iterator[SourcedObject]:
+    """The objects of what a tool printed; lines count in its output. Raises :class:`SourceError` for anything else."""
+    loaded = yaml.load_all(text, file=name)
+    documents = [document for document in loaded.documents if document.value is not None]
+    problems = [(error.position or Position(name), str(error)) for error in loaded.report.errors]
+    problems += [(document.position, wrong) for document in documents if (wrong := _not_a_manifest(document))]
+    if problems:
+        position, message = min(problems)
+        raise SourceError(
+            Problem.INVALID, f"what {name} renders is no manifest: {message}", subject=name, position=position
+        )
+    if len(documents) > limit:
+        raise SourceError(Problem.TOO_LARGE, f"{name}: more than {limit} objects; split the Application")
     for document in documents:
         yield from _expand(document)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["RenderContext", "build_environment", "expand"]
+__all__ = ["NO_CONTEXT", "RenderContext", "build_environment", "expand"]
 
 _SPECIAL = frozenset("*#$@!?-0123456789")
 _SHORT, _SHORT_8 = 7, 8
@@ -29,6 +29,10 @@ class RenderContext:
     def name(self) -> str:
         """The Application's name without the namespace that an instance name may begin with."""
         return self.application.rpartition("_")[2]
+
+
+NO_CONTEXT = RenderContext()
+"""Of a render that belongs to no Application."""
 
 
 def build_environment(context: RenderContext, *, url: str, path: str, revision: str, sha: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ argocd-app 5.1).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from syncline.kube import yaml
 from syncline.kube.objects import Obj
 from syncline.kube.patches import json_merge_patch
 from syncline.sources.directory import (
+    SKIP_MARKER,
     DirectoryLimits,
     DirectoryOptions,
     Manifests,
@@ -23,17 +24,23 @@ from syncline.sources.directory import (
     read_manifests,
     select_files,
 )
+from syncline.sources.environment import NO_CONTEXT, RenderContext, build_environment
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Repository
+from syncline.sources.helm import HelmOptions, chart_files, parse_helm, render_chart
+from syncline.sources.jsonnet import JsonnetOptions, evaluate, imported, parse_jsonnet
 from syncline.sources.kustomize.argocd import KustomizeOptions, parse_options
 from syncline.sources.kustomize.engine import KustomizeEngine
+from syncline.sources.lookup import Lookup
 from syncline.sources.render_cache import RenderCache, read_set_key
 from syncline.sources.revision import ResolvedRevision
 from syncline.sources.tree import Entry, Tree
 
 __all__ = [
     "DirectoryRenderer",
+    "HelmRenderer",
     "KustomizeRenderer",
+    "RenderContext",
     "Rendered",
     "Renderer",
     "SourceSpec",
@@ -58,7 +65,8 @@ class SourceType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """``spec.source`` of an Application, as far as rendering needs it. ``explicit`` names the given tool block."""
+    """``spec.source`` of an Application, as far as rendering needs it. ``explicit`` names the given tool block,
+    ``sha`` is the commit that is rendered, once it is known."""
 
     repo_url: str
     path: str = "."
@@ -66,6 +74,15 @@ class SourceSpec:
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
     explicit: SourceType | None = None
     kustomize: KustomizeOptions = field(default_factory=KustomizeOptions)
+    helm: HelmOptions = field(default_factory=HelmOptions)
+    jsonnet: JsonnetOptions = field(default_factory=JsonnetOptions)
+    context: RenderContext = field(default_factory=RenderContext)
+    sha: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """``$ARGOCD_APP_…`` of this source."""
+        return build_environment(self.context, url=self.repo_url, path=self.path, revision=self.revision, sha=self.sha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +125,60 @@ class DirectoryRenderer:
         return SourceType.DIRECTORY
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
-        return select_files(tree, spec.directory, self.limits)
+        files = select_files(tree, spec.directory, self.limits)
+        programs = _programs(tree, files)
+        if not programs:
+            return files
+        # Imports are part of what is read; a path from the root tells them from the folder's own files.
+        imports = imported(Lookup(tree), tree.path, programs, self._jsonnet(spec))
+        return (*files, *(replace(entry, path=f"/{entry.path}") for entry in imports))
 
     def options(self, spec: SourceSpec) -> object:
         # Include and exclude decide which files are read, and those are in the key already.
-        return ()
+        return self._jsonnet(spec)
 
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
-        return read_manifests(tree, entries, self.limits)
+        files = tuple(entry for entry in entries if not entry.path.startswith("/"))
+        imports = [replace(entry, path=entry.path[1:]) for entry in entries if entry.path.startswith("/")]
+        if not imports:
+            return read_manifests(tree, files, self.limits)
+        mains = [entry.path for entry in _programs(tree, files)]
+        evaluated = evaluate(Lookup(tree), tree.path, mains, imports, self._jsonnet(spec))
+        return read_manifests(tree, files, self.limits, evaluated)
+
+    def _jsonnet(self, spec: SourceSpec) -> JsonnetOptions:
+        return spec.jsonnet.expanded(spec.environment)
+
+
+def _programs(tree: Tree, files: tuple[Entry, ...]) -> list[Entry]:
+    """The Jsonnet files that are not marked to be passed over, named from the root."""
+    found = [entry for entry in files if entry.path.endswith(".jsonnet")]
+    contents = tree.read(found) if found else {}
+    prefix = f"{tree.path}/" if tree.path else ""
+    wanted = [entry for entry in found if SKIP_MARKER not in contents[entry.path]]
+    return [replace(entry, path=prefix + entry.path) for entry in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class HelmRenderer:
+    """A chart with its values files, wherever they lie in the repository."""
+
+    @property
+    def source_type(self) -> SourceType:
+        return SourceType.HELM
+
+    def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
+        return chart_files(Lookup(tree), tree.path, self._helm(spec)).entries
+
+    def options(self, spec: SourceSpec) -> object:
+        return self._helm(spec)
+
+    def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
+        lookup, options = Lookup(tree), self._helm(spec)
+        return render_chart(lookup, tree.path, chart_files(lookup, tree.path, options), options)
+
+    def _helm(self, spec: SourceSpec) -> HelmOptions:
+        return spec.helm.completed(spec.context, spec.environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +201,7 @@ class KustomizeRenderer:
         return self.engine.render(tree, spec.kustomize, entries)
 
 
-DEFAULT_RENDERERS: tuple[Renderer, ...] = (DirectoryRenderer(), KustomizeRenderer())
+DEFAULT_RENDERERS: tuple[Renderer, ...] = (DirectoryRenderer(), KustomizeRenderer(), HelmRenderer())
 
 _BLOCKS = {
     "helm": SourceType.HELM,
@@ -149,7 +212,7 @@ _BLOCKS = {
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
-def parse_source(source: Mapping[str, Any]) -> SourceSpec:
+def parse_source(source: Mapping[str, Any], context: RenderContext = NO_CONTEXT) -> SourceSpec:
     """Read ``spec.source`` or an entry of ``spec.sources``; raises :class:`SourceError` for what cannot be rendered."""
     given = [name for name in _BLOCKS if source.get(name)]
     if len(given) > 1:
@@ -157,18 +220,14 @@ def parse_source(source: Mapping[str, Any]) -> SourceSpec:
         raise SourceError(Problem.INVALID, f"multiple application sources defined: {names}", field="spec.source")
     if source.get("chart"):
         raise SourceError(
-            Problem.UNSUPPORTED, "Helm chart repositories are not supported yet", field="spec.source.chart"
+            Problem.UNSUPPORTED,
+            f"chart {source['chart']}: Helm chart repositories are not supported yet",
+            field="spec.source.chart",
+            fix="keep the chart in a Git repository",
         )
-    block = source.get("directory") or {}
-    if not isinstance(block, dict):
-        raise SourceError(Problem.INVALID, "spec.source.directory is not a mapping", field="spec.source.directory")
-    if block.get("jsonnet"):
-        raise SourceError(Problem.UNSUPPORTED, "Jsonnet is not supported yet", field="spec.source.directory.jsonnet")
-    kustomize = source.get("kustomize") or {}
-    if not isinstance(kustomize, dict):
-        raise SourceError(Problem.INVALID, "spec.source.kustomize is not a mapping", field="spec.source.kustomize")
+    directory, kustomize, helm = (_block(source, name) for name in ("directory", "kustomize", "helm"))
     options = DirectoryOptions(
-        bool(block.get("recurse")), str(block.get("include") or ""), str(block.get("exclude") or "")
+        bool(directory.get("recurse")), str(directory.get("include") or ""), str(directory.get("exclude") or "")
     )
     return SourceSpec(
         repo_url=str(source.get("repoURL") or ""),
@@ -177,7 +236,17 @@ def parse_source(source: Mapping[str, Any]) -> SourceSpec:
         directory=options,
         explicit=_BLOCKS[given[0]] if given else None,
         kustomize=parse_options(kustomize),
+        helm=parse_helm(helm),
+        jsonnet=parse_jsonnet(directory.get("jsonnet")),
+        context=context,
     )
+
+
+def _block(source: Mapping[str, Any], name: str) -> dict[str, Any]:
+    block = source.get(name) or {}
+    if not isinstance(block, dict):
+        raise SourceError(Problem.INVALID, f"spec.source.{name} is not a mapping", field=f"spec.source.{name}")
+    return block
 
 
 def detect(tree: Tree, spec: SourceSpec) -> SourceType:
@@ -209,18 +278,18 @@ def render_source(
     source: Mapping[str, Any],
     repository: Repository,
     *,
-    application: str = "",
+    context: RenderContext = NO_CONTEXT,
     revision: ResolvedRevision | None = None,
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
     """The objects of an Application's source as it is written, with the overrides that lie in its folder.
 
-    ``application`` is the instance name. Raises :class:`SourceError`.
+    Raises :class:`SourceError`.
     """
     resolved = revision or repository.resolve(str(source.get("targetRevision") or ""))
     tree = repository.tree(resolved, str(source.get("path") or ""))
-    spec = parse_source(with_overrides(source, tree, application))
+    spec = parse_source(with_overrides(source, tree, context.application), context)
     return render_tree(spec, tree, resolved.sha, cache=cache, renderers=renderers)
 
 
@@ -253,6 +322,9 @@ def _override(name: str, content: bytes) -> dict[str, Any]:
     return value or {}
 
 
+_UNSUPPORTED = {SourceType.PLUGIN: "config-management plugins"}
+
+
 def render_tree(
     spec: SourceSpec,
     tree: Tree,
@@ -262,12 +334,13 @@ def render_tree(
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
     """As :func:`render`, of a tree that is at hand."""
+    spec = replace(spec, sha=sha)
     source_type = detect(tree, spec)
     renderer = next((tool for tool in renderers if tool.source_type is source_type), None)
     if renderer is None:
         raise SourceError(
             Problem.UNSUPPORTED,
-            f"{tree.path or '.'}: not supported yet: {source_type.value} sources",
+            f"{tree.path or '.'}: {_UNSUPPORTED.get(source_type, source_type.value)} are not supported yet",
             subject=spec.repo_url,
             field="spec.source.path",
             fix="commit rendered manifests to a folder of their own",

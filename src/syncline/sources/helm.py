@@ -1,0 +1,265 @@
+"""Helm charts in a repository become objects; no release, no cluster, no network.
+
+``sources/renderer.py`` asks :func:`chart_files` what a render reads, and :func:`render_chart` for the objects. The
+chart is written to a folder of its own that is removed again, and rendered in a worker by Helm itself: the library if
+it is installed, else a ``helm`` program. Rules: Argo CD ``reposerver`` helmTemplate (reference argocd-app 1.3, 5.3).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import posixpath
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from syncline.kube import yaml
+from syncline.kube.objects import annotations_of
+from syncline.sources.directory import Manifests, SourcedObject, read_output
+from syncline.sources.environment import RenderContext, expand
+from syncline.sources.errors import Problem, SourceError
+from syncline.sources.helm_values import FIELD, file_at, merged, parameters_into, read_values, values_paths
+from syncline.sources.lookup import Lookup, join
+from syncline.sources.tree import Entry
+from syncline.sources.worker import shared_workers
+
+__all__ = ["HelmOptions", "chart_files", "parse_helm", "render_chart"]
+
+MAX_FILES = 10_000
+MAX_BYTES = 100_000_000
+"""Helm's own bound for a chart is 100 MiB unpacked."""
+MAX_RELEASE_NAME = 53
+MAX_OBJECTS = 50_000
+
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class HelmOptions:
+    """``spec.source.helm``. ``values`` is YAML or JSON text; ``parameters`` are (name, value, force text)."""
+
+    release_name: str = ""
+    namespace: str = ""
+    value_files: tuple[str, ...] = ()
+    ignore_missing: bool = False
+    values: str = ""
+    parameters: tuple[tuple[str, str, bool], ...] = ()
+    file_parameters: tuple[tuple[str, str], ...] = ()
+    skip_crds: bool = False
+    skip_tests: bool = False
+    skip_schema: bool = False
+    kube_version: str = ""
+    api_versions: tuple[str, ...] = ()
+    engine: str = ""
+    """The task that renders it; another engine may print otherwise."""
+
+    def completed(self, context: RenderContext, environment: Mapping[str, str]) -> HelmOptions:
+        """With what the Application's surroundings give: equal values render equally."""
+        return replace(
+            self,
+            release_name=self.release_name or context.name,
+            namespace=self.namespace or context.namespace,
+            value_files=tuple(expand(name, environment) for name in self.value_files),
+            parameters=tuple((name, expand(value, environment), force) for name, value, force in self.parameters),
+            file_parameters=tuple((name, expand(path, environment)) for name, path in self.file_parameters),
+            kube_version=self.kube_version or context.kube_version,
+            api_versions=self.api_versions or context.api_versions,
+            engine=_engine(),
+        )
+
+
+def parse_helm(block: Mapping[str, Any]) -> HelmOptions:
+    """Read the block; ``version`` and ``passCredentials`` mean nothing here. Raises :class:`SourceError`."""
+    inline = block.get("valuesObject")
+    return HelmOptions(
+        release_name=str(block.get("releaseName") or ""),
+        namespace=str(block.get("namespace") or ""),
+        value_files=tuple(str(name) for name in block.get("valueFiles") or ()),
+        ignore_missing=bool(block.get("ignoreMissingValueFiles")),
+        values=json.dumps(inline, sort_keys=True) if inline is not None else str(block.get("values") or ""),
+        parameters=tuple(
+            (str(one.get("name") or ""), str(one.get("value") or ""), bool(one.get("forceString")))
+            for one in block.get("parameters") or ()
+        ),
+        file_parameters=tuple(
+            (str(one.get("name") or ""), str(one.get("path") or "")) for one in block.get("fileParameters") or ()
+        ),
+        skip_crds=bool(block.get("skipCrds")),
+        skip_tests=bool(block.get("skipTests")),
+        skip_schema=bool(block.get("skipSchemaValidation")),
+        kube_version=str(block.get("kubeVersion") or ""),
+        api_versions=tuple(str(version) for version in block.get("apiVersions") or ()),
+    )
+
+
+def _engine() -> str:
+    if importlib.util.find_spec("helm_python") is not None:
+        return "helm"
+    return "helm-binary" if shutil.which("helm") else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartFiles:
+    """What a render reads, named from the root: the chart, folders of dependencies by name, values, parameters."""
+
+    chart: tuple[Entry, ...]
+    local: tuple[tuple[str, str, tuple[Entry, ...]], ...] = ()
+    """Name, folder and files of dependencies that lie elsewhere in the repository (``file://``)."""
+    values: tuple[Entry, ...] = ()
+    parameters: tuple[tuple[str, Entry], ...] = ()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        found = [*self.chart, *self.values, *(entry for _, entry in self.parameters)]
+        found += [entry for _, _, entries in self.local for entry in entries]
+        return tuple(sorted(set(found)))
+
+
+def chart_files(lookup: Lookup, folder: str, options: HelmOptions) -> ChartFiles:
+    """Everything that rendering the chart in ``folder`` depends on. Raises :class:`SourceError`."""
+    chart = tuple(lookup.below(folder))
+    paths = values_paths(
+        folder,
+        options.value_files,
+        ignore_missing=options.ignore_missing,
+        exists=lambda path: lookup.find(path) is not None,
+        listing=lookup.paths,
+    )
+    found = ChartFiles(
+        chart,
+        tuple(_local_dependencies(lookup, folder, chart)),
+        tuple(entry for entry in (lookup.find(path) for path in paths) if entry is not None),
+        tuple((name, _parameter_file(lookup, folder, path)) for name, path in options.file_parameters),
+    )
+    size = sum(entry.size for entry in found.entries)
+    if len(found.entries) > MAX_FILES or size > MAX_BYTES:
+        message = f"{folder or '.'}: a chart may have {MAX_FILES} files and {MAX_BYTES} bytes"
+        raise SourceError(Problem.TOO_LARGE, message, field="spec.source.path")
+    return found
+
+
+def _parameter_file(lookup: Lookup, folder: str, path: str) -> Entry:
+    field = f"{FIELD}.fileParameters"
+    entry = lookup.find(file_at(folder, path, field))
+    if entry is None:
+        raise SourceError(Problem.INVALID, f"file parameter '{path}' is not in the repository", field=field)
+    return entry
+
+
+def _local_dependencies(
+    lookup: Lookup, folder: str, chart: Sequence[Entry]
+) -> list[tuple[str, str, tuple[Entry, ...]]]:
+    """Dependencies by ``file://`` that are not vendored: Helm would pack them into ``charts/``."""
+    prefix = f"{folder}/" if folder else ""
+    names = {entry.path.removeprefix(prefix): entry for entry in chart}
+    found: list[tuple[str, str, tuple[Entry, ...]]] = []
+    declaring = [names[name] for name in ("Chart.yaml", "requirements.yaml") if name in names]
+    contents = lookup.read(declaring) if declaring else {}
+    for entry in declaring:
+        for declared in _declared(contents[entry.path], entry.path):
+            name, place = str(declared.get("name") or ""), str(declared.get("repository") or "")
+            vendored = any(one.startswith((f"charts/{name}/", f"charts/{name}-")) for one in names)
+            if not place.startswith("file://") or vendored or join("", name) != name or not name:
+                continue
+            target = join(folder, place.removeprefix("file://").lstrip("/"))
+            if target is None:
+                message = f"{entry.path}: dependency {name}: {place} resolved to outside repository root"
+                raise SourceError(Problem.REFUSED, message, subject=entry.path)
+            found.append((name, target, tuple(lookup.below(target))))
+    return found
+
+
+def _declared(content: bytes, name: str) -> list[dict[str, Any]]:
+    loaded = yaml.load_all(content, file=name)
+    value = next((document.value for document in loaded.documents), None)
+    given = value.get("dependencies") if isinstance(value, dict) else None
+    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+
+
+def render_chart(lookup: Lookup, folder: str, files: ChartFiles, options: HelmOptions) -> Manifests:
+    """The objects of the chart; ``files`` is what :func:`chart_files` gave. Raises :class:`SourceError`."""
+    if not options.engine:
+        raise SourceError(
+            Problem.UNSUPPORTED,
+            f"{folder or '.'}: Helm charts need Helm, which is not installed",
+            field="spec.source.path",
+            fix="pip install 'syncline[helm]', or put a helm program on PATH",
+        )
+    _check_release_name(options.release_name)
+    contents = lookup.read(list(files.entries))
+    values, warnings = _values(files, contents, options)
+    with tempfile.TemporaryDirectory(prefix="syncline-chart-") as scratch:
+        _write_chart(Path(scratch) / "chart", folder, files, contents, options)
+        payload = {
+            "chart": str(Path(scratch) / "chart"),
+            "scratch": scratch,
+            "name": options.release_name,
+            "namespace": options.namespace or "default",
+            "values": json.dumps(values),
+            "kube_version": options.kube_version,
+            "api_versions": list(options.api_versions),
+            "skip_crds": options.skip_crds,
+            "skip_schema": options.skip_schema,
+        }
+        found = shared_workers().run(options.engine, payload, label=folder or ".")
+    objects = [one for name, text in found for one in read_output(_place(folder, name), text, MAX_OBJECTS)]
+    if options.skip_tests:
+        objects = [one for one in objects if not _is_test(one)]
+    return Manifests(tuple(objects), tuple(warnings))
+
+
+def _check_release_name(name: str) -> None:
+    if len(name) > MAX_RELEASE_NAME or not _RELEASE_NAME.fullmatch(name):
+        raise SourceError(
+            Problem.INVALID,
+            f"release name {name!r} is invalid: lower case letters, digits, '-' and '.', at most {MAX_RELEASE_NAME}",
+            field=f"{FIELD}.releaseName",
+            fix="set spec.source.helm.releaseName",
+        )
+
+
+def _values(files: ChartFiles, contents: Mapping[str, bytes], options: HelmOptions) -> tuple[dict[str, Any], list[str]]:
+    values: dict[str, Any] = {}
+    for entry in files.values:
+        values = merged(values, read_values(contents[entry.path], entry.path))
+    if options.values:
+        values = merged(values, read_values(options.values, f"{FIELD}.values"))
+    parameters = [(name, contents[entry.path].decode("utf-8", "replace")) for name, entry in files.parameters]
+    warnings = parameters_into(values, options.parameters, parameters)
+    return values, warnings
+
+
+def _write_chart(
+    target: Path, folder: str, files: ChartFiles, contents: Mapping[str, bytes], options: HelmOptions
+) -> None:
+    places = [("", folder, files.chart), *((f"charts/{name}", place, found) for name, place, found in files.local)]
+    for below, place, entries in places:
+        prefix = f"{place}/" if place else ""
+        for entry in entries:
+            name = posixpath.join(below, entry.path.removeprefix(prefix))
+            if join("", name) != name or "\0" in name:
+                raise SourceError(Problem.REFUSED, f"{entry.path}: a name that leaves the chart", subject=entry.path)
+            if options.skip_schema and posixpath.basename(name) == "values.schema.json":
+                continue
+            path = target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(contents[entry.path])
+
+
+def _place(folder: str, name: str) -> str:
+    """The template's path from the root; Helm's begins with the chart's name."""
+    inner = name.partition("/")[2]
+    return posixpath.join(folder, inner) if inner else folder or "."
+
+
+_TESTS = {"test", "test-success", "test-failure"}
+
+
+def _is_test(sourced: SourcedObject) -> bool:
+    hooks = annotations_of(sourced.obj).get("helm.sh/hook") or ""
+    return bool(_TESTS & {hook.strip() for hook in str(hooks).split(",")})
