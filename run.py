@@ -42,7 +42,7 @@ def set_up(lock: str) -> None:
     begun = time.monotonic()
     if not (BIN / "python").exists():
         say(f"making {VENV.name} with Python {sys.version.split()[0]}")
-        venv.create(VENV, with_pip=True)
+        venv.create(VENV, with_pip=True, symlinks=os.name != "nt")
     say(f"installing the locked dependencies of {lock}")
     command = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*command, "--require-hashes", "--only-binary", ":all:", "-r", str(ROOT / lock)], check=True)

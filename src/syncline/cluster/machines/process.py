@@ -370,6 +370,8 @@ def _python() -> tuple[str, list[tuple[str, str, bool]]]:
     binds.append((sysconfig.get_paths()["purelib"], f"{OURS}/packages", False))
     base = Path(sys.base_prefix)
     program = Path(sys.executable).resolve()
+    if not program.is_relative_to(base):  # a virtual environment with a copy of the interpreter: take the original
+        program = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     if base.is_relative_to("/usr") or not program.is_relative_to(base):
         return str(program), binds
     binds.append((str(base), f"{OURS}/python", False))
