@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,12 +10,13 @@ from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.cluster.users import UserInfo, service_account_user
+from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import ManifestStore, Render, RenderPerformer, SourceReader
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observe import AppObserved, AppSettings
 from syncline.gitops.sync.actions import (
     AfterWave,
     ApplyObject,
@@ -27,9 +29,9 @@ from syncline.gitops.sync.actions import (
 from syncline.gitops.sync.perform import SyncPerformer
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, ObjectRef
 
-__all__ = ["GitOpsSettings", "gitops_loop", "gitops_objects", "gitops_user"]
+__all__ = ["GitOpsSettings", "foreign_objects", "gitops_loop", "gitops_objects", "gitops_user"]
 
 GITOPS_ACCOUNT = "syncline-application-controller"
 SYNC_ACTIONS: tuple[type, ...] = (
@@ -59,18 +61,42 @@ def gitops_user(control_namespace: str) -> UserInfo:
     return service_account_user(control_namespace, GITOPS_ACCOUNT)
 
 
+class SharedApplications(ApplicationController):
+    """The Application controller of one replica of several: it plans only what ``admits`` says is its own."""
+
+    def __init__(self, store: ManifestStore, settings: AppSettings, admits: Callable[[ObjectRef], bool]) -> None:
+        super().__init__(store, settings)
+        self._admits = admits
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
+        return super().observe(cache, ref) if self._admits(ref) else None
+
+
 def gitops_loop(
-    clock: Clock, journal: Journal, reader: SourceReader, settings: AppSettings, *, strict: bool = False
+    clock: Clock,
+    journal: Journal,
+    reader: SourceReader,
+    settings: AppSettings,
+    *,
+    admits: Callable[[ObjectRef], bool] = lambda _ref: True,
+    loop: type[ControlLoop] = ControlLoop,
+    strict: bool = False,
 ) -> ControlLoop:
-    """The loop of the GitOps controllers."""
+    """The loop of the GitOps controllers; ``admits`` says which Applications this replica works on."""
     mapper = Mapper()
     store = ManifestStore()
     syncs = SyncPerformer(mapper)
     mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, syncs)
     mine[Render] = RenderPerformer(reader, store, clock)
     mine |= kube_performers(mapper, clock, "argocd-controller")
-    controllers: list[Controller] = [ApplicationController(store, settings)]
-    return ControlLoop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, strict=strict)
+    controllers: list[Controller] = [SharedApplications(store, settings, admits)]
+    return loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, strict=strict)
+
+
+def foreign_objects(control_namespace: str) -> list[Obj]:
+    """What the GitOps controllers need on a cluster of somebody else; their rights are given by its owner."""
+    namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}}
+    return [namespace, *crds(), _default_project(control_namespace)]
 
 
 def gitops_objects(control_namespace: str) -> list[Obj]:
@@ -91,14 +117,18 @@ def gitops_objects(control_namespace: str) -> list[Obj]:
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [account],
         },
-        {
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "AppProject",
-            "metadata": {"name": "default", "namespace": control_namespace},
-            "spec": {
-                "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
-                "destinations": [{"namespace": "*", "server": "*"}],
-                "sourceRepos": ["*"],
-            },
-        },
+        _default_project(control_namespace),
     ]
+
+
+def _default_project(control_namespace: str) -> Obj:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": "default", "namespace": control_namespace},
+        "spec": {
+            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+            "destinations": [{"namespace": "*", "server": "*"}],
+            "sourceRepos": ["*"],
+        },
+    }

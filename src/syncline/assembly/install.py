@@ -7,9 +7,9 @@ from collections.abc import Generator, Iterable
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover
-from syncline.kube.objects import Obj, gvk_of, name_of
+from syncline.kube.objects import Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
 
-__all__ = ["ensure_objects"]
+__all__ = ["ensure_objects", "install_missing", "not_established"]
 
 
 def ensure_objects(objects: Iterable[Obj]) -> Generator[Request, Response, list[str]]:
@@ -33,3 +33,40 @@ def ensure_objects(objects: Iterable[Obj]) -> Generator[Request, Response, list[
         answer.or_raise()
         made.append(f"{info.kind}/{name_of(obj)}")
     return made
+
+
+def install_missing(objects: Iterable[Obj]) -> Generator[Request, Response, list[Obj]]:
+    """As :func:`ensure_objects`, for a cluster of somebody else: each object is read first, so that the right to create
+    is needed only for what is missing. Stops at the first kind that is not served yet; returns what is left to do.
+    """
+    mapper = Mapper((yield from discover()))
+    rest = list(objects)
+    while rest:
+        info = mapper.find(gvk_of(rest[0]))
+        if info is None:
+            break
+        yield from _install(info, rest.pop(0))
+    return rest
+
+
+def _install(info: ResourceInfo, obj: Obj) -> Generator[Request, Response, None]:
+    answer = yield client.get(info, namespace_of(obj), name_of(obj))
+    if answer.status != 404:
+        answer.or_raise()
+        return
+    answer = yield client.create(info, obj, field_manager="syncline")
+    if answer.status != 409:
+        answer.or_raise()
+
+
+def not_established(definitions: Iterable[Obj]) -> Generator[Request, Response, list[str]]:
+    """Names of the definitions among ``definitions`` that the cluster does not serve yet."""
+    mapper = Mapper((yield from discover()))
+    waiting: list[str] = []
+    for obj in definitions:
+        info = mapper.find(gvk_of(obj))
+        answer = None if info is None else (yield client.get(info, "", name_of(obj)))
+        conditions = [] if answer is None else dig(answer.or_raise(), "status", "conditions", default=[])
+        if not any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
+            waiting.append(name_of(obj))
+    return waiting

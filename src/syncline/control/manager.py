@@ -41,6 +41,10 @@ REQUESTS_PER_TURN = 10
 """Requests of one pass answered before others get their turn: the same bound for passes that make thousands."""
 PASSES_PER_TURN = 4
 """Keys begun before others get their turn. In process every pass runs to its end at once, about two milliseconds."""
+NOT_LISTED = (401, 403, 404, 405)
+"""Answers that another try will not change soon: the kind counts as one that cannot be looked at."""
+LIST_ATTEMPTS = 5
+"""Failed tries (about six seconds) after which work begins without a kind."""
 
 
 class Port(Protocol):
@@ -125,6 +129,8 @@ class LiveManager:
         self._wake = asyncio.Event()
         self._rediscover = asyncio.Event()
         self._informers: dict[GroupKind, asyncio.Task[None]] = {}
+        self._unlisted: set[GroupKind] = set()
+        self._listed = asyncio.Event()
         self._event_loop: asyncio.AbstractEventLoop | None = None
 
     def wake(self, controller: str, ref: ObjectRef) -> None:
@@ -165,11 +171,13 @@ class LiveManager:
             info = self.loop.mapper.preferred(kind)
             if info is not None:
                 informer = Informer(info, self.loop.cache)
+                self._unlisted.add(kind)
                 self._informers[kind] = group.create_task(self._inform(informer), name=f"watch {kind}")
         for kind in sorted(set(self._informers)):
             if self.loop.mapper.preferred(kind) is None:
                 self._informers.pop(kind).cancel()
                 self.loop.cache.forget_kind(kind)
+                self._asked(kind)
 
     async def _keep_discovering(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -188,6 +196,7 @@ class LiveManager:
                     for start in range(0, len(changes), WATCH_BATCH):
                         self._changed(kind, changes[start : start + WATCH_BATCH])
                         await asyncio.sleep(0)
+                    self._asked(kind)
                 async for batch in self._port.watch(informer.watch_request()):
                     failures = 0
                     changes, error = informer.received(batch)
@@ -196,12 +205,20 @@ class LiveManager:
                         raise error
             except ApiError as error:
                 informer.failed(error)
+                if error.code in NOT_LISTED or failures >= LIST_ATTEMPTS:
+                    self._asked(kind)
                 if error.code == 404:
                     self._rediscover.set()
                 if error.code != 410:
                     log.info("watch of %s interrupted, resuming: %s", kind, error)
             await asyncio.sleep(backoff_s(failures) if failures else 0)
             failures += 1
+
+    def _asked(self, kind: GroupKind) -> None:
+        """A kind was listed, or cannot be. Work begins when that is known of all: half a cluster looks like loss."""
+        self._unlisted.discard(kind)
+        if not self._unlisted:
+            self._listed.set()
 
     def _changed(self, kind: GroupKind, changes: list[Any]) -> None:
         if kind == CRDS and changes:
@@ -212,6 +229,7 @@ class LiveManager:
     # -- work --------------------------------------------------------------------------------------------------
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
+        await self._listed.wait()
         while True:
             self._wake.clear()
             begun = 0

@@ -114,6 +114,10 @@ class WorkQueue:
         self.add(key, now + timedelta(seconds=wait))
         return wait
 
+    def busy(self) -> list[Key]:
+        """Keys that are being worked on, in order."""
+        return sorted(self._busy)
+
     def forgive(self, key: Key) -> None:
         """A success clears the count."""
         self._failures.pop(key, None)

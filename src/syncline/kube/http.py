@@ -48,10 +48,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class HttpClient:
-    """One session on one cluster. Use it in one event loop; :meth:`close` it there."""
+    """One session on one cluster. Use it in one event loop; :meth:`close` it there.
 
-    def __init__(self, access: ClusterAccess) -> None:
+    ``connections`` bounds those open at once, 0 leaves it to the caller: a watch holds one as long as it lives.
+    """
+
+    def __init__(self, access: ClusterAccess, *, connections: int = CONNECTIONS_PER_CLIENT) -> None:
         self._access = access
+        self._connections = connections
         self._session: aiohttp.ClientSession | None = None
         self._options: dict[str, Any] = {}
         if access.tls_server_name:
@@ -116,7 +120,7 @@ class HttpClient:
 
         if self._session is None:
             context = tls_context(self._access)
-            connector = aiohttp.TCPConnector(limit=CONNECTIONS_PER_CLIENT, ssl=context if context is not None else True)
+            connector = aiohttp.TCPConnector(limit=self._connections, ssl=context if context is not None else True)
             self._session = aiohttp.ClientSession(
                 connector=connector, read_bufsize=READ_BUFFER_BYTES, auto_decompress=True, trust_env=False
             )

@@ -1,0 +1,91 @@
+"""``syncline controller``: the GitOps controllers against any cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import platform
+import signal
+import tempfile
+from pathlib import Path
+
+import click
+
+from syncline.assembly.controller import ControllerSettings, Replica, StartError, serve_controller
+from syncline.assembly.gitops import GitOpsSettings
+from syncline.base.clock import SystemClock
+from syncline.base.entropy import Entropy
+from syncline.cli.connection import connection_options, default_kubeconfig
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.control.leader import MAX_SHARDS, LeaderSettings
+from syncline.gitops.application.observe import AppSettings
+from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
+
+
+@click.command()
+@connection_options
+@click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
+@click.option("--poll", default=120.0, show_default=True, help="Seconds between looks at a repository.")
+@click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
+@click.option("--shards", default=1, show_default=True, type=click.IntRange(1, MAX_SHARDS), help="Parts to share out.")
+@click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Hold Leases while working.")
+@click.option("--identity", default=None, help="Name in the Leases [default: host name and a random end].")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), default=None, help="Keep mirrors here.")
+@click.option("--grace", default=20.0, show_default=True, help="Seconds for passes in flight to end at a stop.")
+def controller(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    poll: float,
+    allow_local_repos: bool,
+    shards: int,
+    leader_elect: bool,
+    identity: str | None,
+    cache: Path | None,
+    grace: float,
+) -> int:
+    """Run the GitOps controllers against the cluster of a kubeconfig, or of the pod that this runs in.
+
+    Start as many replicas as you like: with one shard one of them works and the others take over; with more shards they
+    share the Applications. All must name the same number. SIGTERM hands over and ends.
+
+    \b
+    Example:  syncline controller --kubeconfig ~/.kube/config --shards 4
+    """
+    access = _access(kubeconfig, context)
+    name = identity or f"{platform.node().lower()[:30]}-{Entropy().suffix()}"
+    leader = LeaderSettings(name, namespace, shards=shards) if leader_elect else None
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    with contextlib.ExitStack() as stack:
+        folder = cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-")))
+        application = AppSettings(control_namespace=namespace, poll_s=poll)
+        gitops = GitOpsSettings(folder / "repositories", allow_local_repos=allow_local_repos, application=application)
+        settings = ControllerSettings(gitops, leader, grace_s=grace)
+        return _run(access, settings, name)
+
+
+def _access(kubeconfig: str | None, context: str | None) -> ClusterAccess:
+    try:
+        return load_kubeconfig(kubeconfig or default_kubeconfig(), context)
+    except (KubeconfigError, OSError) as error:
+        raise CommandFailed(str(error), USAGE) from error
+
+
+def _run(access: ClusterAccess, settings: ControllerSettings, name: str) -> int:
+    def started(_replica: Replica) -> None:
+        print(f"controllers {name} watch {access.server}; SIGTERM or Ctrl-C hands over and ends", flush=True)
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError):  # no signal handlers here: Ctrl-C raises instead
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await serve_controller(access, settings, SystemClock(), stop, started)
+
+    try:
+        asyncio.run(serve())
+    except StartError as error:
+        raise CommandFailed(str(error)) from error
+    print("handed over", flush=True)
+    return 0

@@ -1,0 +1,325 @@
+"""Who works on what among several replicas: Leases, one per shard of the keys.
+
+The driver of a role calls :func:`share_round` every ``retry_s`` seconds and lets its controllers work on the shards
+that :meth:`Share.working` names. One shard is plain leader election. A Lease that a live replica holds is never taken;
+one whose holder went silent is, after its duration *as this replica saw it pass*: clocks of other machines are not
+believed (client-go ``leaderelection``). Decisions are pure; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TypeAlias, assert_never
+
+from syncline.base.clock import format_micro_time
+from syncline.kube import client
+from syncline.kube.client import Request, Response
+from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, name_of, resource_version
+
+__all__ = [
+    "LEASES",
+    "MAX_SHARDS",
+    "Free",
+    "Held",
+    "LeaderSettings",
+    "LeasePlan",
+    "Mine",
+    "Share",
+    "SharePlan",
+    "lease_plan",
+    "release_all",
+    "shard_of",
+    "share_plan",
+    "share_round",
+]
+
+LEASES = ResourceInfo("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, verbs=("get", "list", "watch"))
+GROUP_LABEL = "syncline.dev/lease-group"
+SHARDS = "syncline.dev/shards"
+"""Annotation of a shard's Lease: of how many it is one. Replicas that count differently never work at once."""
+MAX_SHARDS = 64
+"""Leases are renewed one by one; more shards than replicas that anybody runs gain nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderSettings:
+    """``identity`` is new with each process; times as client-go's defaults for controllers."""
+
+    identity: str
+    namespace: str
+    name: str = "syncline-application-controller"
+    shards: int = 1
+    lease_s: int = 15
+    """A Lease that was not renewed for this long may be taken."""
+    renew_deadline_s: float = 10.0
+    """A replica that could not renew for this long stops working; the rest of ``lease_s`` lets requests end."""
+    retry_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Nobody holds the Lease; ``why`` says since when not."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """We hold it and renew it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Another replica holds it, until then unless it renews."""
+
+    holder: str
+    until: datetime
+
+
+LeasePlan: TypeAlias = Free | Mine | Held
+
+
+def lease_plan(lease: Obj | None, me: str, now: datetime, *, unchanged_since: datetime | None = None) -> LeasePlan:
+    """What a Lease means to ``me``. ``unchanged_since``: when this replica first saw it as it is (None: just now)."""
+    if lease is None:
+        return Free("there is none yet")
+    holder = str(dig(lease, "spec", "holderIdentity", default="") or "")
+    if not holder:
+        return Free("its holder gave it back")
+    if holder == me:
+        return Mine()
+    seconds = dig(lease, "spec", "leaseDurationSeconds", default=0)
+    until = (unchanged_since or now) + timedelta(seconds=seconds if isinstance(seconds, int) else 0)
+    return Held(holder, until) if now < until else Free(f"{holder} did not renew it")
+
+
+def shard_of(ref: ObjectRef, shards: int) -> int:
+    """The shard of an object, the same in every process."""
+    digest = hashlib.sha256(f"{ref.namespace}/{ref.name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % shards
+
+
+@dataclass(frozen=True)
+class Share:
+    """What this replica knows between two rounds."""
+
+    held: Mapping[int, datetime] = field(default_factory=dict)
+    """Shards that are ours, and when each was renewed last."""
+    leaving: frozenset[int] = frozenset()
+    """Shards that are ours but go to another replica as soon as nothing of them is being worked on."""
+    seen: Mapping[str, tuple[str, datetime]] = field(default_factory=dict)
+    """Each Lease's resourceVersion, and since when it is so."""
+    why: str = "no round yet"
+
+    def working(self, settings: LeaderSettings, now: datetime) -> frozenset[int]:
+        """The shards that may be worked on now; empty when the server could not be asked for too long."""
+        limit = timedelta(seconds=settings.renew_deadline_s)
+        return frozenset(shard for shard, at in self.held.items() if shard not in self.leaving and now - at < limit)
+
+
+@dataclass(frozen=True, slots=True)
+class SharePlan:
+    """Leases to write, by name; what each of ours becomes."""
+
+    renew: tuple[int, ...] = ()
+    take: tuple[int, ...] = ()
+    give_back: tuple[int, ...] = ()
+    leaving: frozenset[int] = frozenset()
+    lost: tuple[int, ...] = ()
+    why: str = ""
+
+
+def share_plan(
+    leases: Iterable[Obj], share: Share, settings: LeaderSettings, now: datetime, busy: frozenset[int] = frozenset()
+) -> SharePlan:
+    """``busy``: shards with a pass in flight, which are not given back yet."""
+    by_name = {name_of(lease): lease for lease in leases}
+    verdicts = {name: _verdict(lease, share, settings, now) for name, lease in by_name.items()}
+    shards = range(settings.shards)
+    ours = [s for s in shards if s in share.held and isinstance(verdicts.get(_shard_name(settings, s)), Mine)]
+    lost = tuple(sorted(set(share.held) - set(ours)))
+    others = _loads(by_name, verdicts, settings)
+    leaving = share.leaving & frozenset(ours)
+    staying = [shard for shard in ours if shard not in leaving]
+    if others and len(staying) - min(others.values()) >= 2:
+        leaving |= {staying.pop()}
+    blocker, count = _differently_sharded(by_name, verdicts, settings)
+    if blocker and blocker < settings.identity:
+        leaving |= frozenset(ours)  # both began at the same moment: one of the two has to go
+    give_back = tuple(sorted((share.leaving & frozenset(ours)) - busy))  # closed for a round, so nothing begins
+    take = () if blocker else _to_take(by_name, verdicts, settings, len(staying), others)
+    kept = [shard for shard in ours if shard not in give_back]
+    why = _holders(verdicts, settings)
+    if blocker:
+        why = f"{blocker} works with {count} shards, not {settings.shards}: waiting until it ends"
+    return SharePlan(tuple(kept), take, give_back, leaving - frozenset(give_back), lost, why)
+
+
+def _verdict(lease: Obj, share: Share, settings: LeaderSettings, now: datetime) -> LeasePlan:
+    version, since = share.seen.get(name_of(lease), ("", now))
+    unchanged = since if version == resource_version(lease) else now
+    return lease_plan(lease, settings.identity, now, unchanged_since=unchanged)
+
+
+def _shard_name(settings: LeaderSettings, shard: int) -> str:
+    return settings.name if settings.shards == 1 else f"{settings.name}-{shard}"
+
+
+def _member_name(settings: LeaderSettings) -> str:
+    return f"{settings.name}-member-{settings.identity}"
+
+
+def _is_member(lease: Obj) -> bool:
+    return SHARDS not in (dig(lease, "metadata", "annotations", default={}) or {})
+
+
+def _loads(by_name: Mapping[str, Obj], verdicts: Mapping[str, LeasePlan], settings: LeaderSettings) -> dict[str, int]:
+    """How many shards each other live replica holds."""
+    loads = {
+        verdict.holder: 0
+        for name, verdict in verdicts.items()
+        if _is_member(by_name[name]) and isinstance(verdict, Held)
+    }
+    for shard in range(settings.shards):
+        verdict = verdicts.get(_shard_name(settings, shard))
+        if isinstance(verdict, Held) and verdict.holder in loads:
+            loads[verdict.holder] += 1
+    return loads
+
+
+def _differently_sharded(
+    by_name: Mapping[str, Obj], verdicts: Mapping[str, LeasePlan], settings: LeaderSettings
+) -> tuple[str, str]:
+    """A live replica that counts other shards, and how many; empty if none."""
+    for name, lease in sorted(by_name.items()):
+        count = (dig(lease, "metadata", "annotations", default={}) or {}).get(SHARDS, str(settings.shards))
+        verdict = verdicts[name]
+        if count != str(settings.shards) and isinstance(verdict, Held):
+            return verdict.holder, count
+    return "", ""
+
+
+def _to_take(
+    by_name: Mapping[str, Obj],
+    verdicts: Mapping[str, LeasePlan],
+    settings: LeaderSettings,
+    have: int,
+    others: Mapping[str, int],
+) -> tuple[int, ...]:
+    """Free shards up to a fair share, from a place of our own in the row so that replicas seldom want the same."""
+    room = -(-settings.shards // (len(others) + 1)) - have
+    first = sorted((*others, settings.identity)).index(settings.identity)
+    row = [(first + step) % settings.shards for step in range(settings.shards)]
+    free = [s for s in row if isinstance(verdicts.get(_shard_name(settings, s), Free("")), Free)]
+    return tuple(sorted(free[: max(room, 0)]))
+
+
+def _holders(verdicts: Mapping[str, LeasePlan], settings: LeaderSettings) -> str:
+    parts = []
+    for shard in range(settings.shards):
+        verdict = verdicts.get(_shard_name(settings, shard), Free("there is none yet"))
+        match verdict:
+            case Free(why=why):
+                text = f"free, {why}"
+            case Mine():
+                text = "ours"
+            case Held(holder=holder):
+                text = f"held by {holder}"
+            case _ as never:
+                assert_never(never)
+        parts.append(f"{_shard_name(settings, shard)}: {text}")
+    return "; ".join(parts)
+
+
+# -- requests -------------------------------------------------------------------------------------------------------
+
+
+def share_round(
+    share: Share, settings: LeaderSettings, now: datetime, busy: frozenset[int] = frozenset()
+) -> Generator[Request, Response, Share]:
+    """One look at the Leases and the writes that follow; never raises for a refusal, which ``why`` then tells.
+
+    ``now`` is the moment before the first request: what counts as renewed then is renewed at least until then.
+    """
+    selector = f"{GROUP_LABEL}={settings.name}"
+    answer = yield client.list_(LEASES, settings.namespace, label_selector=selector)
+    if not answer.ok:
+        return replace(share, why=f"Leases cannot be read: {dig(answer.obj, 'message', default=answer.status)}")
+    leases = [
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"} | item for item in answer.obj.get("items") or ()
+    ]
+    by_name = {name_of(lease): lease for lease in leases}
+    plan = share_plan(leases, share, settings, now, busy)
+    held = {shard: at for shard, at in share.held.items() if shard not in plan.lost}
+    if settings.shards > 1:
+        yield from _write(by_name.get(_member_name(settings)), _member_name(settings), settings, now, member=True)
+    for shard in (*plan.renew, *plan.take):
+        name = _shard_name(settings, shard)
+        written = yield from _write(by_name.get(name), name, settings, now)
+        if written.ok:
+            held[shard] = now
+        elif written.status in (404, 409):
+            held.pop(shard, None)
+    for shard in plan.give_back:
+        yield from _give_back(by_name.get(_shard_name(settings, shard)), settings, now)
+        held.pop(shard, None)
+    return Share(held, plan.leaving & frozenset(held), _sightings(leases, share, now), plan.why)
+
+
+def release_all(share: Share, settings: LeaderSettings, now: datetime) -> Generator[Request, Response, None]:
+    """Give everything back before the process ends, so that nobody waits for it to expire."""
+    for shard in sorted(share.held):
+        answer = yield client.get(LEASES, settings.namespace, _shard_name(settings, shard))
+        if answer.ok:
+            yield from _give_back(answer.obj, settings, now)
+    if settings.shards > 1:
+        yield client.delete(LEASES, settings.namespace, _member_name(settings))
+
+
+def _sightings(leases: list[Obj], share: Share, now: datetime) -> dict[str, tuple[str, datetime]]:
+    seen = {}
+    for lease in leases:
+        version, since = share.seen.get(name_of(lease), ("", now))
+        current = resource_version(lease)
+        seen[name_of(lease)] = (current, since if version == current else now)
+    return seen
+
+
+def _write(
+    lease: Obj | None, name: str, settings: LeaderSettings, now: datetime, *, member: bool = False
+) -> Generator[Request, Response, Response]:
+    wanted = _lease(lease, name, settings, now, member)
+    if lease is None:
+        return (yield client.create(LEASES, wanted, field_manager=settings.name))
+    return (yield client.update(LEASES, wanted, field_manager=settings.name))
+
+
+def _lease(lease: Obj | None, name: str, settings: LeaderSettings, now: datetime, member: bool) -> Obj:
+    """Ours from now on; the resourceVersion of what was read is the precondition."""
+    old = (lease or {}).get("spec") or {}
+    mine = old.get("holderIdentity") == settings.identity
+    stamp = format_micro_time(now)
+    changes = old.get("leaseTransitions") or 0
+    metadata: Obj = {"name": name, "namespace": settings.namespace, "labels": {GROUP_LABEL: settings.name}}
+    if lease is not None:
+        metadata["resourceVersion"] = resource_version(lease)
+    if not member:
+        metadata["annotations"] = {SHARDS: str(settings.shards)}
+    spec = {
+        "holderIdentity": settings.identity,
+        "leaseDurationSeconds": settings.lease_s,
+        "acquireTime": old.get("acquireTime") if mine and old.get("acquireTime") else stamp,
+        "renewTime": stamp,
+        "leaseTransitions": changes if mine or lease is None else changes + 1,
+    }
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def _give_back(lease: Obj | None, settings: LeaderSettings, now: datetime) -> Generator[Request, Response, None]:
+    if lease is None or dig(lease, "spec", "holderIdentity") != settings.identity:
+        return
+    spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": format_micro_time(now)}
+    yield client.update(LEASES, {**lease, "spec": spec}, field_manager=settings.name)

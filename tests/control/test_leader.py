@@ -1,0 +1,197 @@
+"""Leases as their holders and their rivals read them; rounds against the embedded API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from syncline.base.clock import EPOCH
+from syncline.control.leader import (
+    LEASES,
+    Free,
+    Held,
+    LeaderSettings,
+    Mine,
+    Share,
+    lease_plan,
+    release_all,
+    shard_of,
+    share_round,
+)
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import Unavailable
+from syncline.kube.objects import Obj, ObjectRef
+
+SECOND = timedelta(seconds=1)
+
+
+def lease(holder: str, duration: int = 15, version: str = "7") -> Obj:
+    return {
+        "metadata": {"name": "l", "resourceVersion": version},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": "2001-01-01T00:00:00Z"},
+    }
+
+
+class Leases:
+    """The part of an API that Leases need: resourceVersions, conflicts, being away."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Obj] = {}
+        self.version = 0
+        self.away = False
+
+    def send(self, request: Request) -> Response:
+        if self.away:
+            return Response.refused(Unavailable("away"))
+        name = request.path.removeprefix(LEASES.path("ns")).strip("/")
+        found = self.objects.get(name)
+        if request.method == "GET" and not name:
+            return Response.of(200, {"items": list(self.objects.values())})
+        if request.method == "POST":
+            created = str(request.body["metadata"]["name"])
+            return Response.of(409, {}) if created in self.objects else self._keep(created, request.body)
+        if found is None:
+            return Response.of(404, {})
+        if request.method == "DELETE":
+            return Response.of(200, self.objects.pop(name))
+        if request.method == "PUT":
+            stale = request.body["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]
+            return Response.of(409, {}) if stale else self._keep(name, request.body)
+        return Response.of(200, found)
+
+    def _keep(self, name: str, body: Any) -> Response:
+        self.version += 1
+        self.objects[name] = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        return Response.of(200, self.objects[name])
+
+
+class Replica:
+    """One process in steps."""
+
+    def __init__(self, api: Leases, name: str, shards: int = 1) -> None:
+        self.api = api
+        self.settings = LeaderSettings(name, "ns", shards=shards)
+        self.share = Share()
+
+    def round(self, at: float, busy: frozenset[int] = frozenset()) -> frozenset[int]:
+        now = EPOCH + at * SECOND
+        self.share = self._drive(share_round(self.share, self.settings, now, busy))
+        return self.share.working(self.settings, now)
+
+    def stop(self, at: float) -> None:
+        self._drive(release_all(self.share, self.settings, EPOCH + at * SECOND))
+
+    def _drive(self, steps: Any) -> Any:
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(self.api.send(request))
+        except StopIteration as stop:
+            return stop.value
+
+
+@pytest.fixture
+def api() -> Iterator[Leases]:
+    yield Leases()
+
+
+def test_a_lease_that_nobody_made_or_that_was_given_back_is_free() -> None:
+    assert isinstance(lease_plan(None, "me", EPOCH), Free)
+    assert isinstance(lease_plan(lease(""), "me", EPOCH), Free)
+
+
+def test_our_own_lease_is_ours_however_old_its_time_stamp() -> None:
+    assert lease_plan(lease("me"), "me", EPOCH) == Mine()
+
+
+def test_the_clock_of_another_machine_is_not_believed() -> None:
+    assert lease_plan(lease("other"), "me", EPOCH) == Held("other", EPOCH + 15 * SECOND)
+
+
+def test_a_lease_is_free_when_it_did_not_change_for_its_duration_before_our_eyes() -> None:
+    held = lease("other")
+    assert isinstance(lease_plan(held, "me", EPOCH + 14 * SECOND, unchanged_since=EPOCH), Held)
+    assert isinstance(lease_plan(held, "me", EPOCH + 15 * SECOND, unchanged_since=EPOCH), Free)
+
+
+def test_one_of_two_replicas_works_and_the_other_takes_over_when_it_goes_silent(api: Leases) -> None:
+    a, b = Replica(api, "a"), Replica(api, "b")
+    assert (a.round(0), b.round(0)) == ({0}, frozenset())
+    assert (a.round(2), b.round(2)) == ({0}, frozenset())
+    assert b.round(16) == frozenset()
+    assert b.round(17.5) == {0}
+    assert api.objects[b.settings.name]["spec"]["leaseTransitions"] == 1
+
+
+def test_a_lease_given_back_at_the_end_is_taken_at_once(api: Leases) -> None:
+    a, b = Replica(api, "a"), Replica(api, "b")
+    a.round(0)
+    b.round(0)
+    a.stop(1)
+    assert b.round(2) == {0}
+
+
+def test_a_replica_that_cannot_renew_stops_before_another_may_begin(api: Leases) -> None:
+    a, b = Replica(api, "a"), Replica(api, "b")
+    a.round(0)
+    b.round(0)
+    api.away = True
+    assert a.round(9) == {0}
+    assert a.round(10) == frozenset()
+    api.away = False
+    assert b.round(10) == frozenset()
+
+
+def test_who_finds_its_lease_in_other_hands_has_lost_it(api: Leases) -> None:
+    a, b = Replica(api, "a"), Replica(api, "b")
+    a.round(0)
+    b.round(0)
+    assert b.round(16) == {0}
+    assert a.round(16.5) == frozenset()
+
+
+def test_replicas_share_the_shards_evenly_and_no_shard_twice(api: Leases) -> None:
+    replicas = [Replica(api, name, shards=7) for name in ("a", "b", "c")]
+    worked: list[list[frozenset[int]]] = [[one.round(at) for one in replicas] for at in range(0, 40, 2)]
+    for row in worked:
+        assert sum(map(len, row)) == len(frozenset().union(*row))
+    assert sorted(map(len, worked[-1])) == [2, 2, 3]
+
+
+def test_a_shard_goes_to_a_new_replica_only_when_nothing_of_it_is_being_worked_on(api: Leases) -> None:
+    a, b = Replica(api, "a", shards=2), Replica(api, "b", shards=2)
+    assert a.round(0) == {0, 1}
+    b.round(0)
+    assert a.round(2) == {0}
+    assert b.round(2) == frozenset()
+    a.round(4, busy=frozenset({1}))
+    assert b.round(4) == frozenset()
+    a.round(6)
+    assert b.round(6) == {1}
+
+
+def test_replicas_that_count_shards_differently_never_work_at_the_same_time(api: Leases) -> None:
+    a, b = Replica(api, "a", shards=1), Replica(api, "b", shards=2)
+    assert a.round(0) == {0}
+    assert b.round(0) == frozenset()
+    assert "a works with 1 shards" in b.share.why
+    a.stop(1)
+    assert b.round(2) == {0, 1}
+
+
+def test_a_refusal_is_told_and_not_raised(api: Leases) -> None:
+    api.away = True
+    a = Replica(api, "a")
+    assert a.round(0) == frozenset()
+    assert a.share.why == "Leases cannot be read: away"
+
+
+def test_an_object_is_in_the_same_shard_in_every_process() -> None:
+    refs = [ObjectRef("argoproj.io", "Application", "argocd", f"app-{n}") for n in range(1000)]
+    assert [shard_of(ref, 4) for ref in refs[:4]] == [shard_of(replace(ref), 4) for ref in refs[:4]]
+    sizes = [sum(shard_of(ref, 4) == shard for ref in refs) for shard in range(4)]
+    assert min(sizes) > 200
