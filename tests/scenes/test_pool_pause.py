@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.explain.asking import ask, plan, printed, told
 from tests.scenes.pools import NAMESPACE, POOL, Timeline, prerequisites
 from tests.scenes.scenes import Repo, Stage, application, rows, scene
 
@@ -87,3 +88,14 @@ def test_without_its_rights_the_hook_waits_and_the_missing_service_account_is_na
     events = stage.items(f"/api/v1/namespaces/{NAMESPACE}/events")
     assert any('serviceaccount "sync-job-sa" not found' in e["message"] for e in events)
     assert rows(state)["Job/mcp-worker-pause-job"]["hookPhase"] == "Running"
+    explained = told(stage, ask(stage, tmp_path))
+    assert len(explained.splitlines()) <= 10
+    assert "sync-job-sa" in explained
+
+
+def test_the_plan_warns_of_a_hook_that_needs_what_only_the_sync_brings(tmp_path: Path) -> None:
+    stage, _, _ = staged(tmp_path, rights=False)
+    said = printed(plan(stage, tmp_path))
+    assert "mcp-worker-pause-job" in said
+    assert "sync-job-sa" in said
+    assert "waits for it for ever" in said
