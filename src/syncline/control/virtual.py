@@ -2,6 +2,9 @@
 
 Stands beside the live driver (``manager.py``) and runs the same loops against a transport that answers at once. Equal
 seeds give byte-equal journals; ``shuffle`` draws among ready keys, so that nobody relies on their order.
+
+Nobody ticks the watches here, as the HTTP server does: an informer's watch has no timeout, and a bookmark would only
+save a list after a loss. A watch that a fault loses resumes from its last event, or lists again if that is too old.
 """
 
 from __future__ import annotations
