@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from syncline.base.clock import parse_time
 from syncline.cli.output import table
+from syncline.gitops.project import WindowError, can_sync, read_windows
 from syncline.kube.objects import Obj, dig, meta
 
-__all__ = ["RESOURCE_HEADERS", "app_rows", "describe_app", "resource_rows", "short_revision"]
+__all__ = [
+    "RESOURCE_HEADERS",
+    "app_rows",
+    "describe_app",
+    "history_text",
+    "operation_block",
+    "resource_rows",
+    "short_revision",
+    "windows_lines",
+]
 
 RESOURCE_HEADERS = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
 LIST_HEADERS = ("NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS")
@@ -93,8 +104,8 @@ def _line(label: str, value: str) -> str:
     return f"{label + ':':<{LABEL_WIDTH}}{value}"
 
 
-def describe_app(app: Obj, server: str = "") -> str:
-    """The text of ``app get``."""
+def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = True) -> str:
+    """The text of ``app get``; ``windows`` as :func:`windows_lines` makes them."""
     destination = dig(app, "spec", "destination", default={})
     lines = [
         _line("Name", f"{meta(app).get('namespace')}/{meta(app).get('name')}"),
@@ -109,6 +120,7 @@ def describe_app(app: Obj, server: str = "") -> str:
             _line("  Target", str(source.get("targetRevision") or "")),
             _line("  Path", str(source.get("path") or source.get("chart") or "")),
         ]
+    lines += windows
     automated = policy_text(app)
     lines.append(
         _line("Sync Policy", {"Auto": "Automated", "Auto-Prune": "Automated (Prune)"}.get(automated, "Manual"))
@@ -121,10 +133,53 @@ def describe_app(app: Obj, server: str = "") -> str:
     block = operation_block(app)
     if block:
         lines += ["", block]
-    rows_ = resource_rows(app)
+    rows_ = resource_rows(app) if resources else []
     if rows_:
         lines += ["", table(RESOURCE_HEADERS, [[cell or " " for cell in row] for row in rows_])]
     return "\n".join(lines)
+
+
+def windows_lines(project: Obj, app: Obj, now: datetime) -> list[str]:
+    """What the project's windows mean for this Application now, in argocd's words. Unreadable windows are said so."""
+    entries = [entry for entry in dig(project, "spec", "syncWindows", default=[]) if isinstance(entry, dict)]
+    try:
+        read = [(entry, read_windows([entry])[0]) for entry in entries]
+    except WindowError as error:
+        return [_line("SyncWindow", f"Sync Denied ({error})")]
+    mine = [(entry, window) for entry, window in read if window.matches(app)]
+    windows = [window for _, window in mine]
+    if can_sync(windows, now, manual=False):
+        state = "Sync Allowed"
+    else:
+        state = "Manual Allowed" if can_sync(windows, now, manual=True) else "Sync Denied"
+    lines = [_line("SyncWindow", state)]
+    if mine:
+        texts = [":".join(str(entry.get(key) or "") for key in ("kind", "schedule", "duration")) for entry, _ in mine]
+        lines.append(_line("Assigned Windows", ",".join(texts)))
+    return lines
+
+
+def history_text(app: Obj, *, ids_only: bool = False) -> str:
+    """The table of ``app history``: one for each repository, deployments from old to new."""
+    entries = dig(app, "status", "history", default=[])
+    if ids_only:
+        return "\n".join(str(entry.get("id")) for entry in entries)
+    by_repo: dict[str, list[tuple[str, str, str]]] = {}
+    for entry in entries:
+        sources = entry.get("sources") or [entry.get("source") or {}]
+        revisions = entry.get("revisions") or [entry.get("revision") or ""]
+        for source, revision in zip(sources, revisions):
+            where = str(source.get("chart") or "")
+            repo = f"{source.get('repoURL') or ''}{'/' + where if where else ''}"
+            row = (str(entry.get("id")), str(entry.get("deployedAt") or ""), _deployed(source, str(revision)))
+            by_repo.setdefault(repo, []).append(row)
+    blocks = [f"SOURCE  {repo}\n{table(('ID', 'DATE', 'REVISION'), rows)}" for repo, rows in by_repo.items()]
+    return "\n\n".join(blocks)
+
+
+def _deployed(source: Obj, revision: str) -> str:
+    target, short = str(source.get("targetRevision") or ""), short_revision(revision)
+    return short if target in ("", revision) else f"{target} ({short})"
 
 
 def _sync_text(app: Obj) -> str:

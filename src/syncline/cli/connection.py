@@ -21,7 +21,7 @@ from syncline.cli.failure import CommandFailed
 from syncline.control.executor import run_in_place
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, error_from_status
-from syncline.kube.http import HttpClient
+from syncline.kube.http import BlockingClient, HttpClient
 from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import GVK, Obj, ResourceInfo
@@ -65,6 +65,7 @@ class Connection:
             raise CommandFailed(f"{error}; start a cluster with `syncline up`, or give --kubeconfig") from error
         self.namespace = access.namespace or "default"
         self.server = access.server
+        self._access = access
         self._loop = asyncio.new_event_loop()
         self._client = HttpClient(access)
         self._mapper: Mapper | None = None
@@ -91,8 +92,12 @@ class Connection:
 
     def ask(self, request: Request) -> Any:
         """The body of a success; a refusal is a failure of the command."""
+        return self.check(self.send(request))
+
+    def check(self, answer: Response) -> Any:
+        """The body of a success; a refusal is a failure of the command."""
         try:
-            return self.send(request).or_raise()
+            return answer.or_raise()
         except ApiError as error:
             raise CommandFailed(str(error)) from error
 
@@ -113,6 +118,16 @@ class Connection:
                 f"{self.server} serves no {gvk.kind} ({gvk.api_version}); is it a cluster that `syncline up` started?"
             )
         return info
+
+    def lines(self, request: Request) -> Iterator[str]:
+        """Lines of a log that is followed, on a connection of its own, so that several threads may ask. Raises the
+        ApiError of a refusal."""
+        follower = BlockingClient(self._access)
+        try:
+            for line in follower.watch(request):
+                yield line.decode("utf-8", "replace")
+        finally:
+            follower.close()
 
     def watch(self, request: Request) -> Iterator[Obj]:
         """Decoded watch events until the server ends the watch."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any
 
@@ -10,12 +9,14 @@ import click
 
 from syncline import __version__
 from syncline.cli.failure import CommandFailed
+from syncline.cli.lazy import CONTEXT, LazyGroup
 
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "apiserver": ("apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
-    "app": ("app:app", "Create, list, get, sync, wait for and delete Applications."),
+    "app": ("app.group:app", "Everything about Applications, with the verbs of argocd."),
+    "controller": ("controller:controller", "Run the GitOps controllers against any cluster."),
     "demo": ("demo:demo", "Show the main job: a Git repository becomes a running cluster."),
     "explain": ("explain:explain", "Say in a few lines what blocks an object, down to the cause."),
     "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
@@ -27,27 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Name → (module:command, one line for ``--help``)."""
 
 
-class LazyGroup(click.Group):
-    """Knows its commands by name; imports one when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        module, _, attribute = entry[0].partition(":")
-        command: click.Command = getattr(importlib.import_module(f"syncline.cli.{module}"), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
-
-
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=LazyGroup, table=COMMANDS, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="syncline")
 def cli() -> None:
     """Syncline brings Git to clusters, nodes and fleets in one order.

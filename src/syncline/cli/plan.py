@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import click
 
 from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
-from syncline.assembly.reading import GitSourceReader
-from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
+from syncline.cli.looking import look_at, source_reader
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.planview import describe_plan
 from syncline.control.cache import Cache
@@ -21,7 +18,6 @@ from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, name_of, namespace_of
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DIFFERENCES = 2
 """Exit code where there is something to do, as ``diff`` has it."""
 
@@ -61,7 +57,7 @@ def plan(
         raise click.UsageError("give either APP or -f FILE")
     with Connection(kubeconfig, context) as link:
         settings = AppSettings(control_namespace=app_namespace)
-        look = _look(link, settings)
+        look = look_at(link, app_namespace)
         request = SyncRequest(revision, prune)
         found = [
             _planned(link, look, app, settings, request) for app in _applications(look, target, file, app_namespace)
@@ -86,20 +82,9 @@ def exit_code(verdict: Verdict) -> int:
             return UNSAFE
 
 
-def _look(link: Connection, settings: AppSettings) -> Cache:
-    """Everything that may be listed. What may not is said on stderr: the plan knows less then."""
-    try:
-        look = link.run(look_at_cluster(application_indices(settings)))
-    except ApiError as error:
-        raise CommandFailed(f"{link.server}: {error}") from error
-    for problem in look.unreadable:
-        click.echo(f"warning: not seen: {problem}", err=True)
-    return look.cache
-
-
 def _applications(cache: Cache, target: str | None, file: Path | None, namespace: str) -> list[Obj]:
     if file is not None:
-        from syncline.cli.app import applications_in
+        from syncline.cli.app.create import applications_in
 
         return [_as_stored(cache, app) for app in applications_in(file, namespace)]
     assert target is not None, "one of them is given"
@@ -132,13 +117,11 @@ def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync 
     """The plan of a sync that is about to be asked for, for its live view; None where it cannot be made."""
     settings = AppSettings(control_namespace=namespace_of(app))
     try:
-        return _planned(link, _look(link, settings), app, settings, request)
+        return _planned(link, look_at(link, settings.control_namespace), app, settings, request)
     except (CommandFailed, ApiError, OSError):
         return None  # the sync itself will say what is wrong
 
 
 def _planned(link: Connection, cache: Cache, app: Obj, settings: AppSettings, request: SyncRequest) -> PlannedSync:
-    local = (urlsplit(link.server).hostname or "") in LOOPBACK
-    with tempfile.TemporaryDirectory(prefix="syncline-plan-") as scratch:
-        reader = GitSourceReader(Path(scratch), allow_local=local)
+    with source_reader(link) as reader:
         return planned_sync(cache, app, reader, settings, link.now(), request)

@@ -58,7 +58,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["Comparison", "ComparisonInput", "SyncCode", "compare", "live_refs"]
+__all__ = ["Comparison", "ComparisonInput", "SyncCode", "compare", "diff_settings", "live_refs"]
 
 IN_CLUSTER = "https://kubernetes.default.svc"
 COMPARISON_ERROR = "ComparisonError"
@@ -228,7 +228,8 @@ def _shared(seen: ComparisonInput, app: str, live: Mapping[ObjectRef, Obj]) -> l
     return found
 
 
-def _settings(seen: ComparisonInput) -> DiffSettings:
+def diff_settings(seen: ComparisonInput) -> DiffSettings:
+    """How the pairs of this application are compared; also for faces that show what differs."""
     options = dig(seen.app, "spec", "syncPolicy", "syncOptions", default=[])
     structured = "ServerSideApply=true" in options
     return replace(
@@ -241,7 +242,7 @@ def _settings(seen: ComparisonInput) -> DiffSettings:
 
 
 def _differences(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> _Differences:
-    settings = _settings(seen)
+    settings = diff_settings(seen)
     modified: list[bool] = []
     for pair in pairs:
         try:
@@ -262,7 +263,7 @@ def _pairs_to_sync(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> tuple[Pair
     options = asked or dig(seen.app, "spec", "syncPolicy", "syncOptions", default=[])
     if "RespectIgnoreDifferences=true" not in options:
         return pairs
-    settings = _settings(seen)
+    settings = diff_settings(seen)
     return tuple(
         pair if pair.target is None else Pair(respect_ignored(pair.target, pair.live, settings), pair.live)
         for pair in pairs

@@ -1,0 +1,96 @@
+"""What differs between an Application's manifests and what is live, object by object, on one look at the cluster.
+
+Called by ``syncline app diff`` and ``app manifests``. In come a look, the Application and a reader of sources; frozen
+values leave, and no value of a Secret is in them: both sides are masked before anybody sees them. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.control.cache import Cache
+from syncline.gitops.application.manifests import ManifestStore, SourceReader
+from syncline.gitops.application.observe import AppSettings, observe_application
+from syncline.gitops.application.plan import comparison_input, spec_problems
+from syncline.gitops.application.view import AppView
+from syncline.gitops.compare import compare, diff_settings
+from syncline.gitops.diff import DiffError, DiffSettings, compare_objects, hide_secret
+from syncline.gitops.sync.model import Pair
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, ObjectRef, ref_of
+
+__all__ = ["AppDifferences", "ObjectDifference", "application_differences"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectDifference:
+    """One object: ``live`` None: not in the cluster; ``wanted`` None: no longer in the source. Secrets are masked.
+
+    ``wanted`` is what a sync would make of the live object, so that fields the server filled in are no difference.
+    """
+
+    ref: ObjectRef
+    live: Obj | None
+    wanted: Obj | None
+    modified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AppDifferences:
+    """``problems``: why nothing could be compared; then everything else is empty."""
+
+    revisions: tuple[str, ...] = ()
+    objects: tuple[ObjectDifference, ...] = ()
+    manifests: tuple[Obj, ...] = ()
+    """As they come from the source, tracked and in their namespaces, without hooks; Secrets are masked."""
+    hooks: tuple[Obj, ...] = ()
+    live: tuple[Obj, ...] = ()
+    """The managed objects as they are in the cluster; Secrets are masked."""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def modified(self) -> tuple[ObjectDifference, ...]:
+        return tuple(one for one in self.objects if one.modified)
+
+
+def application_differences(
+    cache: Cache, app: Obj, reader: SourceReader, settings: AppSettings, now: datetime, revision: str = ""
+) -> AppDifferences:
+    """Compare as the controller would; ``revision`` stands in for that of a single source, empty for the spec's."""
+    view = AppView(app)
+    cache.put(APPLICATION.group_kind, app)
+    store = ManifestStore()
+    seen = observe_application(cache, view.ref, store, settings)
+    assert seen is not None, "an Application that was put into the cache is there"
+    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
+    if problems:
+        return AppDifferences(problems=tuple(problems))
+    revisions = (revision,) if revision and not view.multi_source else view.revisions_wanted
+    manifests = reader.read(view.sources, revisions, now, seen.context)
+    if manifests.error:
+        return AppDifferences(problems=(f"ComparisonError: Failed to load target state: {manifests.error}",))
+    store.put(view.sources, view.revisions_wanted, manifests, seen.context)
+    seen = observe_application(cache, view.ref, store, settings)
+    assert seen is not None, "an Application that was put into the cache is there"
+    wanted = comparison_input(seen, manifests)
+    comparison = compare(wanted)
+    try:
+        found = tuple(_difference(pair, diff_settings(wanted)) for pair in comparison.pairs)
+    except DiffError as error:
+        return AppDifferences(problems=(f"ComparisonError: Failed to compare desired state to live state: {error}",))
+    masked = [hide_secret(pair.target, pair.live) for pair in comparison.pairs]
+    return AppDifferences(
+        revisions=manifests.revisions,
+        objects=found,
+        manifests=tuple(target for target, _ in masked if target is not None),
+        hooks=tuple(hook for hook, _ in (hide_secret(one, None) for one in comparison.hooks) if hook is not None),
+        live=tuple(live for _, live in masked if live is not None),
+    )
+
+
+def _difference(pair: Pair, settings: DiffSettings) -> ObjectDifference:
+    result = compare_objects(pair.target, pair.live, settings)
+    wanted, live = hide_secret(result.predicted, result.live)
+    modified = result.modified or pair.live is None or pair.target is None
+    return ObjectDifference(ref_of(pair.obj), live, wanted, modified)

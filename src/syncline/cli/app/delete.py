@@ -1,0 +1,66 @@
+"""``syncline app delete``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from syncline.cli.app.create import CASCADE
+from syncline.cli.app.target import get_app, merge, namespace_option, split
+from syncline.cli.app.wait import wait_gone
+from syncline.cli.appview import resource_rows
+from syncline.cli.connection import Connection, connection_options
+from syncline.kube import client
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, meta
+
+__all__ = ["delete"]
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("--cascade/--no-cascade", default=True, show_default=True, help="Delete its resources too.")
+@click.option("-p", "--propagation-policy", type=click.Choice(["foreground", "background"]), default="foreground")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--wait", "wait_", is_flag=True, help="Wait until it is gone.")
+@namespace_option
+@connection_options
+def delete(
+    names: tuple[str, ...],
+    cascade: bool,
+    propagation_policy: str,
+    yes: bool,
+    wait_: bool,
+    app_namespace: str,
+    **given: Any,
+) -> None:
+    """Delete Applications, with their resources unless --no-cascade.
+
+    \b
+    Example:  syncline app delete shop --yes --wait
+    """
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        info = link.resource(APPLICATION)
+        for name in names:
+            where = split(name, app_namespace)
+            found = get_app(link, where)
+            if not yes and sys.stdin.isatty():
+                count = len(resource_rows(found))
+                what = f"with its {count} resources" if cascade else "without its resources"
+                click.confirm(f"Delete application '{name}' {what}?", abort=True)
+            _set_cascade(link, found, cascade, propagation_policy)
+            link.ask(client.delete(info, *where))
+            print(f"application '{where[1]}' deleted")
+            if wait_:
+                wait_gone(link, where, 0)
+
+
+def _set_cascade(link: Connection, found: Obj, cascade: bool, policy: str) -> None:
+    before = list(meta(found).get("finalizers") or [])
+    after = [f for f in before if not f.startswith(CASCADE)]
+    if cascade:
+        after.append(CASCADE if policy == "foreground" else f"{CASCADE}/background")
+    if after != before:
+        merge(link, found, {"metadata": {"finalizers": after or None}})

@@ -1,0 +1,127 @@
+"""``syncline app diff`` and ``app manifests``: the two sides of an Application, and what differs between them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncline.assembly.differences import AppDifferences, ObjectDifference, application_differences
+from syncline.cli.app.target import get_app, namespace_option, refresh, split
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.diffview import describe_difference, header, object_text
+from syncline.cli.failure import CommandFailed
+from syncline.cli.looking import look_at, source_reader
+from syncline.cli.output import output_option, print_documents
+from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.view import AppView
+from syncline.kube.objects import Obj
+
+__all__ = ["diff", "manifests"]
+
+GENERAL_ERROR = 20
+"""argocd's exit code of a comparison that could not be made; 1 says that there are differences."""
+EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
+
+
+@click.command()
+@click.argument("name")
+@click.option("--revision", default="", help="Compare with this branch, tag or commit instead of the spec's.")
+@click.option("--refresh", "soft", is_flag=True, help="Have the controller look at the repository first.")
+@click.option("--hard-refresh", "hard", is_flag=True, help="And render anew.")
+@click.option("--exit-code/--no-exit-code", default=True, show_default=True, help="End with a code if they differ.")
+@click.option("--diff-exit-code", default=1, show_default=True, help="That code.")
+@output_option("json", "yaml")
+@namespace_option
+@connection_options
+def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **given: Any) -> int:
+    """Show what a sync would change, object by object. Values of Secrets are masked, hooks are left out.
+
+    $KUBECTL_EXTERNAL_DIFF names a program that is called with two files for each object.
+
+    \b
+    Exit codes: 0 no differences, 1 differences, 20 the comparison could not be made
+    Example:    syncline app diff shop --revision feature/new-menu
+    """
+    try:
+        found = _compared(name, given)
+    except CommandFailed as error:
+        raise CommandFailed(str(error), GENERAL_ERROR) from error
+    if output:
+        print_documents([_as_obj(one) for one in found.modified], output)
+    for one in () if output else found.modified:
+        print(_external(one) if os.environ.get(EXTERNAL_DIFF) else describe_difference(one))
+    return diff_exit_code if found.modified and exit_code else 0
+
+
+@click.command()
+@click.argument("name")
+@click.option("--source", type=click.Choice(["git", "live"]), default="git", show_default=True, help="Which side.")
+@click.option("--revision", default="", help="This branch, tag or commit instead of the spec's; shows hooks too.")
+@output_option("json", "yaml")
+@namespace_option
+@connection_options
+def manifests(name: str, source: str, output: str | None, **given: Any) -> None:
+    """Print the manifests of an Application. Values of Secrets are masked.
+
+    \b
+    Example:  syncline app manifests shop --source live
+    """
+    found = _compared(name, given)
+    hooks = found.hooks if given["revision"] else ()
+    objects = list(found.live) if source == "live" else [*found.manifests, *hooks]
+    if output:
+        print_documents(objects, output)
+        return
+    for obj in objects:
+        print("---")
+        print(object_text(obj), end="")
+
+
+def _compared(name: str, given: dict[str, Any]) -> AppDifferences:
+    where = split(name, given["app_namespace"])
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        if given.get("soft") or given.get("hard"):
+            app = refresh(link, where, "hard" if given["hard"] else "normal")
+        else:
+            app = get_app(link, where)
+        if given["revision"] and AppView(app).multi_source:
+            raise CommandFailed("--revision is for one source; this Application has several")
+        cache = look_at(link, given["app_namespace"])
+        settings = AppSettings(control_namespace=given["app_namespace"])
+        with source_reader(link) as reader:
+            found = application_differences(cache, app, reader, settings, link.now(), given["revision"])
+    if found.problems:
+        raise CommandFailed("; ".join(found.problems))
+    return found
+
+
+def _as_obj(one: ObjectDifference) -> Obj:
+    ref = one.ref
+    return {
+        "group": ref.group,
+        "kind": ref.kind,
+        "namespace": ref.namespace,
+        "name": ref.name,
+        "live": one.live,
+        "wanted": one.wanted,
+    }
+
+
+def _external(one: ObjectDifference) -> str:
+    """What the person's own program says to the two files; it ends with 1 where they differ."""
+    with tempfile.TemporaryDirectory(prefix="syncline-diff-") as folder:
+        files = [Path(folder) / f"{side}.yaml" for side in ("live", "wanted")]
+        for path, obj in zip(files, (one.live, one.wanted), strict=True):
+            path.write_text(object_text(obj), encoding="utf-8")
+        command = [*shlex.split(os.environ[EXTERNAL_DIFF]), *map(str, files)]
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        except OSError as error:
+            raise CommandFailed(f"${EXTERNAL_DIFF} {command[0]}: {error.strerror}; unset it", GENERAL_ERROR) from error
+    return f"{header(one.ref)}\n{done.stdout.rstrip()}"

@@ -1,0 +1,100 @@
+"""``syncline app list`` and ``app get``."""
+
+from __future__ import annotations
+
+import click
+
+from syncline.cli.app.target import get_app, namespace_option, refresh, split
+from syncline.cli.appview import app_rows, describe_app, windows_lines
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.output import output_option, print_documents
+from syncline.kube import client
+from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+from syncline.kube.objects import Obj, dig, meta, name_of
+
+__all__ = ["get", "list_apps"]
+
+
+@click.command("list")
+@click.option("-p", "--project", default=None, help="Only this project.")
+@click.option("-l", "--selector", default="", help="Label selector.")
+@output_option("wide", "name", "json", "yaml")
+@namespace_option
+@connection_options
+def list_apps(
+    project: str | None,
+    selector: str,
+    output: str | None,
+    app_namespace: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """List Applications.
+
+    \b
+    Example:  syncline app list -o wide -p default
+    """
+    with Connection(kubeconfig, context) as link:
+        info = link.resource(APPLICATION)
+        apps = link.ask(client.list_(info, app_namespace, label_selector=selector)).get("items") or []
+    apps = [a for a in apps if project is None or dig(a, "spec", "project") == project]
+    if output in ("json", "yaml"):
+        print_documents(apps, output)
+    elif output == "name":
+        for one in apps:
+            print(f"{meta(one).get('namespace')}/{name_of(one)}")
+    else:
+        print(app_rows(apps, wide=output == "wide"))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--refresh", "soft", is_flag=True, help="Look at the repository first.")
+@click.option("--hard-refresh", "hard", is_flag=True, help="Look at the repository and render anew first.")
+@click.option("--show-operation", is_flag=True, help="The last operation is always shown; taken for compatibility.")
+@output_option("wide", "json", "yaml", "tree", "tree=detailed")
+@namespace_option
+@connection_options
+def get(
+    name: str,
+    soft: bool,
+    hard: bool,
+    show_operation: bool,
+    output: str | None,
+    app_namespace: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Show one Application, its last operation and its resources.
+
+    \b
+    Example:  syncline app get shop --refresh
+              syncline app get shop -o tree=detailed
+    """
+    where = split(name, app_namespace)
+    with Connection(kubeconfig, context) as link:
+        found = refresh(link, where, "hard" if hard else "normal") if soft or hard else get_app(link, where)
+        if output in ("json", "yaml"):
+            print_documents(found, output)
+            return
+        project = _project(link, found, app_namespace)
+        windows = windows_lines(project, found, link.now())
+        if output is None or output == "wide":
+            print(describe_app(found, windows))
+            return
+        from syncline.assembly.resource_tree import resource_tree
+        from syncline.cli.looking import look_at
+        from syncline.cli.treeview import app_tree
+
+        nodes = resource_tree(look_at(link, app_namespace), found)
+        print(describe_app(found, windows, resources=False))
+        print()
+        print(app_tree(nodes, link.now(), detailed=output == "tree=detailed"))
+
+
+def _project(link: Connection, found: Obj, namespace: str) -> Obj:
+    """The Application's project; empty where there is none or it may not be read: then no windows are shown."""
+    name = str(dig(found, "spec", "project", default="default"))
+    answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
+    project: Obj = answer.obj if answer.ok else {}
+    return project

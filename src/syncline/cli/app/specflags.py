@@ -1,0 +1,227 @@
+"""The flags that make or change an Application's spec, and what each does to it.
+
+Shared by ``app create`` and ``app set``. Spec in, spec out; nothing is asked of a cluster. Flag names and rules:
+Argo CD ``cmd/util/app.go`` (reference argocd-sync §9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.kube.objects import Obj
+
+__all__ = ["image_name", "repository_of", "spec_options", "with_flags"]
+
+Flags = Mapping[str, Any]
+"""Values by flag, None where it was not given."""
+
+POLICIES = ("none", "manual", "automated", "auto", "automatic")
+OPTIONS = (
+    click.option("--repo", help="Git repository: URL, file:// or a path."),
+    click.option("--path", help="Folder in the repository."),
+    click.option("--revision", help="Branch, tag or commit."),
+    click.option("--helm-chart", help="Chart of a Helm repository."),
+    click.option("--dest-server", help="URL of the destination cluster."),
+    click.option("--dest-name", help="Name of the destination cluster."),
+    click.option("--dest-namespace", help="Namespace of objects that name none."),
+    click.option("--project", help="AppProject."),
+    click.option("--sync-policy", type=click.Choice(POLICIES), help="automated (auto, automatic), or none (manual)."),
+    click.option("--auto-prune/--no-auto-prune", default=None, help="Automated sync deletes what left the repository."),
+    click.option("--self-heal/--no-self-heal", default=None, help="Automated sync undoes changes in the cluster."),
+    click.option("--allow-empty/--no-allow-empty", default=None, help="Automated sync may delete everything."),
+    click.option("--sync-option", "sync_options", multiple=True, help="X=Y adds, !X removes; repeatable."),
+    click.option("--sync-retry-limit", type=int, help="Attempts after a failed sync; 0 removes the retries."),
+    click.option("--sync-retry-backoff-duration", help="First wait between attempts, for example 5s."),
+    click.option("--sync-retry-backoff-max-duration", help="Longest wait, for example 3m."),
+    click.option("--sync-retry-backoff-factor", type=int, help="How much longer each wait is."),
+    click.option("--revision-history-limit", type=int, help="Deployments kept in the history."),
+    click.option("--directory-recurse/--no-directory-recurse", default=None, help="Read folders below the path too."),
+    click.option("--directory-include", help="Only files that match this glob."),
+    click.option("--directory-exclude", help="No files that match this glob."),
+    click.option("--values", "values_files", multiple=True, help="Helm values file; repeatable."),
+    click.option("--helm-set", multiple=True, metavar="KEY=VALUE", help="Helm parameter; repeatable."),
+    click.option("--release-name", help="Helm release name."),
+    click.option("--nameprefix", help="Kustomize name prefix."),
+    click.option("--namesuffix", help="Kustomize name suffix."),
+    click.option("--kustomize-namespace", help="Kustomize namespace."),
+    click.option("--kustomize-image", "kustomize_images", multiple=True, help="Kustomize image; repeatable."),
+)
+FIELDS = {
+    "repo": ("repoURL",),
+    "path": ("path",),
+    "revision": ("targetRevision",),
+    "helm_chart": ("chart",),
+    "directory_recurse": ("directory", "recurse"),
+    "directory_include": ("directory", "include"),
+    "directory_exclude": ("directory", "exclude"),
+    "release_name": ("helm", "releaseName"),
+    "nameprefix": ("kustomize", "namePrefix"),
+    "namesuffix": ("kustomize", "nameSuffix"),
+    "kustomize_namespace": ("kustomize", "namespace"),
+}
+"""Flag → where in a source its value goes."""
+BACKOFF = {"sync_retry_backoff_duration": "duration", "sync_retry_backoff_max_duration": "maxDuration"}
+DEFAULT_BACKOFF: Obj = {"duration": "5s", "maxDuration": "3m0s", "factor": 2}
+"""Argo CD's defaults of ``--sync-retry-backoff-*``."""
+
+
+def spec_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Every flag about the spec."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def with_flags(spec: Obj, flags: Flags, position: int = 0) -> Obj:
+    """``spec`` with what the flags say; ``position`` (from 1) names one of several sources. Raises CommandFailed."""
+    made = dict(spec)
+    if _about_source(flags):
+        made = _with_source(made, flags, position)
+    destination = {
+        "server": flags.get("dest_server"),
+        "name": flags.get("dest_name"),
+        "namespace": flags.get("dest_namespace"),
+    }
+    made["destination"] = _with_destination(made.get("destination") or {}, destination)
+    if flags.get("project"):
+        made["project"] = flags["project"]
+    if flags.get("revision_history_limit") is not None:
+        made["revisionHistoryLimit"] = flags["revision_history_limit"]
+    policy = _with_policy(made.pop("syncPolicy", None) or {}, flags)
+    return made | ({"syncPolicy": policy} if policy else {})
+
+
+def repository_of(text: str) -> str:
+    """A URL stays; an existing folder becomes its absolute path."""
+    if "://" in text or "@" in text or not Path(text).is_dir():
+        return text
+    return str(Path(text).resolve())
+
+
+def _about_source(flags: Flags) -> bool:
+    return any(flags.get(name) not in (None, ()) for name in (*FIELDS, "values_files", "helm_set", "kustomize_images"))
+
+
+def _with_source(spec: Obj, flags: Flags, position: int) -> Obj:
+    several = spec.get("sources") or []
+    if not several:
+        return spec | {"source": _source(spec.get("source") or {}, flags)}
+    if not 1 <= position <= len(several):
+        raise CommandFailed(
+            f"the Application has {len(several)} sources; say which with --source-position 1 to {len(several)}", USAGE
+        )
+    changed = [_source(one, flags) if at == position else one for at, one in enumerate(several, 1)]
+    return spec | {"sources": changed}
+
+
+def _source(source: Obj, flags: Flags) -> Obj:
+    made = dict(source)
+    for flag, place in FIELDS.items():
+        value = flags.get(flag)
+        if value is not None:
+            _put(made, place, repository_of(value) if flag == "repo" else value)
+    if flags.get("values_files"):
+        _put(made, ("helm", "valueFiles"), list(flags["values_files"]))
+    if flags.get("helm_set"):
+        known = list((made.get("helm") or {}).get("parameters") or [])
+        _put(made, ("helm", "parameters"), _by_name(known, [_parameter(text) for text in flags["helm_set"]]))
+    if flags.get("kustomize_images"):
+        known = list((made.get("kustomize") or {}).get("images") or [])
+        _put(made, ("kustomize", "images"), _with_images(known, flags["kustomize_images"]))
+    return made
+
+
+def _put(source: Obj, place: tuple[str, ...], value: Any) -> None:
+    if len(place) == 1:
+        source[place[0]] = value
+    else:
+        source[place[0]] = {**(source.get(place[0]) or {}), place[1]: value}
+
+
+def _parameter(text: str) -> Obj:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise CommandFailed(f"--helm-set {text!r}: write KEY=VALUE", USAGE)
+    return {"name": name, "value": value}
+
+
+def _by_name(known: list[Obj], given: list[Obj]) -> list[Obj]:
+    names = {one["name"] for one in given}
+    return [one for one in known if one.get("name") not in names] + given
+
+
+def _with_images(known: list[str], given: tuple[str, ...]) -> list[str]:
+    """A later image of the same name takes the place of an earlier one."""
+    images = {image_name(image): image for image in known}
+    return list((images | {image_name(image): image for image in given}).values())
+
+
+def image_name(image: str) -> str:
+    """``nginx`` of ``nginx=mine:1``, ``nginx:1`` and ``nginx@sha256:…``."""
+    name, equals, _ = image.partition("=")
+    if equals:
+        return name
+    name = image.partition("@")[0]
+    head, slash, tail = name.rpartition("/")
+    return f"{head}{slash}{tail.partition(':')[0]}"
+
+
+def _with_destination(known: Obj, given: Obj) -> Obj:
+    """A cluster is given by URL or by name; the one takes the place of the other."""
+    if given["server"] and given["name"]:
+        raise CommandFailed("give --dest-server or --dest-name, not both", USAGE)
+    made = dict(known)
+    if given["server"]:
+        made.pop("name", None)
+    if given["name"]:
+        made.pop("server", None)
+    return made | {key: value for key, value in given.items() if value}
+
+
+def _with_policy(known: Obj, flags: Flags) -> Obj:
+    policy = dict(known)
+    match flags.get("sync_policy"):
+        case "none" | "manual":
+            policy.pop("automated", None)
+        case "automated" | "auto" | "automatic":
+            policy["automated"] = {}
+    given = {"prune": "auto_prune", "selfHeal": "self_heal", "allowEmpty": "allow_empty"}
+    wanted = {field: flags[flag] for field, flag in given.items() if flags.get(flag) is not None}
+    if wanted:
+        policy["automated"] = {**policy.get("automated", {"enabled": False}), **wanted}
+    if flags.get("sync_options"):
+        policy["syncOptions"] = _with_options(list(policy.get("syncOptions") or []), flags["sync_options"])
+        if not policy["syncOptions"]:
+            del policy["syncOptions"]
+    return _with_retry(policy, flags)
+
+
+def _with_options(known: list[str], given: tuple[str, ...]) -> list[str]:
+    for text in given:
+        bare = text.removeprefix("!")
+        if bare != text:
+            known = [option for option in known if option != bare and not option.startswith(f"{bare}=")]
+        elif text not in known:
+            known = [*known, text]
+    return known
+
+
+def _with_retry(policy: Obj, flags: Flags) -> Obj:
+    limit = flags.get("sync_retry_limit")
+    backoff = {field: flags[flag] for flag, field in BACKOFF.items() if flags.get(flag)}
+    if flags.get("sync_retry_backoff_factor") is not None:
+        backoff["factor"] = flags["sync_retry_backoff_factor"]
+    if limit is not None and limit < 0:
+        raise CommandFailed(f"--sync-retry-limit {limit}: give 0 to remove the retries, or a positive number", USAGE)
+    if limit == 0:
+        return {key: value for key, value in policy.items() if key != "retry"}
+    if limit is None and not backoff:
+        return policy
+    known = policy.get("retry") or {}
+    retry = {**known, "backoff": {**DEFAULT_BACKOFF, **(known.get("backoff") or {}), **backoff}}
+    return policy | {"retry": retry | ({"limit": limit} if limit else {})}

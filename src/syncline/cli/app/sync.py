@@ -1,0 +1,162 @@
+"""``syncline app sync``, and what other verbs that start an operation share with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from syncline.assembly.inspect import SyncRequest
+from syncline.cli.app.target import get_app, merge, namespace_option, split, until
+from syncline.cli.appview import operation_block
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import CommandFailed
+from syncline.cli.output import output_option, print_documents
+from syncline.cli.plan import plan_ahead
+from syncline.cli.progress import Progress, progress_for
+from syncline.gitops.application.view import AppView
+from syncline.kube.objects import Obj, dig, name_of, namespace_of
+
+__all__ = ["follow", "judge", "request_sync", "sync"]
+
+COMPLETED = ("Succeeded", "Failed", "Error")
+OPTION_FLAGS = {
+    "replace_": "Replace=true",
+    "server_side": "ServerSideApply=true",
+    "apply_out_of_sync_only": "ApplyOutOfSyncOnly=true",
+}
+"""Flag → the sync option it stands for; any of them takes the place of the spec's options, as upstream."""
+
+
+@click.command()
+@click.argument("name")
+@click.option("--revision", default="", help="Sync to this branch, tag or commit instead of the spec's.")
+@click.option("--prune", is_flag=True, help="Delete what left the repository.")
+@click.option("--dry-run", is_flag=True, help="Ask the API, change nothing.")
+@click.option("--force", is_flag=True, help="Delete and recreate what cannot be changed.")
+@click.option("--replace", "replace_", is_flag=True, help="Replace instead of apply.")
+@click.option("--server-side", is_flag=True, help="Server-side apply.")
+@click.option("--strategy", type=click.Choice(["apply", "hook"]), default=None, help="apply: without hooks.")
+@click.option("--resource", "resources", multiple=True, metavar="GROUP:KIND:NAME", help="Only this; repeatable.")
+@click.option("--apply-out-of-sync-only", is_flag=True, help="Leave objects alone that are in sync.")
+@click.option("--info", "infos", multiple=True, metavar="NAME=VALUE", help="Note on the operation; repeatable.")
+@click.option("--retry-limit", type=int, default=0, help="Further attempts after a failure.")
+@click.option("--async", "asynchronous", is_flag=True, help="Do not wait.")
+@click.option("--timeout", default=0, help="Seconds to wait; 0 is for ever.")
+@output_option("json", "yaml")
+@namespace_option
+@connection_options
+def sync(name: str, output: str | None, app_namespace: str, **given: Any) -> None:
+    """Sync an Application and watch its phases and waves.
+
+    It waits for the operation, not for health. Exit code 1: the operation did not succeed, or something has to be
+    pruned; 3: --timeout passed (the operation goes on).
+
+    \b
+    Example:  syncline app sync shop --prune
+              syncline app sync shop --resource apps:Deployment:web --revision v1.2.3
+    """
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        known = get_app(link, split(name, app_namespace))
+        _check_request(known, given)
+        watched = not given["asynchronous"] and not output
+        planned = plan_ahead(link, known, SyncRequest(given["revision"], given["prune"])) if watched else None
+        begun = request_sync(link, known, _operation(given))
+        if given["asynchronous"]:
+            return
+        final = follow(link, begun, given["timeout"], progress_for(planned) if watched else None)
+    if output:
+        print_documents(final, output)
+    else:
+        print(f"\n{operation_block(final)}")
+    judge(final, full=not given["resources"])
+
+
+def request_sync(link: Connection, app: Obj, operation: Obj) -> Obj:
+    """Write ``.operation`` and take the old operation's state away, as the API server of Argo CD does."""
+    return merge(link, app, {"operation": operation, "status": {"operationState": None}}, _check_idle)
+
+
+def _check_idle(app: Obj) -> None:
+    if app.get("operation"):
+        wait = f"syncline app wait {name_of(app)} --operation"
+        raise CommandFailed(f"another operation is already in progress; wait with `{wait}`")
+
+
+def _check_request(app: Obj, given: Mapping[str, Any]) -> None:
+    """What the API server of Argo CD refuses before anything is started."""
+    _check_idle(app)
+    wanted, view = given["revision"], AppView(app)
+    if wanted and view.multi_source:
+        raise CommandFailed("--revision is for one source; set the targetRevision of a source with `syncline app set`")
+    automated = dig(app, "spec", "syncPolicy", "automated")
+    if automated is None or automated.get("enabled") is False or given["dry_run"] or not wanted:
+        return
+    if wanted not in view.revisions_wanted:
+        target = (view.revisions_wanted or ("",))[0] or "HEAD"
+        raise CommandFailed(f"Cannot sync to {wanted}: auto-sync currently set to {target}")
+
+
+def follow(link: Connection, app: Obj, timeout_s: float, progress: Progress | None) -> Obj:
+    """Show the operation until it ended; returns the Application at its end."""
+
+    def ended(state: Obj) -> bool:
+        if progress is not None:
+            progress.update(state, link.now())
+        phase = dig(state, "status", "operationState", "phase", default="")
+        return phase in COMPLETED and not state.get("operation")
+
+    try:
+        return until(link, (namespace_of(app), name_of(app)), ended, timeout_s, "the operation")
+    finally:
+        if progress is not None:
+            progress.close()
+
+
+def judge(final: Obj, *, full: bool = True) -> None:
+    """A failure where the operation did not succeed, or left something that has to be pruned."""
+    phase = dig(final, "status", "operationState", "phase")
+    if phase != "Succeeded":
+        message = dig(final, "status", "operationState", "message", default="")
+        raise CommandFailed(f"Operation has completed with phase: {phase} ({message})")
+    pruning = [
+        r
+        for r in dig(final, "status", "operationState", "syncResult", "resources", default=[])
+        if r.get("status") == "PruneSkipped" and "no prune" not in str(r.get("message"))
+    ]
+    if pruning and full:
+        raise CommandFailed(f"{len(pruning)} resources require pruning")
+
+
+def _operation(given: Mapping[str, Any]) -> Obj:
+    sync_: Obj = {}
+    if given["revision"]:
+        sync_["revision"] = given["revision"]
+    if given["prune"]:
+        sync_["prune"] = True
+    if given["dry_run"]:
+        sync_["dryRun"] = True
+    if given["strategy"] or given["force"]:
+        sync_["syncStrategy"] = {given["strategy"] or "hook": {"force": True} if given["force"] else {}}
+    options = [text for flag, text in OPTION_FLAGS.items() if given[flag]]
+    if options:
+        sync_["syncOptions"] = options
+    if given["resources"]:
+        sync_["resources"] = [_selected(text) for text in given["resources"]]
+    operation: Obj = {"initiatedBy": {"username": "syncline"}, "sync": sync_}
+    if given["infos"]:
+        notes = [text.partition("=") for text in given["infos"]]
+        operation["info"] = [{"name": name, "value": value} for name, _, value in notes]
+    if given["retry_limit"]:
+        operation["retry"] = {"limit": given["retry_limit"]}
+    return operation
+
+
+def _selected(text: str) -> Obj:
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise click.UsageError(f"--resource {text!r}: write GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME")
+    namespace, _, name = parts[2].rpartition("/")
+    selected: Obj = {"group": parts[0], "kind": parts[1], "name": name}
+    return selected | ({"namespace": namespace} if namespace else {})

@@ -1,0 +1,115 @@
+"""Which Application is meant, and how to read, change and follow it. Shared by the verbs of ``syncline app``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from syncline.cli.connection import Connection
+from syncline.cli.failure import BLOCKED, CommandFailed
+from syncline.kube import client
+from syncline.kube.client import PatchType
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, ResourceInfo, dig, meta, name_of, namespace_of, resource_version
+
+__all__ = ["get_app", "merge", "namespace_option", "refresh", "replace_spec", "split", "until"]
+
+MANAGER = "syncline"
+"""Field manager of what people change by this command."""
+MAX_CONFLICTS = 5
+"""Attempts to write over the controller's own writes."""
+REFRESH_S = 60.0
+"""How long a refresh may take before the command gives up."""
+WATCH_S = 30
+"""Seconds of one watch; the deadline is looked at between two."""
+
+namespace_option = click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Its namespace.")
+
+
+def split(name: str, namespace: str) -> tuple[str, str]:
+    """``ns/name`` wins over ``--app-namespace``."""
+    before, slash, after = name.rpartition("/")
+    return (before, after) if slash else (namespace, name)
+
+
+def get_app(link: Connection, where: tuple[str, str]) -> Obj:
+    """The Application at (namespace, name)."""
+    answer = link.send(client.get(link.resource(APPLICATION), *where))
+    if answer.status == 404:
+        raise CommandFailed(
+            f"Application {'/'.join(where)} does not exist; `syncline app list -N {where[0]}` shows those that do"
+        )
+    found: Obj = link.check(answer)
+    return found
+
+
+def merge(link: Connection, app: Obj, body: Obj, check: Callable[[Obj], None] | None = None) -> Obj:
+    """A merge patch that only applies to the state that was read; a conflict is answered with the newest state.
+
+    ``check`` sees each state before it is written over, and may refuse.
+    """
+    info = link.resource(APPLICATION)
+    where = (namespace_of(app), name_of(app))
+    for _ in range(MAX_CONFLICTS):
+        if check is not None:
+            check(app)
+        metadata = dict(body.get("metadata") or {}) | {"resourceVersion": resource_version(app)}
+        wanted = body | {"metadata": metadata}
+        answer = link.send(client.patch(info, *where, PatchType.MERGE, wanted, field_manager=MANAGER))
+        if answer.status != 409:
+            break
+        app = get_app(link, where)
+    if not answer.ok:
+        raise CommandFailed(str(dig(answer.obj, "message", default="refused")))
+    found: Obj = answer.obj
+    return found
+
+
+def replace_spec(link: Connection, app: Obj, spec: Obj) -> Obj:
+    """PUT with this spec; refused where somebody changed the Application since it was read, or a field is unknown."""
+    info: ResourceInfo = link.resource(APPLICATION)
+    wanted = app | {"spec": spec}
+    found: Obj = link.ask(client.update(info, wanted, field_manager=MANAGER, field_validation="Strict"))
+    return found
+
+
+def refresh(link: Connection, where: tuple[str, str], kind: str = "normal") -> Obj:
+    """Have the controller look at the repository; ``hard`` also forgets what it rendered."""
+    get_app(link, where)
+    body = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": kind}}}
+    link.ask(client.patch(link.resource(APPLICATION), *where, PatchType.MERGE, body))
+
+    def done(app: Obj) -> bool:
+        return "argocd.argoproj.io/refresh" not in (meta(app).get("annotations") or {})
+
+    return until(link, where, done, REFRESH_S, "the refresh")
+
+
+def until(link: Connection, where: tuple[str, str], reached: Callable[[Obj], Any], timeout_s: float, what: str) -> Obj:
+    """Watch one Application until ``reached``; the deadline is checked at every event and every watch timeout."""
+    info = link.resource(APPLICATION)
+    deadline = link.now() + timedelta(seconds=timeout_s) if timeout_s else None
+    while True:
+        found = get_app(link, where)
+        if reached(found):
+            return found
+        request = client.watch(
+            info, where[0], resource_version=resource_version(found), field_selector=f"metadata.name={where[1]}"
+        )
+        left = WATCH_S if deadline is None else max((deadline - link.now()).total_seconds(), 1.0)
+        query = dict(request.query) | {"timeoutSeconds": str(max(int(min(left, WATCH_S)), 1))}
+        for event in link.watch(client.Request("GET", request.path, query)):
+            if event["type"] == "DELETED":
+                raise CommandFailed(f"Application {'/'.join(where)} was deleted meanwhile")
+            if event["type"] != "BOOKMARK" and reached(event["object"]):
+                final: Obj = event["object"]
+                return final
+            if deadline is not None and link.now() >= deadline:
+                break
+        if deadline is not None and link.now() >= deadline:
+            message = dig(get_app(link, where), "status", "operationState", "message", default="")
+            hint = f": {message}" if message else ""
+            raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {what}{hint}", BLOCKED)

@@ -1,0 +1,32 @@
+"""Differences as people read them: a header per object and a unified diff. Masked objects in, text out."""
+
+from __future__ import annotations
+
+import difflib
+
+from syncline.assembly.differences import ObjectDifference
+from syncline.kube.objects import Obj, ObjectRef
+from syncline.kube.yaml import dump
+
+__all__ = ["describe_difference", "header", "object_text"]
+
+
+def header(ref: ObjectRef) -> str:
+    """``===== group/Kind namespace/name ======``, as argocd prints it."""
+    return f"===== {ref.group}/{ref.kind} {ref.namespace}/{ref.name} ======"
+
+
+def object_text(obj: Obj | None) -> str:
+    """YAML without managedFields, which nobody reads; empty for a missing object."""
+    if obj is None:
+        return ""
+    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
+    return dump(obj | {"metadata": metadata})
+
+
+def describe_difference(one: ObjectDifference) -> str:
+    """The header and what a sync would change, live lines with ``-``, wanted lines with ``+``."""
+    lines = difflib.unified_diff(
+        object_text(one.live).splitlines(), object_text(one.wanted).splitlines(), "live", "wanted", lineterm=""
+    )
+    return "\n".join([header(one.ref), *lines])

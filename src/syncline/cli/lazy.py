@@ -1,0 +1,37 @@
+"""Groups of commands that import a command when it is called, so that ``--help`` and short commands answer at once."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+__all__ = ["CONTEXT", "LazyGroup"]
+
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name: name → (``module:attribute`` below ``syncline.cli``, one line for ``--help``)."""
+
+    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self._table.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry[0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"syncline.cli.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._table[name][1]) for name in self.list_commands(ctx)])
