@@ -52,6 +52,8 @@ class Cache:
     def __init__(self, mapper: Mapper, indices: Mapping[str, IndexFn] | None = None) -> None:
         self.mapper = mapper
         self._objects: dict[GroupKind, dict[str, dict[str, Obj]]] = {}
+        self._names: dict[tuple[GroupKind, str], list[str]] = {}
+        """Sorted names of a namespace, made when asked for and kept until one comes or goes."""
         self._synced: set[GroupKind] = set()
         self._revision: dict[GroupKind, int] = {}
         self._owned: dict[str, set[_Place]] = {}
@@ -74,6 +76,8 @@ class Cache:
         place = (kind, namespace, name)
         if old is not None:
             self._unindex(place, old)
+        else:
+            self._names.pop((kind, namespace), None)
         bucket[name] = obj
         self._index(place, obj)
         return old
@@ -82,6 +86,7 @@ class Cache:
         bucket = self._objects.get(kind, {}).get(namespace, {})
         old = bucket.pop(name, None)
         if old is not None:
+            self._names.pop((kind, namespace), None)
             self._unindex((kind, namespace, name), old)
         return old
 
@@ -126,7 +131,18 @@ class Cache:
     def objects(self, kind: GroupKind, namespace: str = "") -> list[Obj]:
         spaces = self._objects.get(kind, {})
         wanted = [namespace] if namespace else sorted(spaces)
-        return [obj for space in wanted for _, obj in sorted(spaces.get(space, {}).items())]
+        found: list[Obj] = []
+        for space in wanted:
+            bucket = spaces.get(space)
+            if bucket:
+                found += [bucket[name] for name in self._sorted_names(kind, space, bucket)]
+        return found
+
+    def _sorted_names(self, kind: GroupKind, namespace: str, bucket: Mapping[str, Obj]) -> list[str]:
+        names = self._names.get((kind, namespace))
+        if names is None:
+            names = self._names[(kind, namespace)] = sorted(bucket)
+        return names
 
     def owned(self, uid: str, kind: GroupKind | None = None) -> list[Obj]:
         return self._at(p for p in self._owned.get(uid, ()) if kind is None or p[0] == kind)
