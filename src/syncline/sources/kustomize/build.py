@@ -323,8 +323,9 @@ def _asked_for(given: Kustomization, config: TransformerConfig) -> Iterable[tupl
         yield "SuffixTransformer", {"suffix": given.text("nameSuffix"), "fieldSpecs": config.name_suffix}
     for entry in given.entries("labels"):
         yield "LabelTransformer", {"labels": entry.get("pairs") or {}, "fieldSpecs": _label_specs(entry, config)}
-    if given["commonLabels"]:
-        yield "LabelTransformer", {"labels": given["commonLabels"], "fieldSpecs": config.common_labels}
+    if given["commonLabels"] or given["labels"]:
+        # Upstream runs it for either field, which shows in the notes about transformers.
+        yield "LabelTransformer", {"labels": given["commonLabels"] or {}, "fieldSpecs": config.common_labels}
     if given["commonAnnotations"]:
         settings = {"annotations": given["commonAnnotations"], "fieldSpecs": config.common_annotations}
         yield "AnnotationsTransformer", settings

@@ -10,7 +10,7 @@ from typing import Any
 
 from syncline.sources.kustomize.resource import Resource
 
-__all__ = ["MANAGED_BY", "add", "annotated", "of_builtin", "of_file", "of_plugin"]
+__all__ = ["MANAGED_BY", "ORIGIN", "add", "annotated", "of_builtin", "of_file", "of_plugin"]
 
 ORIGIN = "config.kubernetes.io/origin"
 TRANSFORMATIONS = "alpha.config.kubernetes.io/transformations"

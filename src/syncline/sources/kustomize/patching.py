@@ -18,6 +18,7 @@ from syncline.sources.kustomize.kustomization import read_yaml
 from syncline.sources.kustomize.loader import Folder
 from syncline.sources.kustomize.merge import merge
 from syncline.sources.kustomize.node import Kind, Node, is_empty
+from syncline.sources.kustomize.origins import ORIGIN
 from syncline.sources.kustomize.reader import read_resources
 from syncline.sources.kustomize.resmap import ResMap, Selector, take_metadata
 from syncline.sources.kustomize.resource import BUILD_ANNOTATIONS, Resource
@@ -158,6 +159,8 @@ def apply_operations(resource: Resource, operations: list[Any]) -> None:
     """Apply a JSON patch; numbers pass through 64-bit floats on the way, annotations become text."""
     document = resource.value()
     notes = resource.build_annotations()
+    if resource.origin is not None:
+        notes[ORIGIN] = "noted"
     if notes:
         metadata = document.setdefault("metadata", {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **notes}
@@ -168,6 +171,8 @@ def apply_operations(resource: Resource, operations: list[Any]) -> None:
     if not isinstance(patched, dict):
         raise BuildError("json: cannot unmarshal into Go value of type map[string]interface {}")
     resource.node = from_json(through_float(patched))
+    if ORIGIN in notes and ORIGIN not in resource.annotations():
+        resource.origin, resource.transformations = None, []
     resource.set_annotations(
         {name: value for name, value in resource.annotations().items() if name not in BUILD_ANNOTATIONS}
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import cmp_to_key, lru_cache
@@ -23,6 +24,9 @@ __all__ = ["json_text", "write_all", "write_one"]
 _Emitter: Any = getattr(getattr(yaml, "cyaml", None), "CEmitter", yaml.Dumper)
 
 _natural = cmp_to_key(natural_order)
+_ESCAPED = re.compile("[\r\u0085]|[\u2028\u2029]\\Z")
+_SEPARATORS = re.compile("[\u2028\u2029]")
+"""Line and paragraph separators stay as they are, unlike in ``kubectl -o yaml``; other breaks are escaped."""
 _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 _WRITTEN_OUT = 1e21
 """From here on Go's JSON encoder writes an exponent."""
@@ -68,6 +72,8 @@ def _emit(emit: Any, value: Any) -> None:
 @lru_cache(maxsize=4096)
 def _event(text: str) -> Any:
     style = None if text == "<<" else scalar_style(text)
+    if style == '"' and _SEPARATORS.search(text) and not _ESCAPED.search(text):
+        style = "|" if "\n" in text else None
     return yaml.ScalarEvent(None, None, (True, True), text, style=style)
 
 
