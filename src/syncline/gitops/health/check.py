@@ -1,8 +1,8 @@
 """Which check an object gets.
 
 Called with live objects by the sync engine (gates between waves, hooks), by the application's status and by
-``syncline health``. Pure: no clock, no cluster. Users' own scripts and the scripts for other kinds come in front of
-this table.
+``syncline health``. Pure: no clock, no cluster. The tables of other kinds come in front of the checks here; users' own
+scripts (:mod:`syncline.gitops.health.overrides`) come in front of both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from syncline.gitops.health import autoscaling, batch, definitions, network, pods, storage, workloads
+from syncline.gitops.health import autoscaling, batch, network, pods, pools, storage, workloads
+from syncline.gitops.health.known import known_steps
+from syncline.gitops.health.table import judge
 from syncline.gitops.health.typed import ConversionError, check_times
 from syncline.gitops.health.verdict import Health, HealthStatus
 from syncline.gitops.sync.annotations import has_hook_finalizer
@@ -46,9 +48,8 @@ _CHECKS: dict[GroupKind, _Check] = {
     ),
 }
 
-_SCRIPTED: dict[GroupKind, _Check] = {
-    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): _Check(definitions.custom_resource_definition),
-    GroupKind("machineconfiguration.openshift.io", "MachineConfigPool"): _Check(definitions.machine_config_pool),
+_OURS: dict[GroupKind, _Check] = {
+    GroupKind("machineconfiguration.openshift.io", "MachineConfigPool"): _Check(pools.machine_config_pool),
 }
 
 
@@ -62,7 +63,10 @@ def health_of(obj: Obj, *, scripted: bool = True) -> Health | None:
     if is_terminating(obj) and not has_hook_finalizer(obj) and _real_time(obj):
         return Health(HealthStatus.PROGRESSING, "Pending deletion")
     gvk = gvk_of(obj)
-    check = (_SCRIPTED.get(gvk.group_kind) if scripted else None) or _CHECKS.get(gvk.group_kind)
+    steps = known_steps(gvk.group_kind) if scripted else None
+    if steps is not None:
+        return judge(steps, obj)
+    check = (_OURS.get(gvk.group_kind) if scripted else None) or _CHECKS.get(gvk.group_kind)
     if check is None:
         return None
     label = check.label or gvk.kind

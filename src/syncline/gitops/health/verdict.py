@@ -16,6 +16,8 @@ __all__ = ["Health", "HealthStatus", "worst"]
 class HealthStatus(StrEnum):
     """From best to worst, in Argo CD's order: the health of an application is the worst of its objects."""
 
+    UNSTATED = ""
+    """A script or a table had nothing to say of the object: no effect on an application, and a gate goes on waiting."""
     HEALTHY = "Healthy"
     SUSPENDED = "Suspended"
     PROGRESSING = "Progressing"
@@ -38,4 +40,4 @@ class Health:
 
 def worst(statuses: Iterable[HealthStatus]) -> HealthStatus:
     """The worst of all; Healthy when there are none."""
-    return max(statuses, key=_ORDER.__getitem__, default=HealthStatus.HEALTHY)
+    return max([HealthStatus.HEALTHY, *statuses], key=_ORDER.__getitem__)

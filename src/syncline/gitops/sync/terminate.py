@@ -41,7 +41,7 @@ def _state(task: Task, health: Health | None) -> tuple[OperationPhase, str]:
             return OperationPhase.RUNNING, health.message
         case HealthStatus.HEALTHY:
             return OperationPhase.SUCCEEDED, health.message
-        case HealthStatus.MISSING:
+        case HealthStatus.MISSING | HealthStatus.UNSTATED:
             return OperationPhase.SUCCEEDED, made
 
 
