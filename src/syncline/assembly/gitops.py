@@ -6,16 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from syncline.assembly.credentials import CredentialedRenders
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.cluster.users import UserInfo, service_account_user
-from syncline.control.cache import Snapshot
+from syncline.control.cache import Cache, Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.gitops.application.controller import ApplicationController
-from syncline.gitops.application.manifests import ManifestStore, Render, RenderPerformer, SourceReader
+from syncline.gitops.application.manifests import ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import AppObserved, AppSettings
 from syncline.gitops.sync.actions import (
     AfterWave,
@@ -87,10 +88,11 @@ def gitops_loop(
     store = ManifestStore()
     syncs = SyncPerformer(mapper)
     mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, syncs)
-    mine[Render] = RenderPerformer(reader, store, clock)
+    cache = Cache(mapper)
+    mine[Render] = CredentialedRenders(reader, store, clock, cache, settings.control_namespace)
     mine |= kube_performers(mapper, clock, "argocd-controller")
     controllers: list[Controller] = [SharedApplications(store, settings, admits)]
-    return loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, strict=strict)
+    return loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, cache=cache, strict=strict)
 
 
 def foreign_objects(control_namespace: str) -> list[Obj]:

@@ -11,11 +11,14 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from syncline.sources.address import check_url, normalize_url
+from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, GitAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
+from syncline.sources.git_access import git_environment
 from syncline.sources.git_process import GitAnswer, run_git
 from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, is_short_sha
 from syncline.sources.tree import SUBMODULE_MODE, Entry, clean_path
@@ -38,96 +41,54 @@ class GitSettings:
     """For reading the mirror on this machine's own disk."""
 
 
-_MAX_URL = 2048
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_HELPER = re.compile(r"[A-Za-z0-9_+.-]*::")
-_SCP = re.compile(r"(?:[^/:@\s]+@)?(\[[0-9a-fA-F:]+\]|[^/:@\s]+):.*")
-
-
-def check_url(url: str, *, allow_local: bool) -> None:
-    """Refuse addresses that git would take for options, helpers or, unless allowed, files of this machine."""
-    shown = mask_credentials(url)
-    if not url or url.startswith("-") or len(url) > _MAX_URL or any(ord(letter) <= 32 for letter in url):
-        raise _refused(shown, "is not an address of a repository", "give an https, ssh or git@host:path address")
-    if _HELPER.match(url):
-        raise _refused(shown, "names a transport helper, which could run programs", "give an https or ssh address")
-    scheme = _SCHEME.match(url)
-    if scheme is not None and scheme[1].lower() in ("http", "https", "ssh"):
-        host = url[scheme.end() :].split("/", 1)[0].rpartition("@")[2]
-        if not host or host.startswith("-"):
-            raise _refused(shown, "has no valid host", "give an address such as https://host/path")
-        return
-    if scheme is not None and scheme[1].lower() != "file":
-        raise _refused(shown, f"uses {scheme[1]}://", "http, https and ssh are allowed")
-    scp = _SCP.fullmatch(url) if scheme is None else None
-    if scp is not None:
-        if scp[1].startswith("-"):
-            raise _refused(shown, "has no valid host", "give an address such as git@host:path")
-        return
-    if not allow_local:
-        raise _refused(
-            shown, "is a place on this machine", "allow it with --allow-local-repos, or give a remote address"
-        )
-
-
-def _refused(url: str, what: str, fix: str) -> SourceError:
-    return SourceError(Problem.REFUSED, f"repository {url} {what}", subject=url, field="spec.source.repoURL", fix=fix)
-
-
-_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
-_PLAIN_USER_HOST = re.compile(r"[^/:@]+@[^/:]+:.*")
-
-
-def normalize_url(url: str) -> str:
-    """The form under which two addresses are the same repository, empty if it is none (Argo CD NormalizeGitURL)."""
-    text = url.strip().lower().removesuffix(".git")
-    if _SCHEME.match(text) is None and _PLAIN_USER_HOST.fullmatch(text):
-        text = "ssh://" + text.replace(":", "/", 1)
-    if text.startswith(":") or _PERCENT.search(text.split("?", 1)[0]):
-        return ""
-    if text.startswith("ssh://"):
-        return text.removeprefix("ssh://")
-    return text
-
-
 class Git:
     """All repositories of one process, each with its lock."""
 
     def __init__(self, settings: GitSettings) -> None:
         self._settings = settings
-        self._repositories: dict[str, Repository] = {}
+        self._repositories: dict[tuple[str, str], Repository] = {}
+        self._book = NO_CREDENTIALS
         self._lock = threading.Lock()
 
-    def repository(self, url: str) -> Repository:
-        """The repository at ``url``; nothing is contacted yet. Raises :class:`SourceError` if it is not allowed."""
+    def learn(self, book: CredentialBook) -> None:
+        """From now on remotes are reached with these credentials."""
+        self._book = book
+
+    def repository(self, url: str, project: str = "") -> Repository:
+        """The repository at ``url`` as an application of ``project`` may reach it; nothing is contacted yet.
+
+        Raises :class:`SourceError` if it is not allowed. What was brought with credentials of one project is in a
+        mirror of its own.
+        """
         check_url(url, allow_local=self._settings.allow_local)
+        access = self._book.access(url, project)
+        owner = access.project if access is not None else ""
         with self._lock:
-            repository = self._repositories.get(url)
+            repository = self._repositories.get((url, owner))
             if repository is None:
-                repository = Repository(url, self._settings)
-                self._repositories[url] = repository
+                repository = Repository(url, self._settings, owner)
+                self._repositories[url, owner] = repository
+            repository.access = access
             return repository
 
 
 class Repository:
     """One remote and its mirror. Methods may be called from several threads; fetches of one mirror take turns."""
 
-    def __init__(self, url: str, settings: GitSettings) -> None:
+    def __init__(self, url: str, settings: GitSettings, owner: str = "") -> None:
         self.url = url
+        self.access: GitAccess | None = None
         self.shown = mask_credentials(url)
         self._settings = settings
-        name = hashlib.sha256(url.encode()).hexdigest()[:32]
+        name = hashlib.sha256(f"{url}\n{owner}".encode() if owner else url.encode()).hexdigest()[:32]
         self._mirror = settings.cache_directory / f"{name}.git"
         self._lock = threading.Lock()
         self._last_whole: GitTree | None = None
 
     def refs(self) -> Refs:
         """What the remote advertises now: the cheap question whether anything moved."""
-        answer = run_git(
-            ["ls-remote", "--symref", "--end-of-options", self.url],
-            timeout_s=self._settings.list_timeout_s,
-            label=f"repository {self.shown}",
-        )
+        asked = ["ls-remote", "--symref", "--end-of-options", self.url]
+        answer = self._ask_remote(asked, timeout_s=self._settings.list_timeout_s)
         if answer.code != 0:
             raise self._failure(answer)
         return _parse_refs(answer.output.decode("utf-8", "replace"))
@@ -225,14 +186,18 @@ class Repository:
         self._begin()
         options = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
         prune = ["--prune"] if refspecs[0].endswith("/*") else []
-        answer = run_git(
-            [*options, *prune, "--end-of-options", self.url, *refspecs],
-            directory=self._mirror,
-            timeout_s=self._settings.fetch_timeout_s,
-            label=f"repository {self.shown}",
-        )
+        asked = [*options, *prune, "--end-of-options", self.url, *refspecs]
+        answer = self._ask_remote(asked, timeout_s=self._settings.fetch_timeout_s, directory=self._mirror)
         if answer.code != 0 and not quietly:
             raise self._failure(answer)
+
+    def _ask_remote(self, arguments: Sequence[str], *, timeout_s: float, directory: Path | None = None) -> GitAnswer:
+        """Run a git command that talks to the remote, with the credentials for it."""
+        access = self.access
+        label = f"repository {self.shown}"
+        with git_environment(access) as more:
+            answer = run_git(arguments, directory=directory, timeout_s=timeout_s, label=label, environment=more)
+        return answer if access is None else replace(answer, complaint=access.mask(answer.complaint))
 
     def _begin(self) -> None:
         if (self._mirror / "HEAD").exists():

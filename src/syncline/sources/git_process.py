@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,12 @@ _SAFE_CONFIG = (
     *("-c", "advice.detachedHead=false", "-c", "core.quotePath=false", "-c", "fetch.writeCommitGraph=false"),
 )
 
+_SAYS_NOTHING = (
+    "fatal: Could not read from remote repository",
+    "Please make sure you have",
+    "and the repository exists",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class GitAnswer:
@@ -51,12 +57,19 @@ class GitAnswer:
 
 
 def run_git(
-    arguments: Sequence[str], *, directory: Path | None = None, stdin: bytes = b"", timeout_s: float, label: str
+    arguments: Sequence[str],
+    *,
+    directory: Path | None = None,
+    stdin: bytes = b"",
+    timeout_s: float,
+    label: str,
+    environment: Mapping[str, str] | None = None,
 ) -> GitAnswer:
     """Run ``git ARGUMENTS``; a failed command is an answer, not an exception.
 
     Raises :class:`SourceError` if git is missing, takes longer than ``timeout_s`` or answers more than
-    :data:`MAX_OUTPUT`. ``label`` is what the message calls the work.
+    :data:`MAX_OUTPUT`. ``label`` is what the message calls the work; ``environment`` is
+    what this one child gets beyond the usual.
     """
     place = ["-C", str(directory)] if directory is not None else []
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
@@ -68,7 +81,7 @@ def run_git(
                 stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
-                env=_environment(),
+                env=_environment() | dict(environment or {}),
                 start_new_session=True,
             )
         except OSError as error:
@@ -134,5 +147,7 @@ def _environment() -> dict[str, str]:
 
 def _summary(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1:  # after what ssh or the host said, git adds this, which says less
+        lines = [line for line in lines if not line.startswith(_SAYS_NOTHING)] or lines
     telling = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))] or lines[-1:]
     return mask_credentials(telling[0].removeprefix("fatal: ").removeprefix("error: ")) if telling else ""

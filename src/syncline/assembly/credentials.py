@@ -1,0 +1,54 @@
+"""Keeps the reader of repositories informed about the credentials that stand in the control namespace.
+
+Wraps the performer of :class:`Render`: before each render the Secrets and ConfigMaps of the cache are looked at, in the
+loop's own thread, and read anew only if one of them changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Protocol, runtime_checkable
+
+from syncline.base.action import Work
+from syncline.base.clock import Clock
+from syncline.control.cache import Snapshot
+from syncline.gitops.application.manifests import Manifests, ManifestStore, Render, RenderPerformer, SourceReader
+from syncline.kube.objects import GroupKind, labels_of, name_of, resource_version
+from syncline.sources.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, SECRET_TYPE, CredentialBook, credential_book
+
+__all__ = ["CredentialedRenders"]
+
+SECRETS = GroupKind("", "Secret")
+CONFIG_MAPS = GroupKind("", "ConfigMap")
+
+
+@runtime_checkable
+class _Learns(Protocol):
+    def learn(self, book: CredentialBook) -> None: ...
+
+
+class CredentialedRenders(RenderPerformer):
+    """Renders with the credentials of this moment, if the reader can take any."""
+
+    def __init__(
+        self, reader: SourceReader, store: ManifestStore, clock: Clock, cache: Snapshot, namespace: str
+    ) -> None:
+        super().__init__(reader, store, clock)
+        self._learner = reader if isinstance(reader, _Learns) else None
+        self._cache = cache
+        self._namespace = namespace
+        self._known: tuple[tuple[str, str], ...] = ()
+
+    def perform(self, action: Render) -> Generator[Work, Any, Manifests]:
+        if self._learner is not None:
+            self._teach(self._learner)
+        return (yield from super().perform(action))
+
+    def _teach(self, learner: _Learns) -> None:
+        secrets = [s for s in self._cache.objects(SECRETS, self._namespace) if SECRET_TYPE in labels_of(s)]
+        named = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP)
+        maps = [m for m in self._cache.objects(CONFIG_MAPS, self._namespace) if name_of(m) in named]
+        state = tuple((name_of(obj), resource_version(obj)) for obj in (*secrets, *maps))
+        if state != self._known:
+            learner.learn(credential_book(secrets, maps))
+            self._known = state

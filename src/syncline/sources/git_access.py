@@ -1,0 +1,125 @@
+"""Hands credentials to one git child, and to nobody else.
+
+Called by ``sources/git.py`` around each call of a remote. Passwords and tokens go through the environment of that
+child, keys and certificates through files that only this user can read and that are gone when the call ends; nothing of
+it stands in an argument, where other users of the machine could read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from syncline.sources.credentials import GitAccess
+
+__all__ = ["git_environment"]
+
+# Answers git's question (lines `key=value` up to an empty one) for one origin only: after a redirect to another host
+# nothing is given. It neither stores nor forgets anything.
+_HELPER = (
+    '!f() { test "$1" = get || exit 0; while IFS= read -r line && test -n "$line"; do case "$line" in '
+    'protocol=*) p="${line#protocol=}";; host=*) h="${line#host=}";; esac; done; '
+    'test "$p://$h" = "$SYNCLINE_GIT_ORIGIN" || exit 0; '
+    'test -z "$SYNCLINE_GIT_USERNAME" || printf "username=%s\\n" "$SYNCLINE_GIT_USERNAME"; '
+    'printf "password=%s\\n" "$SYNCLINE_GIT_PASSWORD"; }; f'
+)
+
+
+@contextlib.contextmanager
+def git_environment(access: GitAccess | None, inherited: Mapping[str, str] | None = None) -> Iterator[dict[str, str]]:
+    """What to add to the environment of a git child; its files live as long as the context.
+
+    ``inherited``: the environment that it is added to (None: ours), whose own git settings stay in force.
+    """
+    if access is None:
+        yield {}
+        return
+    inherited = os.environ if inherited is None else inherited
+    with tempfile.TemporaryDirectory(prefix="syncline-git-") as made:
+        folder = Path(made)
+        values = _http(access, folder) if _is_http(access) else _ssh(access, folder)
+        yield values | _config(_settings(access), inherited)
+
+
+def _is_http(access: GitAccess) -> bool:
+    return urlsplit(access.url).scheme.lower() in ("http", "https")
+
+
+def _origin(access: GitAccess) -> str:
+    """``https://host:port`` as git's credential protocol names it."""
+    parts = urlsplit(access.url)
+    return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _http(access: GitAccess, folder: Path) -> dict[str, str]:
+    values: dict[str, str] = {}
+    if access.password is not None:
+        values |= {
+            "SYNCLINE_GIT_ORIGIN": _origin(access),
+            "SYNCLINE_GIT_USERNAME": access.username,
+            "SYNCLINE_GIT_PASSWORD": access.password.reveal(),
+        }
+    if access.insecure:
+        values["GIT_SSL_NO_VERIFY"] = "true"
+    elif access.ca_pem:
+        values["GIT_SSL_CAINFO"] = _file(folder, "ca.pem", access.ca_pem)
+    if access.certificate_pem and access.certificate_key is not None:
+        values["GIT_SSL_CERT"] = _file(folder, "certificate.pem", access.certificate_pem)
+        values["GIT_SSL_KEY"] = _file(folder, "key.pem", access.certificate_key.reveal())
+    if access.no_proxy:
+        values["no_proxy"] = access.no_proxy
+    return values
+
+
+def _settings(access: GitAccess) -> list[tuple[str, str]]:
+    """Settings of git for this one call. An empty helper forgets those of the administrator, which would keep what
+    they are told."""
+    if not _is_http(access):
+        return []
+    pairs: list[tuple[str, str]] = []
+    if access.password is not None:
+        pairs += [("credential.helper", ""), ("credential.helper", _HELPER)]
+    if access.bearer_token is not None:
+        header = f"Authorization: Bearer {access.bearer_token.reveal()}"
+        pairs.append((f"http.{_origin(access)}/.extraHeader", header))
+    if access.proxy is not None:
+        pairs.append(("http.proxy", access.proxy.reveal()))
+    return pairs
+
+
+def _config(pairs: list[tuple[str, str]], inherited: Mapping[str, str]) -> dict[str, str]:
+    """``GIT_CONFIG_COUNT`` and its pairs, after those that are there already."""
+    if not pairs:
+        return {}
+    counted = inherited.get("GIT_CONFIG_COUNT", "0")
+    first = int(counted) if counted.isdigit() else 0
+    values = {"GIT_CONFIG_COUNT": str(first + len(pairs))}
+    for number, (key, value) in enumerate(pairs, first):
+        values |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return values
+
+
+def _ssh(access: GitAccess, folder: Path) -> dict[str, str]:
+    command = ["ssh", "-oBatchMode=yes"]
+    if access.ssh_key is not None:
+        key = access.ssh_key.reveal()
+        place = _file(folder, "key", key if key.endswith("\n") else key + "\n")
+        command += ["-oIdentitiesOnly=yes", "-oIdentityAgent=none", "-i", place]
+    if access.insecure:
+        command += ["-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR"]
+    elif access.known_hosts is not None:
+        hosts = _file(folder, "known_hosts", access.known_hosts)
+        command += ["-oStrictHostKeyChecking=yes", f"-oUserKnownHostsFile={hosts}", "-oGlobalKnownHostsFile=/dev/null"]
+    return {"GIT_SSH_COMMAND": shlex.join(command), "GIT_SSH_VARIANT": "ssh"}
+
+
+def _file(folder: Path, name: str, content: str) -> str:
+    place = folder / name
+    with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(content)
+    return str(place)
