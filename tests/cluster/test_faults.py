@@ -259,3 +259,31 @@ def test_faults_that_heal_leave_no_trace(name: str, seed: int) -> None:
     world.advance(CALM_S)
     assert outline(world) == undisturbed(name)
     assert sum(faulty.counts.values()) > 5, faulty.counts
+
+
+def test_an_orphan_is_not_collected_while_its_watch_is_behind() -> None:
+    """The owner is gone, the cache still holds the dependent with its reference: the server's state decides."""
+    world = MachineWorld(nodes=1)
+    WEB[1](world)
+    world.advance(30)
+    faulty = FaultyTransport(world.transport, world.clock, Entropy(1), FaultRates(0, 0, 0, 0, 0))
+    world.restart(_Behind(faulty, "/apis/apps/v1/replicasets"), keep_machines=True)
+    world.settle()
+    world.delete(f"{APPS}/deployments/web", "Orphan")
+    world.advance(5)
+    assert not world.exists(f"{APPS}/deployments/web")
+    assert [each["metadata"].get("ownerReferences") for each in world.items("/apis/apps/v1/replicasets")] == [None]
+
+
+@dataclass
+class _Behind:
+    """Nothing comes from the watch of one path."""
+
+    inner: Transport
+    path: str
+
+    def send(self, request: Request) -> Response:
+        answer = self.inner.send(request)
+        if answer.stream is not None and request.path == self.path:
+            answer.stream.take = lambda limit=1000: []  # type: ignore[method-assign]
+        return answer

@@ -1,11 +1,13 @@
 """What becomes of an object whose owners go, and of an owner whose dependents must go or be freed first.
 
 The rules are those of Kubernetes' garbage collector. The cache may lag behind, so before anything is deleted for want
-of an owner, the server is asked whether that owner is really gone.
+of an owner, the server is asked whether that owner is really gone; and only the object as it was judged is deleted: one
+that lost its owner reference meanwhile (an orphan) is another.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from syncline.cluster.builtin.actions import ConfirmAbsent
@@ -84,7 +86,8 @@ def _judge(seen: Observed) -> Plan:
         return Plan(why="it has no owner")
     policy = _policy(seen, bool(waiting))
     delete = Delete.of(seen.obj, "no owner is left", propagation=policy)
-    return Plan((*ahead, (delete,)), why="no owner is left")
+    exactly = replace(delete, resource_version=resource_version(seen.obj))
+    return Plan((*ahead, (exactly,)), why="no owner is left")
 
 
 def _policy(seen: Observed, waited_for: bool) -> str:
