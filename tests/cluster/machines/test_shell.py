@@ -63,7 +63,7 @@ SCRIPTS = [
     "for i in 1 2 3; do [ $i = 2 ] && continue; [ $i = 3 ] && break; echo $i; done",
     "A=1 B=2; echo $A$B",
     "echo a >/dev/null 2>&1; echo b",
-    "echo one > /tmp/syncline-test-file; echo two >> /tmp/syncline-test-file; cat /tmp/syncline-test-file; rm /tmp/syncline-test-file",
+    "f=/tmp/syncline-test-file; echo one > $f; echo two >> $f; cat $f; rm $f",
     "x=file.tar.gz; echo ${x%.*} ${x%%.*} ${x#*.} ${x##*.} ${#x}",
     "echo a; # a comment\necho b # another",
     "echo a \\\n b",

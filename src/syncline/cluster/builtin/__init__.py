@@ -19,6 +19,7 @@ from syncline.cluster.builtin.daemonset.controller import DaemonSetController
 from syncline.cluster.builtin.deployment.controller import DeploymentController
 from syncline.cluster.builtin.disruption_budget import DisruptionBudgetController
 from syncline.cluster.builtin.endpoints.controller import EndpointsController
+from syncline.cluster.builtin.event_expiry import EventExpiry
 from syncline.cluster.builtin.garbage_collector.controller import GarbageCollector
 from syncline.cluster.builtin.job.controller import JobController
 from syncline.cluster.builtin.namespace.controller import NamespaceController
@@ -77,6 +78,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         NodeLifecycleController(chosen.beats, tells=chosen.machines_tell),
         GarbageCollector(),
         PodGarbageCollector(),
+        EventExpiry(),
         ClusterRoleAggregationController(),
         *signing_request_controllers(can_sign=chosen.authority is not None),
         SchedulerController(),
