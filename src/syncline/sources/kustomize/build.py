@@ -186,7 +186,9 @@ class _Target:
                     raise
                 with about(f"accumulation err='{error.message}'"):
                     inner = self._enter(path, component=False)
-                    self._join(gathered, inner.gather(_Gathered()), inner.folder)
+                    with about(f"recursed accumulation of path '{inner.folder.shown}'"):
+                        more = inner.gather(_Gathered())
+                    self._join(gathered, more, inner.folder)
 
     def _add_file(self, gathered: _Gathered, path: str) -> None:
         with about(f"accumulating resources from '{path}'"):

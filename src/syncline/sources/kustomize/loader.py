@@ -256,7 +256,7 @@ class Folder:
         if name.startswith("/"):
             return name, self.source.find(name) if self.source.files.absolute_links else None
         joined = f"{self.path}/{name}" if self.path else name
-        return joined, self.source.find(joined)
+        return posixpath.normpath(joined), self.source.find(joined)
 
 
 def decoded(content: bytes) -> str:

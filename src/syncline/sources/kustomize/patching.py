@@ -55,6 +55,9 @@ def patch_transformer(settings: dict[str, Any], folder: Folder, schema: SchemaIn
     for each in merges:
         each.notes.allow_name_change = bool(options.get("allowNameChange"))
         each.notes.allow_kind_change = bool(options.get("allowKindChange"))
+        if each.notes.allow_name_change or each.notes.allow_kind_change:
+            # Upstream notes it in an annotation, which makes texts of all of them, nulls included.
+            each.set_annotations(each.annotations())
     return lambda resources: _patch_merge(resources, merges, target, source, schema)
 
 

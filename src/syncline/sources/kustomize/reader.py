@@ -15,10 +15,13 @@ from syncline.sources.kustomize.node import MAP, MERGE, NULL, SEQ, STR, Kind, No
 from syncline.sources.kustomize.scalars import resolve
 from syncline.sources.kustomize.values import from_json, to_json
 
-__all__ = ["MAX_ALIAS_NODES", "parse_one", "read_documents", "read_resources"]
+__all__ = ["MAX_ALIAS_DEPTH", "MAX_ALIAS_NODES", "parse_one", "read_documents", "read_resources"]
 
 MAX_ALIAS_NODES = 200_000
 """Nodes that come into being by following aliases in one text: the bound of an alias bomb."""
+
+MAX_ALIAS_DEPTH = 16
+"""Aliases inside what aliases stand for."""
 
 _SEPARATOR = re.compile(r"\n---.*\n")
 _CORE = "tag:yaml.org,2002:"
@@ -145,6 +148,8 @@ class _Expander:
     def _alias(self, parsed: AliasNode) -> Node:
         if any(parsed.target is outer for outer in self._inside):
             raise BuildError(f"MalformedYAMLError: anchor '{parsed.name}' value contains itself")
+        if len(self._inside) >= MAX_ALIAS_DEPTH:
+            raise BuildError(f"MalformedYAMLError: anchors are nested deeper than {MAX_ALIAS_DEPTH} levels")
         self._inside.append(parsed.target)
         try:
             return self.node(parsed.target)
