@@ -11,7 +11,7 @@ from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.live import LiveCluster
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.connection import state_directory
-from syncline.cli.serving import host_and_port, run_cluster, run_commands_of
+from syncline.cli.serving import face_address, face_options, host_and_port, run_cluster, run_commands_of
 from syncline.gitops.application.observe import AppSettings
 
 RUNNING = {
@@ -27,7 +27,11 @@ RUNNING = {
 @click.option("--listen", default="127.0.0.1:6443", show_default=True, help="HOST:PORT; port 0 takes a free one.")
 @click.option("--nodes", default=1, show_default=True, help="Simulated nodes.")
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
+@face_options
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
+@click.option(
+    "--sync-timeout", default=0.0, show_default=True, help="Seconds that a sync may take; 0: as long as it likes."
+)
 @click.option(
     "--run-commands",
     is_flag=False,
@@ -42,7 +46,10 @@ def up(
     listen: str,
     nodes: int,
     kubeconfig_out: Path | None,
+    webhook_listen: str | None,
+    metrics_listen: str | None,
     poll: float,
+    sync_timeout: float,
     run_commands: str | None,
 ) -> int:
     """Run the embedded cluster and the GitOps controllers until Ctrl-C.
@@ -56,7 +63,14 @@ def up(
     settings = ClusterSettings(data=where, host=host, port=port, nodes=nodes, run_commands=commands)
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
-    gitops = GitOpsSettings(cache, allow_local_repos=True, application=AppSettings(poll_s=poll))
+    application = AppSettings(poll_s=poll, sync_timeout_s=sync_timeout)
+    gitops = GitOpsSettings(
+        cache,
+        allow_local_repos=True,
+        application=application,
+        webhook_listen=face_address("--webhook-listen", webhook_listen),
+        metrics_listen=face_address("--metrics-listen", metrics_listen),
+    )
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
         await cluster.start_gitops(gitops)

@@ -1,4 +1,4 @@
-"""One Application, a source whose commits are lists of objects, and a virtual cluster: what the behaviours are played on."""
+"""One Application, a source whose commits are lists of objects, and a virtual cluster: the stage of the behaviours."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 PROJECTS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"
@@ -41,7 +42,9 @@ class Source:
         self.commits.append(objects)
         return self.head
 
-    def read(self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime) -> Manifests:
+    def read(
+        self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
         if self.fails:
             return Manifests((), (), (), now, error=self.fails)
         by_sha = {sha(n): objects for n, objects in enumerate(self.commits)}

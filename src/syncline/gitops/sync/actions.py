@@ -94,13 +94,18 @@ class PruneObject:
 
 @dataclass(frozen=True, slots=True)
 class DeleteHook:
-    """Delete the object of a hook, as its delete policy says."""
+    """Delete the object of a hook, as its delete policy says.
+
+    ``ending``: it is being deleted already, so nothing is asked again (another request would put back the finalizer of
+    a foreground deletion, and wake whoever looks at the object).
+    """
 
     ref: ObjectRef
     gvk: GVK
     uid: str
     propagation: str
     reason: str
+    ending: bool = False
 
     def describe(self) -> str:
         return f"delete hook {self.ref}"

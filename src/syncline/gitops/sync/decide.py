@@ -21,7 +21,7 @@ from syncline.gitops.sync.definition import is_definition
 from syncline.gitops.sync.model import SyncObserved
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import stamp_of, stamped
-from syncline.kube.objects import Obj, annotations_of, dig, labels_of, uid_of
+from syncline.kube.objects import Obj, annotations_of, dig, is_terminating, labels_of, uid_of
 
 __all__ = [
     "IGNORED",
@@ -98,7 +98,9 @@ def prune_action(seen: SyncObserved, task: Task) -> PruneObject:
 
 def delete_hook(seen: SyncObserved, task: Task, reason: str) -> DeleteHook:
     live = task.live if task.live is not None else task.obj
-    return DeleteHook(task.ref, task.gvk, uid_of(live), seen.options.prune_propagation, reason)
+    return DeleteHook(
+        task.ref, task.gvk, uid_of(live), seen.options.prune_propagation, reason, ending=is_terminating(live)
+    )
 
 
 def release_hook(task: Task, reason: str) -> RemoveHookFinalizer:

@@ -94,6 +94,8 @@ class SyncPerformer:
                 return (yield from _Apply(info, action, dry=False).run())
             case DryRun(of=apply, as_new=as_new):
                 return (yield from _Apply(info, apply, dry=True).ask(as_new))
+            case DeleteHook(ending=True):
+                return Outcome(True)
             case PruneObject() | DeleteHook():
                 return (yield from _delete(info, action))
             case RemoveHookFinalizer():
