@@ -16,9 +16,10 @@ from syncline.gitops.application.plan import comparison_input, spec_problems
 from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import compare, diff_settings
 from syncline.gitops.diff import DiffError, DiffSettings, compare_objects, hide_secret
+from syncline.gitops.sync.annotations import is_hook, is_ignored
 from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, ObjectRef, ref_of
+from syncline.kube.objects import Obj, ObjectRef, gvk_of, ref_of
 
 __all__ = ["AppDifferences", "ObjectDifference", "application_differences"]
 
@@ -76,21 +77,28 @@ def application_differences(
     wanted = comparison_input(seen, manifests)
     comparison = compare(wanted)
     try:
-        found = tuple(_difference(pair, diff_settings(wanted)) for pair in comparison.pairs)
+        pairs = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
+        found = tuple(_difference(pair, diff_settings(wanted)) for pair in pairs)
     except DiffError as error:
         return AppDifferences(problems=(f"ComparisonError: Failed to compare desired state to live state: {error}",))
-    masked = [hide_secret(pair.target, pair.live) for pair in comparison.pairs]
+    masked = [_masked(pair.target, pair.live) for pair in pairs]
     return AppDifferences(
         revisions=manifests.revisions,
         objects=found,
         manifests=tuple(target for target, _ in masked if target is not None),
-        hooks=tuple(hook for hook, _ in (hide_secret(one, None) for one in comparison.hooks) if hook is not None),
+        hooks=tuple(hook for hook, _ in (_masked(one, None) for one in comparison.hooks) if hook is not None),
         live=tuple(live for _, live in masked if live is not None),
     )
 
 
 def _difference(pair: Pair, settings: DiffSettings) -> ObjectDifference:
     result = compare_objects(pair.target, pair.live, settings)
-    wanted, live = hide_secret(result.predicted, result.live)
+    wanted, live = _masked(result.predicted, result.live)
     modified = result.modified or pair.live is None or pair.target is None
     return ObjectDifference(ref_of(pair.obj), live, wanted, modified)
+
+
+def _masked(wanted: Obj | None, live: Obj | None) -> tuple[Obj | None, Obj | None]:
+    """Both sides, without the values if it is a Secret."""
+    gvk = gvk_of(wanted or live or {})
+    return hide_secret(wanted, live) if (gvk.group, gvk.kind) == ("", "Secret") else (wanted, live)

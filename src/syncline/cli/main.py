@@ -11,17 +11,21 @@ from syncline import __version__
 from syncline.cli.failure import CommandFailed
 from syncline.cli.lazy import CONTEXT, LazyGroup
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "cli", "kubectl_plugin", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "apiserver": ("apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
     "app": ("app.group:app", "Everything about Applications, with the verbs of argocd."),
+    "cluster": ("cluster:cluster", "List, add and remove destination clusters; list managed ones."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
     "controller": ("controller:controller", "Run the GitOps controllers against any cluster."),
     "demo": ("demo:demo", "Show the main job: a Git repository becomes a running cluster."),
     "explain": ("explain:explain", "Say in a few lines what blocks an object, down to the cause."),
     "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
     "node": ("node:node", "Add and remove simulated nodes of a running cluster."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
+    "proj": ("proj.group:proj", "What Applications may read and write, with the verbs of argocd."),
+    "repo": ("repo:repo", "List, add and remove repositories and their credentials."),
     "up": ("up:up", "Run the embedded cluster and the GitOps controllers on this machine."),
     "version": ("version:version", "Print the version."),
 }
@@ -44,10 +48,15 @@ def cli() -> None:
     """
 
 
-def main(arguments: list[str] | None = None) -> int:
+def kubectl_plugin() -> int:
+    """``kubectl syncline …``: kubectl runs the program ``kubectl-syncline`` that it finds on the path."""
+    return main(program="kubectl syncline")
+
+
+def main(arguments: list[str] | None = None, program: str = "syncline") -> int:
     """Run a command; returns the exit code. A refusal prints one line, never a traceback."""
     try:
-        result: Any = cli.main(args=arguments, prog_name="syncline", standalone_mode=False)
+        result: Any = cli.main(args=arguments, prog_name=program, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
         error.show()

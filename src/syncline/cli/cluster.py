@@ -1,0 +1,198 @@
+"""``syncline cluster``: destinations of Applications and managed clusters, together (column TYPE)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import click
+
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import CommandFailed
+from syncline.cli.lazy import CONTEXT
+from syncline.cli.output import output_option, print_documents
+from syncline.cli.repoview import Destination, cluster_rows
+from syncline.cli.secretkind import (
+    cluster_secret_name,
+    declared,
+    namespace_option,
+    plain_fields,
+    remove,
+    secret_object,
+    write,
+)
+from syncline.gitops.application.view import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
+from syncline.kube import client
+from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
+from syncline.kube.objects import GroupKind, Obj, dig, name_of
+
+__all__ = ["cluster", "declared_cluster", "managed_cluster", "secret_fields"]
+
+MANAGED_CLUSTER = GroupKind("cluster.open-cluster-management.io", "ManagedCluster")
+AVAILABLE = {"True": "Successful", "False": "Failed"}
+
+
+@click.group(context_settings=CONTEXT)
+def cluster() -> None:
+    """Clusters that Applications may name as their destination, and clusters that are managed.
+
+    \b
+    Example:  syncline cluster list
+    """
+
+
+@cluster.command()
+@click.argument("wanted", metavar="CONTEXT")
+@click.option("--name", default="", help="Name of the cluster [default: that of the context].")
+@click.option("--from", "source", default=None, help="Kubeconfig with the context [default: $KUBECONFIG].")
+@click.option("--namespace", "namespaces", multiple=True, help="Manage only this namespace; repeatable.")
+@click.option("--cluster-resources", is_flag=True, help="With --namespace: manage cluster-scoped objects too.")
+@click.option("--project", default="", help="Only for Applications of this project.")
+@click.option("--upsert", is_flag=True, help="Change what is declared for this server.")
+@namespace_option
+@connection_options
+def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: Any) -> None:
+    """Declare the cluster of a kubeconfig's context as a destination.
+
+    The credentials of the context are stored in a Secret of the control namespace; no service account is made in the
+    other cluster. Better give a context of a service account that has the rights which syncs need.
+
+    \b
+    Example:  syncline cluster add prod --from ~/.kube/config --name prod-eu
+    """
+    try:
+        access = load_kubeconfig(source, wanted)
+    except (KubeconfigError, OSError) as error:
+        raise CommandFailed(str(error)) from error
+    fields = secret_fields(access, given["name"] or wanted)
+    fields |= {"project": given["project"], "namespaces": ",".join(given["namespaces"])}
+    fields |= {"clusterResources": "true"} if given["cluster_resources"] else {}
+    secret = secret_object("cluster", namespace, cluster_secret_name(access.server), fields)
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        did = write(link, secret, upsert=upsert, what="cluster")
+    print(f"Cluster '{access.server}' {'added' if did == 'created' else did}")
+
+
+def secret_fields(access: ClusterAccess, name: str) -> dict[str, str]:
+    """The fields of a cluster Secret; ``config`` is JSON, as Argo CD reads it (``ClusterConfig``)."""
+    tls: Obj = {"insecure": access.skip_tls_verify, "serverName": access.tls_server_name}
+    if access.ca_pem and not access.skip_tls_verify:
+        tls["caData"] = _encoded(access.ca_pem)
+    if access.certificate_pem:
+        tls["certData"] = _encoded(access.certificate_pem)
+    if access.key_pem is not None:
+        tls["keyData"] = _encoded(access.key_pem.reveal())
+    config: Obj = {"tlsClientConfig": {key: value for key, value in tls.items() if value != ""}}
+    if access.token is not None:
+        config["bearerToken"] = access.token.reveal()
+    if access.token_file is not None:
+        config["bearerToken"] = access.token_file.read_text(encoding="utf-8").strip()
+    if "bearerToken" not in config and "keyData" not in config["tlsClientConfig"]:
+        raise CommandFailed(
+            f"context '{access.context}' has neither a token nor a client certificate that could be stored; "
+            "make a service account there and give a context that uses its token"
+        )
+    return {"name": name, "server": access.server, "config": json.dumps(config, sort_keys=True)}
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@cluster.command("list")
+@output_option("server", "json", "yaml")
+@namespace_option
+@connection_options
+def list_clusters(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """List destinations and managed clusters. Of other clusters STATUS is what is known here: no connection is made.
+
+    \b
+    Example:  syncline cluster list -o yaml
+    """
+    with Connection(kubeconfig, context) as link:
+        found = _all(link, namespace)
+    if output in ("json", "yaml"):
+        print_documents([one.to_obj() for one in found], output)
+    elif output == "server":
+        print("\n".join(one.server for one in found))
+    else:
+        print(cluster_rows(found))
+
+
+@cluster.command()
+@click.argument("wanted", metavar="SERVER | NAME")
+@output_option("json", "yaml")
+@namespace_option
+@connection_options
+def get(wanted: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Show one cluster, without its credentials.
+
+    \b
+    Example:  syncline cluster get in-cluster
+    """
+    with Connection(kubeconfig, context) as link:
+        found = [one for one in _all(link, namespace) if wanted.rstrip("/") in (one.server.rstrip("/"), one.name)]
+    if not found:
+        raise CommandFailed(f"cluster '{wanted}' is not known; `syncline cluster list` shows those that are")
+    print_documents(found[0].to_obj(), output or "yaml")
+
+
+@cluster.command()
+@click.argument("wanted", metavar="SERVER | NAME")
+@namespace_option
+@connection_options
+def rm(wanted: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Remove a declared destination; what was synced there stays.
+
+    \b
+    Example:  syncline cluster rm prod-eu
+    """
+    with Connection(kubeconfig, context) as link:
+        for secret in declared(link, namespace, "cluster"):
+            shown = plain_fields(secret)
+            if wanted.rstrip("/") in (shown.get("server", "").rstrip("/"), shown.get("name")):
+                remove(link, secret)
+                print(f"Cluster '{wanted}' removed")
+                return
+    raise CommandFailed(f"cluster '{wanted}' is not declared; `syncline cluster list` shows those that are")
+
+
+def _all(link: Connection, namespace: str) -> list[Destination]:
+    found = [declared_cluster(secret) for secret in declared(link, namespace, "cluster")]
+    if not any(one.server.rstrip("/") == IN_CLUSTER_SERVER for one in found):
+        found.insert(0, _here(link))
+    info = link.mapper.preferred(MANAGED_CLUSTER)
+    managed = (link.ask(client.list_(info)).get("items") or []) if info is not None else []
+    return found + [managed_cluster(one) for one in sorted(managed, key=name_of)]
+
+
+def _here(link: Connection) -> Destination:
+    """The cluster that was asked, which Applications know as in-cluster."""
+    answer = link.send(client.Request("GET", "/version"))
+    version = str(dig(answer.obj, "gitVersion", default="")) if answer.ok else ""
+    status = "Successful" if answer.ok else "Failed"
+    return Destination(IN_CLUSTER_SERVER, IN_CLUSTER_NAME, version.removeprefix("v"), status)
+
+
+def declared_cluster(secret: Obj) -> Destination:
+    """A destination from its Secret."""
+    shown = plain_fields(secret)
+    namespaces = tuple(part.strip() for part in shown.get("namespaces", "").split(",") if part.strip())
+    server = shown.get("server", "")
+    return Destination(server, shown.get("name") or server, project=shown.get("project", ""), namespaces=namespaces)
+
+
+def managed_cluster(obj: Obj) -> Destination:
+    """A row from a ManagedCluster: Available is its status."""
+    urls = [str(one.get("url") or "") for one in dig(obj, "spec", "managedClusterClientConfigs", default=[])]
+    conditions = {one.get("type"): one for one in dig(obj, "status", "conditions", default=[])}
+    available = conditions.get("ManagedClusterConditionAvailable") or {}
+    return Destination(
+        server=urls[0] if urls else "",
+        name=name_of(obj),
+        version=str(dig(obj, "status", "version", "kubernetes", default="")).removeprefix("v"),
+        status=AVAILABLE.get(str(available.get("status")), "Unknown"),
+        message=str(available.get("message") or ""),
+        kind="managed",
+    )

@@ -1,0 +1,1 @@
+"""``syncline proj``: AppProjects with the verbs of ``argocd proj``. Start at ``group.py``."""

@@ -1,0 +1,52 @@
+"""Which project is meant, and how to read and change it. Shared by the verbs of ``syncline proj``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from syncline.cli.connection import Connection
+from syncline.cli.failure import CommandFailed
+from syncline.gitops.project import ProjectError, validate_project
+from syncline.kube import client
+from syncline.kube.kinds.argoproj import APP_PROJECT
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["Change", "change_spec", "check_project", "get_project", "namespace_option"]
+
+Change = Callable[[Obj], Obj]
+"""The spec before → the spec after; raises CommandFailed where it cannot be."""
+
+namespace_option = click.option(
+    "-N", "--app-namespace", "namespace", default="argocd", show_default=True, help="Namespace of projects."
+)
+
+
+def get_project(link: Connection, namespace: str, name: str) -> Obj:
+    """The project of this name."""
+    answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
+    if answer.status == 404:
+        raise CommandFailed(f"project '{name}' does not exist; `syncline proj list` shows those that do")
+    found: Obj = link.check(answer)
+    return found
+
+
+def check_project(project: Obj) -> Obj:
+    """The same, if it is one that the controllers take."""
+    try:
+        validate_project(project)
+    except ProjectError as error:
+        raise CommandFailed(str(error.args[0])) from error
+    return project
+
+
+def change_spec(given: dict[str, Any], name: str, change: Change) -> None:
+    """Read the project, change its spec, write it back; refused where somebody changed it meanwhile."""
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        found = get_project(link, given["namespace"], name)
+        wanted = check_project(found | {"spec": change(dig(found, "spec", default={}))})
+        request = client.update(link.resource(APP_PROJECT), wanted, field_manager="syncline", field_validation="Strict")
+        link.ask(request)
+    print(f"project '{name}' updated")

@@ -1,0 +1,154 @@
+"""``syncline proj windows``: when the Applications of a project may be synced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.output import output_option, print_documents
+from syncline.cli.proj.target import Change, change_spec, get_project, namespace_option
+from syncline.cli.projview import window_rows
+from syncline.gitops.project.windows import validate_window
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["add", "delete", "list_windows", "manual", "without_window"]
+
+
+@click.command("list")
+@click.argument("project")
+@output_option("json", "yaml")
+@namespace_option
+@connection_options
+def list_windows(project: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """List the sync windows of a project, and which are open now.
+
+    \b
+    Example:  syncline proj windows list team
+    """
+    with Connection(kubeconfig, context) as link:
+        entries = dig(get_project(link, namespace, project), "spec", "syncWindows", default=[])
+        now = link.now()
+    if output:
+        print_documents(entries, output)
+    else:
+        print(window_rows(entries, now))
+
+
+def _names(_context: Any, _option: Any, value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+@click.command()
+@click.argument("project")
+@click.option("-k", "--kind", type=click.Choice(["allow", "deny"]), default="allow", show_default=True)
+@click.option("--schedule", required=True, help="Start, as a cron expression: '0 22 * * *'.")
+@click.option("--duration", required=True, help="For example 30m or 8h.")
+@click.option("--applications", default="", callback=_names, help="Names or globs, with commas.")
+@click.option("--namespaces", default="", callback=_names, help="Destination namespaces, with commas.")
+@click.option("--clusters", default="", callback=_names, help="Destination clusters, with commas.")
+@click.option("--manual-sync", is_flag=True, help="People may sync nevertheless.")
+@click.option("--sync-overrun", is_flag=True, help="An operation that began in time may go on.")
+@click.option("--use-and-operator", is_flag=True, help="Every list that is given has to match, not one of them.")
+@click.option("--time-zone", default="UTC", show_default=True)
+@click.option("--description", default="", help="Why.")
+@namespace_option
+@connection_options
+def add(project: str, **given: Any) -> None:
+    """Add a sync window.
+
+    \b
+    Example:  syncline proj windows add team --kind deny --schedule '0 22 * * *' --duration 8h --applications '*'
+    """
+    fields = {
+        "kind": given["kind"],
+        "schedule": given["schedule"],
+        "duration": given["duration"],
+        "applications": given["applications"],
+        "namespaces": given["namespaces"],
+        "clusters": given["clusters"],
+        "manualSync": given["manual_sync"],
+        "syncOverrun": given["sync_overrun"],
+        "andOperator": given["use_and_operator"],
+        "timeZone": given["time_zone"],
+        "description": given["description"],
+    }
+    window = {key: value for key, value in fields.items() if value}
+    problem = validate_window(window)
+    if problem:
+        raise CommandFailed(problem, USAGE)
+    change_spec(given, project, lambda spec: spec | {"syncWindows": [*(spec.get("syncWindows") or []), window]})
+
+
+@click.command()
+@click.argument("project")
+@click.argument("window", type=int, metavar="ID")
+@namespace_option
+@connection_options
+def delete(project: str, window: int, **given: Any) -> None:
+    """Delete the sync window with this ID, as `windows list` shows it.
+
+    \b
+    Example:  syncline proj windows delete team 0
+    """
+    change_spec(given, project, lambda spec: without_window(spec, window))
+
+
+def without_window(spec: Obj, window: int) -> Obj:
+    """``spec`` without one window; raises CommandFailed where there is none of this ID."""
+    entries = _entries(spec, window)
+    left = [entry for index, entry in enumerate(entries) if index != window]
+    rest = {key: value for key, value in spec.items() if key != "syncWindows"}
+    return rest | ({"syncWindows": left} if left else {})
+
+
+def manual(window: int, allowed: bool) -> Change:
+    """The change that lets people sync in spite of a window, or no longer."""
+
+    def change(spec: Obj) -> Obj:
+        entries = _entries(spec, window)
+        changed = [
+            {**entry, "manualSync": allowed} if index == window else entry for index, entry in enumerate(entries)
+        ]
+        return spec | {"syncWindows": changed}
+
+    return change
+
+
+def _entries(spec: Obj, window: int) -> list[Obj]:
+    entries: list[Obj] = spec.get("syncWindows") or []
+    if not 0 <= window < len(entries):
+        raise CommandFailed(
+            f"window {window} does not exist; `syncline proj windows list PROJECT` shows {len(entries)} of them"
+        )
+    return entries
+
+
+@click.command("enable-manual-sync")
+@click.argument("project")
+@click.argument("window", type=int, metavar="ID")
+@namespace_option
+@connection_options
+def enable_manual(project: str, window: int, **given: Any) -> None:
+    """People may sync in spite of this window.
+
+    \b
+    Example:  syncline proj windows enable-manual-sync team 0
+    """
+    change_spec(given, project, manual(window, True))
+
+
+@click.command("disable-manual-sync")
+@click.argument("project")
+@click.argument("window", type=int, metavar="ID")
+@namespace_option
+@connection_options
+def disable_manual(project: str, window: int, **given: Any) -> None:
+    """The window also holds syncs that people start.
+
+    \b
+    Example:  syncline proj windows disable-manual-sync team 0
+    """
+    change_spec(given, project, manual(window, False))

@@ -1,0 +1,203 @@
+"""``syncline repo``: repositories that are declared by Secrets, as argocd declares them. Values are never printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.lazy import CONTEXT
+from syncline.cli.output import output_option, print_documents
+from syncline.cli.repoview import Declared, repository_rows
+from syncline.cli.secretkind import (
+    declared,
+    fields_of,
+    namespace_option,
+    plain_fields,
+    remove,
+    repository_secret_name,
+    secret_object,
+    write,
+)
+from syncline.kube.objects import Obj
+from syncline.sources.errors import mask_credentials
+
+__all__ = ["declared_repositories", "repo", "repository_fields"]
+
+CREDENTIALS = (
+    "username",
+    "password",
+    "bearerToken",
+    "sshPrivateKey",
+    "tlsClientCertKey",
+    "githubAppPrivateKey",
+    "gcpServiceAccountKey",
+)
+"""Fields of which one makes a repository have credentials of its own."""
+file_type = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group(context_settings=CONTEXT)
+def repo() -> None:
+    """Repositories and their credentials.
+
+    \b
+    Example:  syncline repo add https://github.com/org/private --username me --password-stdin < token
+    """
+
+
+@repo.command()
+@click.argument("url")
+@click.option("--name", default="", help="A name for people.")
+@click.option("--type", "kind", type=click.Choice(["git", "helm", "oci"]), default="git", show_default=True)
+@click.option("--project", default="", help="Only for Applications of this project.")
+@click.option("--username", default="")
+@click.option("--password", default="", help="Seen by others in the list of processes; better --password-stdin.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from the standard input.")
+@click.option("--bearer-token", default="")
+@click.option("--ssh-private-key-path", type=file_type, default=None)
+@click.option("--tls-client-cert-path", type=file_type, default=None)
+@click.option("--tls-client-cert-key-path", type=file_type, default=None)
+@click.option("--insecure-skip-server-verification", "insecure", is_flag=True, help="Check no certificates.")
+@click.option("--enable-lfs", is_flag=True)
+@click.option("--enable-oci", is_flag=True)
+@click.option("--proxy", default="")
+@click.option("--no-proxy", default="")
+@click.option("--upsert", is_flag=True, help="Change what is declared for this URL.")
+@namespace_option
+@connection_options
+def add(url: str, upsert: bool, namespace: str, kubeconfig: str | None, context: str | None, **given: Any) -> None:
+    """Declare a repository, with its credentials.
+
+    \b
+    Example:  syncline repo add git@github.com:org/private.git --ssh-private-key-path ~/.ssh/deploy
+    """
+    fields = repository_fields(url, given)
+    secret = secret_object("repository", namespace, repository_secret_name(url, given["project"]), fields)
+    with Connection(kubeconfig, context) as link:
+        did = write(link, secret, upsert=upsert, what="repository")
+    print(f"Repository '{mask_credentials(url)}' {'added' if did == 'created' else did}")
+
+
+def repository_fields(url: str, given: dict[str, Any]) -> dict[str, str]:
+    """The fields of the Secret. Reads the files and, where asked, the standard input."""
+    if given["kind"] == "helm" and not given["name"]:
+        raise CommandFailed("a Helm repository needs --name", USAGE)
+    if given["password_stdin"] and given["password"]:
+        raise CommandFailed("give --password or --password-stdin, not both", USAGE)
+    password = sys.stdin.read().rstrip("\n") if given["password_stdin"] else given["password"]
+    files = {
+        "sshPrivateKey": given["ssh_private_key_path"],
+        "tlsClientCertData": given["tls_client_cert_path"],
+        "tlsClientCertKey": given["tls_client_cert_key_path"],
+    }
+    switches = {"insecure": "insecure", "enableLfs": "enable_lfs", "enableOCI": "enable_oci"}
+    return {
+        "url": url,
+        "type": given["kind"],
+        "name": given["name"],
+        "project": given["project"],
+        "username": given["username"],
+        "password": password,
+        "bearerToken": given["bearer_token"],
+        "proxy": given["proxy"],
+        "noProxy": given["no_proxy"],
+        **{key: path.read_text(encoding="utf-8") for key, path in files.items() if path is not None},
+        **{key: "true" for key, flag in switches.items() if given[flag]},
+    }
+
+
+@repo.command("list")
+@output_option("url", "json", "yaml")
+@namespace_option
+@connection_options
+def list_repositories(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """List declared repositories. STATUS is Unknown: no connection is made.
+
+    \b
+    Example:  syncline repo list
+    """
+    with Connection(kubeconfig, context) as link:
+        found = declared_repositories(declared(link, namespace, "repository"), declared(link, namespace, "repo-creds"))
+    if output in ("json", "yaml"):
+        print_documents([one.to_obj() for one in found], output)
+    elif output == "url":
+        print("\n".join(one.url for one in found))
+    else:
+        print(repository_rows(found))
+
+
+def declared_repositories(secrets: Iterable[Obj], templates: Iterable[Obj]) -> list[Declared]:
+    """Repositories by URL, from Secrets of the types ``repository`` and ``repo-creds``."""
+    prefixes = [prefix for one in templates if (prefix := plain_fields(one).get("url"))]
+    found = [_declared(secret, prefixes) for secret in secrets]
+    return sorted(found, key=lambda one: (one.url, one.project))
+
+
+def _declared(secret: Obj, prefixes: list[str]) -> Declared:
+    shown, known = plain_fields(secret), fields_of(secret)
+    own = any(known.get(key) for key in CREDENTIALS)
+    inherited = any(shown.get("url", "").startswith(prefix) for prefix in prefixes)
+    return Declared(
+        url=mask_credentials(shown.get("url", "")),
+        name=shown.get("name", ""),
+        kind=shown.get("type") or "git",
+        project=shown.get("project", ""),
+        insecure="true" in (shown.get("insecure"), shown.get("insecureIgnoreHostKey")),
+        oci=shown.get("enableOCI") == "true",
+        lfs=shown.get("enableLfs") == "true",
+        credentials="true" if own else "inherited" if inherited else "false",
+    )
+
+
+@repo.command()
+@click.argument("url")
+@click.option("--project", default="", help="The one of this project.")
+@output_option("url", "json", "yaml")
+@namespace_option
+@connection_options
+def get(
+    url: str, project: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None
+) -> None:
+    """Show one declared repository, without its credentials.
+
+    \b
+    Example:  syncline repo get https://github.com/org/private
+    """
+    with Connection(kubeconfig, context) as link:
+        secret = _secret(link, namespace, url, project)
+        found = declared_repositories([secret], declared(link, namespace, "repo-creds"))[0]
+    if output in ("json", "yaml"):
+        print_documents(found.to_obj(), output)
+    else:
+        print(found.url if output == "url" else repository_rows([found]))
+
+
+@repo.command()
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.option("--project", default="", help="The ones of this project.")
+@namespace_option
+@connection_options
+def rm(urls: tuple[str, ...], project: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Remove declared repositories; Applications that use them stay.
+
+    \b
+    Example:  syncline repo rm https://github.com/org/private
+    """
+    with Connection(kubeconfig, context) as link:
+        for url in urls:
+            remove(link, _secret(link, namespace, url, project))
+            print(f"Repository '{url}' removed")
+
+
+def _secret(link: Connection, namespace: str, url: str, project: str) -> Obj:
+    for secret in declared(link, namespace, "repository"):
+        shown = plain_fields(secret)
+        if url in (known := shown.get("url", ""), mask_credentials(known)) and shown.get("project", "") == project:
+            return secret
+    raise CommandFailed(f"repository '{url}' is not declared; `syncline repo list` shows those that are")

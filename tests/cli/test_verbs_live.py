@@ -1,0 +1,279 @@
+"""The verbs that people know from argocd, over HTTP, against one served cluster with the GitOps controllers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live import served_cluster
+
+from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.settings import ClusterSettings
+from syncline.cli.main import main
+from syncline.gitops.application.observe import AppSettings
+
+CANARY = "canary-7f3a"
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: menu}\ndata: {soup: %s}\n"
+SECRET = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: till}}\nstringData: {{pin: {CANARY}-%s}}\n"
+WEB = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: 'web:1'}]}
+"""
+HOOK = """apiVersion: batch/v1
+kind: Job
+metadata: {name: open, annotations: {argocd.argoproj.io/hook: PreSync}}
+spec:
+  template: {spec: {containers: [{name: open, image: sh}], restartPolicy: Never}}
+"""
+
+
+class Repository:
+    """A working tree with a commit for each change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self._git("init", "-q", "-b", "main")
+
+    def commit(self, **files: str) -> str:
+        for name, text in files.items():
+            (self.folder / f"{name}.yaml").write_text(text)
+        self._git("add", ".")
+        self._git("-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-q", "-m", "change")
+        return self._git("rev-parse", "HEAD")
+
+    def _git(self, *arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=self.folder, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+
+@dataclass
+class Shell:
+    """The command line as people use it; remembers everything it printed."""
+
+    capture: pytest.CaptureFixture[str]
+    printed: list[str]
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        self.capture.readouterr()
+        ended = main(list(arguments))
+        out, err = self.capture.readouterr()
+        self.printed += [out, err]
+        assert ended == code, f"{arguments} ended with {ended}\n{out}{err}"
+        return out if code == 0 or out else err
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self(*arguments, "-o", "json"))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("verbs")
+    gitops = GitOpsSettings(folder / "mirrors", allow_local_repos=True, application=AppSettings(poll_s=600))
+    with served_cluster(folder, ClusterSettings(nodes=1), gitops) as cluster:
+        yield cluster.kubeconfig
+
+
+@pytest.fixture
+def shell(served: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    monkeypatch.setenv("KUBECONFIG", str(served))
+    monkeypatch.delenv("KUBECTL_EXTERNAL_DIFF", raising=False)
+    made = Shell(capsys, [])
+    yield made
+    assert CANARY not in "".join(made.printed), "a value of a Secret was printed"
+
+
+def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "shop")
+    first = repository.commit(menu=CONFIG % "tomato", till=SECRET % "1", web=WEB, open=HOOK)
+    created = shell(
+        "app", "create", "shop", "--repo", str(repository.folder), "--dest-namespace", "shop",
+        "--sync-option", "CreateNamespace=true",
+    )  # fmt: skip
+    assert created == "application 'shop' created\n"
+
+    new = shell("app", "diff", "shop", code=1)
+    assert "===== /ConfigMap shop/menu ======\n" in new and "+  soup: tomato" in new
+    assert "===== apps/Deployment shop/web ======" in new and "Job" not in new, "hooks are left out"
+    shell("app", "sync", "shop", "--timeout", "60")
+    shell("app", "wait", "shop", "--timeout", "60")
+    assert shell("app", "diff", "shop") == ""
+
+    second = repository.commit(menu=CONFIG % "leek", till=SECRET % "2")
+    changed = shell("app", "diff", "shop", "--refresh", code=1)
+    assert "-  soup: tomato\n+  soup: leek" in changed
+    assert "-  pin: ++++++++++++\n+  pin: ++++++++\n" in changed, "that a value differs is shown, not the value"
+    assert shell("app", "diff", "shop", "--revision", first) == ""
+    assert "soup: tomato" in shell("app", "manifests", "shop", "--source", "live")
+    assert "soup: leek" in shell("app", "manifests", "shop")
+    shell("app", "sync", "shop", "--timeout", "60")
+
+    rows = shell("app", "history", "shop").splitlines()
+    assert rows[0] == f"SOURCE  {repository.folder}" and rows[1].split() == ["ID", "DATE", "REVISION"]
+    assert [row.split()[0] for row in rows[2:]] == ["0", "1"]
+    assert [entry["revision"] for entry in shell.json("app", "history", "shop")] == [first, second]
+    assert shell("app", "history", "shop", "-o", "id") == "0\n1\n"
+
+    shell("app", "rollback", "shop", "--timeout", "60")
+    state = shell.json("app", "get", "shop")["status"]["operationState"]
+    assert state["syncResult"]["revision"] == first
+    assert all(not row.get("hookType") for row in state["syncResult"]["resources"]), "a rollback runs no hooks"
+    assert "soup: tomato" in shell("app", "manifests", "shop", "--source", "live")
+    assert "does not have deployment id '9' in history" in shell("app", "rollback", "shop", "9", code=1)
+
+    tree = shell("app", "resources", "shop", "--output", "tree")
+    assert re.search(r"apps +Deployment +shop +web +No\n", tree)
+    assert re.search(r"apps +ReplicaSet +shop +└─web-\w+ +No\n +Pod +shop +  └─web-", tree)
+    flat = shell("app", "resources", "shop")
+    assert flat.splitlines()[0].split() == ["GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"]
+    assert {"Pod", "ReplicaSet", "ConfigMap"} <= {one["kind"] for one in shell.json("app", "resources", "shop")}
+    assert "Deployment/web" in shell("app", "get", "shop", "-o", "tree=detailed")
+    shell("app", "logs", "shop", "--tail", "3")
+
+    assert shell("app", "terminate-op", "shop", code=1) == (
+        "error: Unable to terminate operation. No operation is in progress\n"
+    )
+    shell("app", "delete", "shop", "--yes", "--wait")
+    assert "does not exist" in shell("app", "get", "shop", code=1)
+
+
+def test_the_spec_follows_the_flags(shell: Shell, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "set")
+    repository.commit(menu=CONFIG % "leek")
+    shell("app", "create", "set", "--repo", str(repository.folder), "--dest-namespace", "default")
+
+    def spec() -> Any:
+        return shell.json("app", "get", "set")["spec"]
+
+    shell("app", "set", "set", "--sync-option", "Prune=false", "--sync-retry-limit", "3", "--revision", "main")
+    assert spec()["syncPolicy"] == {
+        "syncOptions": ["Prune=false"],
+        "retry": {"limit": 3, "backoff": {"duration": "5s", "maxDuration": "3m0s", "factor": 2}},
+    }
+    shell("app", "set", "set", "--sync-option", "!Prune=false", "--sync-retry-limit", "0")
+    assert "syncPolicy" not in spec()
+    assert spec()["source"]["targetRevision"] == "main"
+    shell("app", "set", "set", "--namesuffix", "-x", "--kustomize-image", "web=mine:1")
+    shell("app", "unset", "set", "--kustomize-image", "web", "--namesuffix")
+    assert "kustomize" not in spec()["source"]
+    merge = json.dumps({"spec": {"revisionHistoryLimit": 3}})
+    assert shell("app", "patch", "set", "--type", "merge", "--patch", merge) == "application 'set' patched\n"
+    assert spec()["revisionHistoryLimit"] == 3
+    shell("app", "confirm-deletion", "set")
+    assert "argocd.argoproj.io/deletion-approved" in shell.json("app", "get", "set")["metadata"]["annotations"]
+
+    shell("app", "set", "set", "--sync-policy", "automated", "--self-heal")
+    assert spec()["syncPolicy"] == {"automated": {"selfHeal": True}}
+    shell("app", "wait", "set", "--timeout", "60")
+    shell("app", "wait", "set", "--operation", "--timeout", "60")
+    shell("app", "set", "set", "--revision", "HEAD")
+    refused = shell("app", "rollback", "set", "0", code=1)
+    assert refused.startswith("error: rollback cannot be initiated when auto-sync is enabled; ")
+    assert "auto-sync currently set to" in shell("app", "sync", "set", "--revision", "other", code=1)
+    shell("app", "delete", "set", "--yes", "--wait")
+
+
+def test_an_operation_that_hangs_is_terminated(shell: Shell, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "hang")
+    # nodeSelector: no node fits, so that the hook never ends
+    repository.commit(
+        hook=HOOK.replace("restartPolicy: Never", "restartPolicy: Never, nodeSelector: {no: where}"),
+        menu=CONFIG % "leek",
+    )
+    shell("app", "create", "hang", "--repo", str(repository.folder), "--dest-namespace", "default")
+    shell("app", "sync", "hang", "--async")
+    shell("app", "sync", "hang", code=1)
+    assert "timed out" in shell("app", "wait", "hang", "--operation", "--timeout", "2", code=3)
+    assert shell("app", "terminate-op", "hang") == "Application 'hang' operation terminating\n"
+    shell("app", "wait", "hang", "--operation", "--timeout", "60")
+    state = shell.json("app", "get", "hang")["status"]["operationState"]
+    assert state["phase"] == "Failed"
+    shell("app", "delete", "hang", "--yes", "--wait")
+
+
+def test_a_project_by_its_verbs(shell: Shell) -> None:
+    assert shell("proj", "create", "team", "--src", "https://example.com/a", "--dest", "*,team") == (
+        "project 'team' created\n"
+    )
+    assert "--upsert" in shell("proj", "create", "team", code=1)
+    shell("proj", "add-source", "team", "https://example.com/b")
+    assert "already allowed in project" in shell("proj", "add-source", "team", "https://example.com/b", code=1)
+    shell("proj", "remove-source", "team", "https://example.com/a")
+    shell("proj", "add-destination", "team", "in-cluster", "team-*", "--name")
+    shell("proj", "remove-destination", "team", "*", "team")
+    shell("proj", "allow-cluster-resource", "team", "", "Namespace")
+    shell("proj", "deny-namespace-resource", "team", "batch", "Job")
+    shell("proj", "windows", "add", "team", "--kind", "deny", "--schedule", "0 22 * * *", "--duration", "8h",
+          "--applications", "*")  # fmt: skip
+    shell("proj", "windows", "enable-manual-sync", "team", "0")
+    assert shell.json("proj", "get", "team")["spec"] == {
+        "sourceRepos": ["https://example.com/b"],
+        "destinations": [{"name": "in-cluster", "namespace": "team-*"}],
+        "clusterResourceWhitelist": [{"group": "", "kind": "Namespace"}],
+        "namespaceResourceBlacklist": [{"group": "batch", "kind": "Job"}],
+        "syncWindows": [
+            {
+                "kind": "deny",
+                "schedule": "0 22 * * *",
+                "duration": "8h",
+                "applications": ["*"],
+                "manualSync": True,
+                "timeZone": "UTC",
+            }
+        ],
+    }
+    assert "cannot parse duration" in shell(
+        "proj", "windows", "add", "team", "--schedule", "0 22 * * *", "--duration", "long", code=2
+    )
+    assert "ID" in shell("proj", "windows", "list", "team")
+    shell("proj", "windows", "delete", "team", "0")
+    shell("proj", "deny-cluster-resource", "team", "", "Namespace")
+    shell("proj", "allow-namespace-resource", "team", "batch", "Job")
+    assert set(shell.json("proj", "get", "team")["spec"]) == {"sourceRepos", "destinations"}
+    assert {"default", "team"} <= set(shell("proj", "list", "-o", "name").split())
+    shell("proj", "delete", "team")
+    assert "does not exist" in shell("proj", "get", "team", code=1)
+
+
+def test_repositories_and_clusters_are_declared_and_removed_without_showing_values(
+    shell: Shell, served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://example.com/private"
+    secret = ("repo", "add", url, "--username", CANARY, "--password", CANARY)
+    assert shell(*secret) == f"Repository '{url}' added\n"
+    assert shell(*secret) == f"Repository '{url}' unchanged\n"
+    assert "--upsert" in shell("repo", "add", url, code=1)
+    shell("repo", "add", "https://example.com/open")
+    listed = {one["repo"]: one["credentials"] for one in shell.json("repo", "list")}
+    assert listed == {url: "true", "https://example.com/open": "false"}
+    shell("repo", "get", url, "-o", "yaml")
+    shell("repo", "rm", url, "https://example.com/open")
+    assert shell.json("repo", "list") == []
+
+    here = shell.json("cluster", "list")
+    assert [(one["name"], one["connectionState"]["status"]) for one in here] == [("in-cluster", "Successful")]
+    context = json.loads(served.read_text())["current-context"]
+    server = json.loads(served.read_text())["clusters"][0]["cluster"]["server"]
+    shell("cluster", "add", context, "--from", str(served), "--name", "copy", "--namespace", "a")
+    assert shell.json("cluster", "get", "copy")["namespaces"] == ["a"]
+    shell("cluster", "rm", server)
+    assert "is not known" in shell("cluster", "get", "copy", code=1)
+
+
+def test_a_missing_cluster_is_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", os.devnull)
+    text = shell("app", "list", code=1)
+    assert text.startswith("error: ") and text.count("\n") == 1
