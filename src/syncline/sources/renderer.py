@@ -192,13 +192,13 @@ class KustomizeRenderer:
         return SourceType.KUSTOMIZE
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
-        return self.engine.reads(tree, spec.kustomize)
+        return self.engine.reads(tree, self.options(spec))
 
-    def options(self, spec: SourceSpec) -> object:
-        return spec.kustomize
+    def options(self, spec: SourceSpec) -> KustomizeOptions:
+        return spec.kustomize.expanded(spec.environment)
 
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
-        return self.engine.render(tree, spec.kustomize, entries)
+        return self.engine.render(tree, self.options(spec), entries)
 
 
 DEFAULT_RENDERERS: tuple[Renderer, ...] = (DirectoryRenderer(), KustomizeRenderer(), HelmRenderer())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.render_cache import RenderCache
@@ -90,6 +91,22 @@ def test_labels_can_leave_selectors_alone() -> None:
     obj = rendered({"commonLabels": {"l": "1"}, "labelWithoutSelector": True, "labelIncludeTemplates": True})
     assert obj["spec"]["selector"]["matchLabels"] == {"app": "web"}
     assert obj["spec"]["template"]["metadata"]["labels"] == {"app": "web", "l": "1"}
+
+
+def test_the_build_environment_is_put_into_images_and_labels_and_into_annotations_where_asked() -> None:
+    block = {
+        "images": ["busybox:$ARGOCD_APP_NAME"],
+        "commonLabels": {"l": "${ARGOCD_APP_NAME}-x"},
+        "commonAnnotations": {"n": "$ARGOCD_APP_NAME"},
+    }
+    found = []
+    for asked in (False, True):
+        source = {"path": "top", "kustomize": {**block, "commonAnnotationsEnvsubst": asked}}
+        spec = parse_source(source, RenderContext(application="shop"))
+        found.append(render_tree(spec, tree().folder("top"), "sha").manifests[0])
+    assert images(found[0])[0] == "busybox:shop"
+    assert found[0]["metadata"]["labels"] == {"l": "shop-x"}
+    assert [obj["metadata"]["annotations"]["n"] for obj in found] == ["$ARGOCD_APP_NAME", "shop"]
 
 
 def test_patches_and_components_are_appended() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from syncline.sources.environment import expand
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.build import Edit
 from syncline.sources.kustomize.failure import BuildError, about
@@ -38,9 +39,22 @@ class KustomizeOptions:
     include_templates: bool = False
     annotations: tuple[tuple[str, str], ...] = ()
     force_annotations: bool = False
+    expand_annotations: bool = False
     patches: tuple[Any, ...] = ()
     components: tuple[str, ...] = ()
     ignore_missing_components: bool = False
+
+    def expanded(self, environment: Mapping[str, str]) -> KustomizeOptions:
+        """With ``$ARGOCD_APP_…`` replaced in images, values of labels and, where asked for, of annotations."""
+        return replace(
+            self,
+            images=tuple(expand(image, environment) for image in self.images),
+            labels=tuple((name, expand(value, environment)) for name, value in self.labels),
+            annotations=tuple(
+                (name, expand(value, environment) if self.expand_annotations else value)
+                for name, value in self.annotations
+            ),
+        )
 
 
 def parse_options(block: Mapping[str, Any]) -> KustomizeOptions:
@@ -57,6 +71,7 @@ def parse_options(block: Mapping[str, Any]) -> KustomizeOptions:
         include_templates=bool(block.get("labelIncludeTemplates")),
         annotations=_pairs(block.get("commonAnnotations")),
         force_annotations=bool(block.get("forceCommonAnnotations")),
+        expand_annotations=bool(block.get("commonAnnotationsEnvsubst")),
         patches=tuple(_patch(entry) for entry in block.get("patches") or ()),
         components=tuple(str(path) for path in block.get("components") or ()),
         ignore_missing_components=bool(block.get("ignoreMissingComponents")),
@@ -94,7 +109,7 @@ def _with_flags(entry: Any) -> Any:
 
 def edit_of(options: KustomizeOptions, folder: Folder) -> Edit | None:
     """The change of the outermost kustomization, None if there is none to make."""
-    if options == KustomizeOptions():
+    if replace(options, expand_annotations=False) == KustomizeOptions():
         return None
     return lambda given: replace(given, fields=_edited(dict(given.fields), options, folder, given))
 
