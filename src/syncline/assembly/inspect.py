@@ -19,6 +19,7 @@ from syncline.gitops.application.observe import (
     observe_application,
     operation_sources,
     pinned_revisions,
+    render_context,
     wanted_revisions,
 )
 from syncline.gitops.application.operation import begun, sync_observed
@@ -210,7 +211,7 @@ def planned_sync(
         problems.append(f"{view.ref} is being deleted")
     if problems:
         return _stopped(view, problems)
-    manifests = reader.read(view.sources, _asked(view, request), now)
+    manifests = reader.read(view.sources, _asked(view, request), now, seen.context)
     if manifests.error:
         return _stopped(view, [f"ComparisonError: Failed to load target state: {manifests.error}"])
     decision = _decision(cache, view, manifests, settings, now)
@@ -219,7 +220,7 @@ def planned_sync(
     cache.put(kind, started)
     pinned = ManifestStore()
     begun_view = AppView(started)
-    pinned.put(operation_sources(begun_view), wanted_revisions(begun_view), manifests)
+    pinned.put(operation_sources(begun_view), wanted_revisions(begun_view), manifests, seen.context)
     seen = observe_application(cache, view.ref, pinned, settings)
     assert seen is not None, "an Application that was put into the cache is there"
     planned = _planned(seen, manifests, compare_application(seen, manifests), now)
@@ -242,7 +243,7 @@ def _stopped(view: AppView, problems: list[str]) -> PlannedSync:
 def _decision(cache: Cache, view: AppView, manifests: Manifests, settings: AppSettings, now: datetime) -> AutoSync:
     """Whether the controller would start a sync by itself, and which: its own function on its own comparison."""
     latest = ManifestStore()
-    latest.put(view.sources, view.revisions_wanted, manifests)
+    latest.put(view.sources, view.revisions_wanted, manifests, render_context(view, settings))
     seen = observe_application(cache, view.ref, latest, settings)
     assert seen is not None, "an Application that was put into the cache is there"
     comparison = compare_application(seen, manifests)
@@ -393,5 +394,5 @@ def observed_application(
         return seen
     view = seen.view
     sources, revisions = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
-    store.put(sources, revisions, reader.read(sources, revisions, now))
+    store.put(sources, revisions, reader.read(sources, revisions, now, seen.context), seen.context)
     return observe_application(cache, ref, store, settings)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from syncline.gitops.application.manifests import Manifests
 from syncline.kube.objects import Obj
+from syncline.sources.credentials import CredentialBook
+from syncline.sources.environment import NO_CONTEXT, RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.git import Git, GitSettings
 from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, parse_source, render
+from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, parse_source, render_source
 
 __all__ = ["GitSourceReader"]
 
@@ -26,12 +28,18 @@ class GitSourceReader:
         self._cache = RenderCache()
         self._renderers = renderers
 
-    def read(self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime) -> Manifests:
+    def learn(self, book: CredentialBook) -> None:
+        """From now on remotes are reached with these credentials."""
+        self._git.learn(book)
+
+    def read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
         """Never raises for what a repository may contain."""
         rendered: list[Rendered] = []
         try:
             for source, revision in zip(sources, revisions, strict=True):
-                rendered.append(self._read_one(source, revision))
+                rendered.append(self._read_one(source, revision, context))
         except SourceError as error:
             return Manifests((), (), (), now, error=str(error))
         return Manifests(
@@ -42,8 +50,10 @@ class GitSourceReader:
             warnings=tuple(warning for one in rendered for warning in one.warnings),
         )
 
-    def _read_one(self, source: Obj, revision: str) -> Rendered:
-        spec = parse_source(source)
-        repository = self._git.repository(spec.repo_url)
+    def _read_one(self, source: Obj, revision: str, context: RenderContext) -> Rendered:
+        spec = parse_source(source, context)
+        repository = self._git.repository(spec.repo_url, context.project)
         resolved = repository.resolve(revision or "HEAD")
-        return render(spec, repository, revision=resolved, cache=self._cache, renderers=self._renderers)
+        return render_source(
+            source, repository, context=context, revision=resolved, cache=self._cache, renderers=self._renderers
+        )

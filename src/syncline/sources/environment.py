@@ -7,7 +7,7 @@ Names and values: Argo CD ``docs/user-guide/build-environment`` (reference argoc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["NO_CONTEXT", "RenderContext", "build_environment", "expand"]
 
@@ -17,13 +17,16 @@ _SHORT, _SHORT_8 = 7, 8
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """``application`` is the instance name, ``namespace`` that of the destination; versions are the destination's."""
+    """``application`` is the instance name, ``namespace`` that of the destination; versions are the destination's.
+
+    Contexts are equal whatever the versions are: a definition that an operation installs must not make it another one.
+    """
 
     application: str = ""
     project: str = ""
     namespace: str = ""
-    kube_version: str = ""
-    api_versions: tuple[str, ...] = ()
+    kube_version: str = field(default="", compare=False)
+    api_versions: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str:

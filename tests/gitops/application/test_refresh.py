@@ -8,6 +8,7 @@ from typing import Any
 from syncline.assembly.virtual import VirtualWorld
 from syncline.base.clock import VirtualClock
 from syncline.gitops.application.manifests import Manifests
+from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 REFRESH = "argocd.argoproj.io/refresh"
@@ -22,7 +23,9 @@ class SlowSource:
         self.clock = VirtualClock()
         self.reads = 0
 
-    def read(self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime) -> Manifests:
+    def read(
+        self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
         self.reads += 1
         assert self.reads < 100, "it renders for ever"
         self.clock.advance(SLOW_S)

@@ -9,6 +9,7 @@ import pytest
 
 from syncline.assembly.virtual import VirtualWorld
 from syncline.gitops.application.manifests import Manifests
+from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 PROJECTS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"
@@ -18,7 +19,9 @@ ALWAYS = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applicatio
 
 
 class Source:
-    def read(self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime) -> Manifests:
+    def read(
+        self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
         return Manifests(("a" * 40,), (CONFIG_MAP,), ("Directory",), now)
 
 

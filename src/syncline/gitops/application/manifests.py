@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.kube.objects import Obj
+from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 __all__ = ["MAX_KEPT", "ManifestStore", "Manifests", "Render", "RenderPerformer", "SourceReader"]
 
@@ -47,7 +48,9 @@ class Manifests:
 class SourceReader(Protocol):
     """Turns sources at revisions into manifests; blocking. Assembly gives the one made of ``sources``."""
 
-    def read(self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime) -> Manifests:
+    def read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
         """Never raises for what a repository may contain: the error is in the answer."""
         ...
 
@@ -62,6 +65,7 @@ class Render:
     reason: str
     answers: str = ""
     """The request to refresh that this is for, empty for none."""
+    context: RenderContext = NO_CONTEXT
 
     def describe(self) -> str:
         asked = ", ".join(
@@ -70,9 +74,10 @@ class Render:
         return f"render {asked}"
 
 
-def _key(sources: tuple[Obj, ...], revisions: tuple[str, ...]) -> str:
+def _key(sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext) -> str:
+    """Charts and programs see who asks, so one source may render differently for two applications."""
     bare = [{key: value for key, value in source.items() if key != "targetRevision"} for source in sources]
-    return json.dumps([bare, revisions], sort_keys=True)
+    return json.dumps([bare, revisions, context.application, context.project, context.namespace], sort_keys=True)
 
 
 class ManifestStore:
@@ -82,13 +87,21 @@ class ManifestStore:
         self._kept: OrderedDict[str, Manifests] = OrderedDict()
         self._limit = limit
 
-    def get(self, sources: tuple[Obj, ...], revisions: tuple[str, ...]) -> Manifests | None:
-        return self._kept.get(_key(sources, revisions))
+    def get(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext = NO_CONTEXT
+    ) -> Manifests | None:
+        return self._kept.get(_key(sources, revisions, context))
 
-    def put(self, sources: tuple[Obj, ...], revisions: tuple[str, ...], found: Manifests) -> None:
+    def put(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        found: Manifests,
+        context: RenderContext = NO_CONTEXT,
+    ) -> None:
         for asked in {revisions, found.revisions}:
             if len(asked) == len(sources):
-                key = _key(sources, asked)
+                key = _key(sources, asked, context)
                 self._kept[key] = found
                 self._kept.move_to_end(key)
         while len(self._kept) > self._limit:
@@ -106,10 +119,10 @@ class RenderPerformer:
     def perform(self, action: Render) -> Generator[Work, Any, Manifests]:
         now = self._clock.now()
         found: Manifests = yield Work(
-            action.describe(), lambda: self._reader.read(action.sources, action.revisions, now)
+            action.describe(), lambda: self._reader.read(action.sources, action.revisions, now, action.context)
         )
-        before = self._store.get(action.sources, action.revisions)
+        before = self._store.get(action.sources, action.revisions, action.context)
         answers = (*(before.answers if before else ()), *((action.answers,) if action.answers else ()))
         found = replace(found, answers=answers[-MAX_ANSWERS:])
-        self._store.put(action.sources, action.revisions, found)
+        self._store.put(action.sources, action.revisions, found, action.context)
         return found

@@ -6,7 +6,7 @@ Called by the controller with the cache; returns frozen values only. Missing inp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncline.control.cache import Snapshot
 from syncline.gitops.application.manifests import Manifests, ManifestStore
@@ -19,6 +19,8 @@ from syncline.gitops.tracking import Tracking, instance_name
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, owner_references, ref_of
 from syncline.kube.schema.model import Schema, schema_for
+from syncline.kube.version import GIT_VERSION
+from syncline.sources.environment import RenderContext
 
 __all__ = [
     "INSTANCE_INDEX",
@@ -26,6 +28,7 @@ __all__ = [
     "AppSettings",
     "observe_application",
     "pinned_revisions",
+    "render_context",
     "wanted_revisions",
 ]
 
@@ -47,6 +50,8 @@ class AppSettings:
     sync_timeout_s: float = 0.0
     """Seconds that an operation may take, its retries included; 0: as long as it likes (upstream: sync timeout)."""
     tracking: Tracking = field(default_factory=Tracking)
+    kube_version: str = GIT_VERSION
+    """The destination's version, which charts are told."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,22 @@ class AppObserved:
     """MachineConfigPools of the cluster, if it has any."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas of built-in kinds and of the cluster's definitions."""
+
+    @property
+    def context(self) -> RenderContext:
+        """What a render may know, with the API versions that are served now."""
+        served = {text for gvk in self.kinds.served for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}")}
+        return replace(render_context(self.view, self.settings), api_versions=tuple(sorted(served)))
+
+
+def render_context(view: AppView, settings: AppSettings) -> RenderContext:
+    """Who asks for a render."""
+    return RenderContext(
+        application=instance_name(view.obj, settings.control_namespace),
+        project=view.project,
+        namespace=view.destination_namespace,
+        kube_version=settings.kube_version,
+    )
 
 
 def wanted_revisions(view: AppView) -> tuple[str, ...]:
@@ -115,11 +136,12 @@ def observe_application(
         return None
     view = AppView(app)
     project_ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, settings.control_namespace, view.project)
-    latest = store.get(view.sources, view.revisions_wanted)
+    context = render_context(view, settings)
+    latest = store.get(view.sources, view.revisions_wanted, context)
     pinned = None
     if view.operation is not None:
         sources = operation_sources(view)
-        pinned = store.get(sources, pinned_revisions(view) or wanted_revisions(view))
+        pinned = store.get(sources, pinned_revisions(view) or wanted_revisions(view), context)
     kinds = KindTable({info.gvk: info for info in cache.mapper.versions()})
     return AppObserved(
         view=view,

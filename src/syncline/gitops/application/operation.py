@@ -50,6 +50,7 @@ UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION)
 """What the operation waits for without being told: it is not an object of the application."""
 UNTRACKED_INTERVAL_S = 0.5
 SHA_LENGTH = 40
+NEEDED = "the operation needs its manifests"
 TIMED_OUT = "operation is terminating due to timeout"
 
 
@@ -200,7 +201,7 @@ def _resolve_now(seen: AppObserved, view: AppView) -> tuple[Render, ...]:
     asked = wanted_revisions(view)
     if seen.pinned is not None and all(len(revision) == SHA_LENGTH for revision in asked):
         return ()
-    return (Render(view.name, operation_sources(view), asked, "the operation needs its manifests"),)
+    return (Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context),)
 
 
 def _render_first(seen: AppObserved) -> Plan | None:
@@ -209,7 +210,7 @@ def _render_first(seen: AppObserved) -> Plan | None:
     if seen.pinned is not None:
         return None
     asked = pinned_revisions(view) or wanted_revisions(view)
-    action = Render(view.name, operation_sources(view), asked, "the operation needs its manifests")
+    action = Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context)
     return Plan(steps=((action,),), outcome=Requeue(0, "rendered"), why="resolve and render the operation's revision")
 
 
@@ -234,7 +235,8 @@ def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None
     if dig(state, "operation", "retry", "refresh"):
         again["message"] = f"Retrying operation with latest revisions. Attempt #{attempt}"
         operation = again["operation"] = _with_revisions(view.operation or {}, ())
-        render = (Render(view.name, view.sources, view.revisions_wanted, "the retry takes the newest commit"),)
+        reason = "the retry takes the newest commit"
+        render = (Render(view.name, view.sources, view.revisions_wanted, reason, context=seen.context),)
     patch = app_patch(view, status, "the next attempt begins", operation=operation)
     return Plan(steps=(patch, render), outcome=Requeue(0, "next attempt"), why=again["message"])
 
