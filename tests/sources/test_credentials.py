@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-import http.server
 import os
 import stat
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.sources.conftest import Upstream
+from tests.sources.githttp import Server
 
 from syncline.base.secret import Secret
 from syncline.kube.objects import Obj
@@ -144,42 +143,6 @@ def test_files_of_a_call_are_private_and_gone_after_it() -> None:
         assert stat.S_IMODE(key.parent.stat().st_mode) == 0o700
         assert "-oStrictHostKeyChecking=yes" in words
     assert not key.parent.exists()
-
-
-class Server:
-    """Serves a folder to those who show ``authorization``; ``elsewhere`` answers each request with a redirect."""
-
-    def __init__(self, folder: Path, authorization: str, elsewhere: str = "") -> None:
-        self.seen: list[str] = []
-
-        class Handler(http.server.SimpleHTTPRequestHandler):
-            def do_GET(handler) -> None:
-                given = handler.headers.get("authorization", "")
-                self.seen.append(given)
-                if elsewhere:
-                    handler.send_response(302)
-                    handler.send_header("location", elsewhere + handler.path)
-                elif given != authorization:
-                    handler.send_response(401)
-                    handler.send_header("www-authenticate", 'Basic realm="git"')
-                else:
-                    super().do_GET()
-                    return
-                handler.send_header("content-length", "0")
-                handler.end_headers()
-
-            def log_message(self, *_: object) -> None: ...
-
-        def handler(*arguments: object) -> Handler:
-            return Handler(*arguments, directory=str(folder))  # type: ignore[arg-type]
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
-        threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
-
-    def close(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
 
 
 BASIC = "Basic " + base64.b64encode(f"robot:{CANARY}".encode()).decode()

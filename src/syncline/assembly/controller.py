@@ -14,13 +14,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from syncline.assembly.faces import gitops_faces
 from syncline.assembly.gitops import GitOpsSettings, foreign_objects, gitops_loop
 from syncline.assembly.install import install_missing, not_established
+from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.reading import GitSourceReader
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
-from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager, drive
 from syncline.gitops.resource_filter import ResourceFilter
 from syncline.kube.client import Batch, Request, Response
@@ -72,7 +73,7 @@ class HttpPort:
         await self._watches.close()
 
 
-class ForeignLoop(ControlLoop):
+class ForeignLoop(MeasuredLoop):
     """Leaves out the kinds that no Application manages and that change all the time on a real cluster."""
 
     def wanted_kinds(self) -> set[GroupKind]:
@@ -103,6 +104,8 @@ class Replica:
     share: Share = field(default_factory=Share)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     manager: LiveManager | None = None
+    ports: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Where the faces listen, by the address that was asked for."""
 
     # -- work --------------------------------------------------------------------------------------------------
 
@@ -130,7 +133,7 @@ class Replica:
             self.clock, self.journal, reader, gitops.application, admits=self.gate.admits, loop=ForeignLoop
         )
         self.manager = LiveManager(loop, self.port, self.clock)
-        async with asyncio.TaskGroup() as group:
+        async with gitops_faces(gitops, loop, self.port, self.gate.admits) as self.ports, asyncio.TaskGroup() as group:
             group.create_task(self.manager.run(self.ready.set), name="gitops loop")
             if self.settings.leader is None:
                 self._open(frozenset({0}))
@@ -194,7 +197,7 @@ async def serve_controller(
     stop: asyncio.Event,
     started: Callable[[Replica], None] = lambda _replica: None,
 ) -> None:
-    """Install what is missing, work until ``stop``, hand over. Raises :class:`StartError`."""
+    """Install what is missing, work until ``stop``, hand over. Raises :class:`StartError` and ListenError."""
     port = HttpPort(access)
     replica = Replica(settings, port, clock, Journal(limit=10_000))
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from syncline.assembly.credentials import CredentialedRenders
+from syncline.assembly.metrics import MeasuredLoop
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
@@ -14,7 +15,6 @@ from syncline.cluster.users import UserInfo, service_account_user
 from syncline.control.cache import Cache, Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
-from syncline.control.loop import ControlLoop
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import AppObserved, AppSettings
@@ -55,6 +55,10 @@ class GitOpsSettings:
     allow_local_repos: bool = False
     """Repositories by path or ``file://``: they read this machine's disk."""
     application: AppSettings = field(default_factory=AppSettings)
+    webhook_listen: tuple[str, int] | None = None
+    """Host and port on which Git hosts may tell of pushes, in plain HTTP; None: nowhere."""
+    metrics_listen: tuple[str, int] | None = None
+    """Host and port of /metrics and /healthz; None: nowhere."""
 
 
 def gitops_user(control_namespace: str) -> UserInfo:
@@ -80,9 +84,9 @@ def gitops_loop(
     settings: AppSettings,
     *,
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
-    loop: type[ControlLoop] = ControlLoop,
+    loop: type[MeasuredLoop] = MeasuredLoop,
     strict: bool = False,
-) -> ControlLoop:
+) -> MeasuredLoop:
     """The loop of the GitOps controllers; ``admits`` says which Applications this replica works on."""
     mapper = Mapper()
     store = ManifestStore()

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,9 +60,13 @@ class LiveCluster:
     stopped: asyncio.Future[None]
     group: asyncio.TaskGroup
     machines: LiveMachines
+    faces: contextlib.AsyncExitStack
+    gitops_ports: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Where webhooks and metrics listen, by the address that was asked for."""
 
     async def start_gitops(self, settings: GitOpsSettings) -> LiveManager:
-        """Install what the GitOps controllers need, and run them; returns once they watch."""
+        """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
+        from syncline.assembly.faces import gitops_faces
         from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
         from syncline.assembly.reading import GitSourceReader
 
@@ -70,8 +74,10 @@ class LiveCluster:
         run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport())
         reader = GitSourceReader(settings.cache_directory, allow_local=settings.allow_local_repos)
         loop = gitops_loop(self.core.clock, self.journal, reader, settings.application)
-        manager = LiveManager(loop, DirectPort(self.core.transport(gitops_user(namespace))), self.core.clock)
+        port = DirectPort(self.core.transport(gitops_user(namespace)))
+        manager = LiveManager(loop, port, self.core.clock)
         ready = asyncio.Event()
+        self.gitops_ports = await self.faces.enter_async_context(gitops_faces(settings, loop, port))
         self.group.create_task(manager.run(ready.set), name="gitops")
         await ready.wait()
         return manager
@@ -206,9 +212,9 @@ async def _controllers(
     )
     manager = LiveManager(loop, DirectPort(core.transport(CONTROLLER_MANAGER)), core.clock)
     machines.attach(manager, core, url, keys.ca_pem)
-    async with asyncio.TaskGroup() as group:
+    async with contextlib.AsyncExitStack() as faces, asyncio.TaskGroup() as group:
         running = group.create_task(manager.run(), name="cluster controllers")
-        cluster = LiveCluster(core, settings, url, port, kubeconfig, journal, stopped, group, machines)
+        cluster = LiveCluster(core, settings, url, port, kubeconfig, journal, stopped, group, machines, faces)
         try:
             yield cluster
         finally:

@@ -14,10 +14,12 @@ import click
 
 from syncline.assembly.controller import ControllerSettings, Replica, StartError, serve_controller
 from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.listening import ListenError
 from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.serving import face_address, face_options
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
@@ -31,6 +33,7 @@ from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeco
 @click.option("--shards", default=1, show_default=True, type=click.IntRange(1, MAX_SHARDS), help="Parts to share out.")
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Hold Leases while working.")
 @click.option("--identity", default=None, help="Name in the Leases [default: host name and a random end].")
+@face_options
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), default=None, help="Keep mirrors here.")
 @click.option("--grace", default=20.0, show_default=True, help="Seconds for passes in flight to end at a stop.")
 def controller(
@@ -42,6 +45,8 @@ def controller(
     shards: int,
     leader_elect: bool,
     identity: str | None,
+    webhook_listen: str | None,
+    metrics_listen: str | None,
     cache: Path | None,
     grace: float,
 ) -> int:
@@ -60,7 +65,13 @@ def controller(
     with contextlib.ExitStack() as stack:
         folder = cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-")))
         application = AppSettings(control_namespace=namespace, poll_s=poll)
-        gitops = GitOpsSettings(folder / "repositories", allow_local_repos=allow_local_repos, application=application)
+        gitops = GitOpsSettings(
+            folder / "repositories",
+            allow_local_repos=allow_local_repos,
+            application=application,
+            webhook_listen=face_address("--webhook-listen", webhook_listen),
+            metrics_listen=face_address("--metrics-listen", metrics_listen),
+        )
         settings = ControllerSettings(gitops, leader, grace_s=grace)
         return _run(access, settings, name)
 
@@ -85,7 +96,7 @@ def _run(access: ClusterAccess, settings: ControllerSettings, name: str) -> int:
 
     try:
         asyncio.run(serve())
-    except StartError as error:
+    except (StartError, ListenError) as error:
         raise CommandFailed(str(error)) from error
     print("handed over", flush=True)
     return 0

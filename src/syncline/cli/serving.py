@@ -7,7 +7,11 @@ import contextlib
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import click
+
+from syncline.assembly.listening import ListenError
 from syncline.assembly.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.failure import USAGE, CommandFailed
@@ -15,7 +19,7 @@ from syncline.cluster.disk import DiskError
 from syncline.cluster.serve import ServeError
 from syncline.kube.rules import rules_available
 
-__all__ = ["host_and_port", "run_cluster", "run_commands_of"]
+__all__ = ["face_address", "face_options", "host_and_port", "run_cluster", "run_commands_of"]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -29,6 +33,24 @@ def host_and_port(listen: str, *, tls: bool) -> tuple[str, int]:
     if host not in LOOPBACK and not tls:
         raise CommandFailed(f"--listen {listen}: an address that others reach needs TLS; leave --no-tls out", USAGE)
     return host, int(port)
+
+
+def face_address(option: str, listen: str | None) -> tuple[str, int] | None:
+    """Where webhooks or metrics listen, in plain HTTP: ``127.0.0.1:8082``, ``:8082`` (loopback), ``0.0.0.0:8082``."""
+    if listen is None:
+        return None
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise CommandFailed(f"{option} {listen!r}: write HOST:PORT, for example 127.0.0.1:8082", USAGE)
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def face_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--webhook-listen`` and ``--metrics-listen``."""
+    webhook = "HOST:PORT for pushes told by Git hosts (POST /api/webhook)."
+    metrics = "HOST:PORT of /metrics and /healthz."
+    command = click.option("--metrics-listen", default=None, help=metrics)(command)
+    return click.option("--webhook-listen", default=None, help=webhook)(command)
 
 
 def run_commands_of(value: str | None) -> RunCommands:
@@ -57,7 +79,7 @@ def run_cluster(
     try:
         with runner:
             return runner.run(_serve(settings, body, kubeconfig_out))
-    except (DiskError, ServeError) as error:
+    except (DiskError, ListenError, ServeError) as error:
         raise CommandFailed(str(error)) from error
     except BaseExceptionGroup as group:
         raise _first(group) from group
@@ -73,7 +95,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
             stack.extend(one.exceptions)
         else:
             leaves.append(one)
-    ours = [leaf for leaf in leaves if isinstance(leaf, CommandFailed | DiskError | ServeError)]
+    ours = [leaf for leaf in leaves if isinstance(leaf, CommandFailed | DiskError | ListenError | ServeError)]
     return CommandFailed(str(ours[0])) if ours else leaves[0]
 
 

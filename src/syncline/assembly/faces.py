@@ -1,0 +1,60 @@
+"""The HTTP faces of the GitOps controllers, where their settings ask for them: webhooks in, metrics out.
+
+The live cluster and ``syncline controller`` open them around their loop; without an address nothing listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.listening import Answer, Face, listening
+from syncline.assembly.metrics import GitOpsMetrics, MeasuredLoop, exposition
+from syncline.assembly.webhooks import PATH, Webhooks
+from syncline.control.manager import Port
+from syncline.kube.objects import ObjectRef
+
+__all__ = ["gitops_faces"]
+
+METRICS_TYPE = "text/plain"
+Address = tuple[str, int]
+
+
+@contextlib.asynccontextmanager
+async def gitops_faces(
+    settings: GitOpsSettings, loop: MeasuredLoop, port: Port, mine: Callable[[ObjectRef], bool] = lambda _ref: True
+) -> AsyncIterator[dict[Address, int]]:
+    """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one).
+
+    Raises ListenError.
+    """
+    webhooks = Webhooks(loop.cache, port, settings.application.control_namespace)
+    faces: dict[Address, dict[tuple[str, str], Face]] = {}
+    if settings.metrics_listen is not None:
+        loop.metrics = GitOpsMetrics(mine)
+        faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, loop.metrics, webhooks))
+    if settings.webhook_listen is not None:
+        faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
+    async with contextlib.AsyncExitStack() as stack:
+        ports: dict[Address, int] = {}
+        for address, served in sorted(faces.items()):
+            ports[address] = await stack.enter_async_context(listening(*address, served))
+        working = asyncio.create_task(webhooks.work(), name="gitops webhooks")
+        try:
+            yield ports
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+
+def _metrics_faces(loop: MeasuredLoop, metrics: GitOpsMetrics, webhooks: Webhooks) -> dict[tuple[str, str], Face]:
+    async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
+        more = {"syncline_webhooks_received": ("Webhooks that were genuine.", float(webhooks.received))}
+        return Answer(200, exposition(metrics, loop.cache, len(loop.queue), more), METRICS_TYPE)
+
+    async def healthy(_headers: Mapping[str, str], _body: bytes) -> Answer:
+        return Answer(200, "ok\n")
+
+    return {("GET", "/metrics"): tell, ("GET", "/healthz"): healthy}

@@ -1,0 +1,56 @@
+"""Which Applications a push concerns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from syncline.gitops.application.view import AppView
+from syncline.gitops.webhooks.payload import Push
+from syncline.kube.objects import Obj, ObjectRef
+from syncline.sources.revision import Version, parse_constraint
+
+__all__ = ["affected", "same_place"]
+
+_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^@/]*@)?(?:(?:alt)?ssh\.)?([^:/]+)(?::[0-9]+(?=/))?[:/]+(.+)")
+
+MAX_URL = 2048
+
+
+def same_place(url: str) -> tuple[str, str] | None:
+    """Host and path by which addresses of one repository agree, whatever their scheme, user, port and ``.git``."""
+    found = _ADDRESS.fullmatch(url.strip().lower()) if len(url) <= MAX_URL else None
+    return None if found is None else (found[1], found[2].strip("/").removesuffix(".git"))
+
+
+def affected(apps: Iterable[Obj], pushes: Iterable[Push]) -> tuple[ObjectRef, ...]:
+    """Applications with a source in a pushed repository at a pushed revision, in order."""
+    told: dict[tuple[str, str], list[Push]] = {}
+    for push in pushes:
+        for place in {same_place(url) for url in push.urls} - {None}:
+            if place is not None:
+                told.setdefault(place, []).append(push)
+    return tuple(sorted(AppView(app).ref for app in apps if told and _concerns(AppView(app), told)))
+
+
+def _concerns(view: AppView, told: dict[tuple[str, str], list[Push]]) -> bool:
+    for source in view.sources:
+        place = same_place(str(source.get("repoURL") or ""))
+        target = str(source.get("targetRevision") or "")
+        if place is not None and any(_moves(target, push) for push in told.get(place, ())):
+            return True
+    return False
+
+
+def _moves(target: str, push: Push) -> bool:
+    """Whether what ``target`` names may have moved by ``push``."""
+    if target in ("", "HEAD"):
+        return push.touched_head
+    for prefix in ("refs/heads/", "refs/tags/"):
+        if target.startswith(prefix):
+            return target.removeprefix(prefix) == push.revision
+    if target == push.revision:
+        return True
+    constraint = None if Version.parse(target) else parse_constraint(target)  # an exact version is a name
+    version = Version.parse(push.revision)
+    return constraint is not None and version is not None and constraint(version)

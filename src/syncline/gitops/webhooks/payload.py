@@ -1,0 +1,201 @@
+"""From a call of a Git host to pushes: who calls, is it true, what does it say."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, assert_never
+
+import msgspec
+
+from syncline.base.secret import Secret
+from syncline.kube.objects import dig
+
+__all__ = ["MAX_PUSHES", "Provider", "Push", "WebhookRefused", "receive"]
+
+MAX_PUSHES = 100
+"""Branches and tags of one call that are looked at; Git hosts send far fewer."""
+
+
+class Provider(StrEnum):
+    """Who may call. Gitea speaks as Gogs does."""
+
+    GOGS = "gogs"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    BITBUCKET = "bitbucket"
+    BITBUCKET_SERVER = "bitbucketserver"
+
+
+_SECRET_KEYS = {
+    Provider.GOGS: "webhook.gogs.secret",
+    Provider.GITHUB: "webhook.github.secret",
+    Provider.GITLAB: "webhook.gitlab.secret",
+    Provider.BITBUCKET: "webhook.bitbucket.uuid",
+    Provider.BITBUCKET_SERVER: "webhook.bitbucketserver.secret",
+}
+"""Keys of the Secret ``argocd-secret``."""
+
+_EVENTS = {
+    Provider.GOGS: ("push",),
+    Provider.GITHUB: ("push",),
+    Provider.GITLAB: ("Push Hook", "Tag Push Hook", "System Hook"),
+    Provider.BITBUCKET: ("repo:push",),
+    Provider.BITBUCKET_SERVER: ("repo:refs_changed",),
+}
+
+
+class WebhookRefused(Exception):
+    """``status`` is the HTTP answer; the text holds nothing that the caller sent."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One branch or tag that moved. ``urls`` are addresses of the repository as its host knows it."""
+
+    urls: tuple[str, ...]
+    ref: str
+    """``refs/heads/main``, ``refs/tags/v1``; Bitbucket tells bare names."""
+    touched_head: bool
+    """It is the default branch, or the host does not say."""
+
+    @property
+    def revision(self) -> str:
+        """The name that a targetRevision would use."""
+        parts = self.ref.split("/", 2)
+        return parts[2] if len(parts) == 3 and parts[0] == "refs" else self.ref
+
+
+def receive(headers: Mapping[str, str], body: bytes, secrets: Mapping[str, Secret]) -> tuple[Push, ...]:
+    """The pushes that a call tells of, empty for events that concern nobody.
+
+    ``headers`` have lower-case names; ``secrets`` are those of ``argocd-secret``. The signature is checked before the
+    body is read; a provider without a secret is believed, as upstream does: all it can cause is a refresh.
+    Raises :class:`WebhookRefused`.
+    """
+    provider = _provider(headers)
+    secret = secrets.get(_SECRET_KEYS[provider])
+    if secret is not None and not _is_genuine(provider, headers, body, secret.reveal().encode()):
+        raise WebhookRefused(401, f"{provider} webhook: the signature does not match {_SECRET_KEYS[provider]}")
+    if _event(provider, headers) not in _EVENTS[provider]:
+        return ()
+    try:
+        payload = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        raise WebhookRefused(400, f"{provider} webhook: the body is no JSON; choose application/json") from None
+    return _pushes(provider, payload)[:MAX_PUSHES]
+
+
+def _provider(headers: Mapping[str, str]) -> Provider:
+    """Gogs and Gitea first: they also send GitHub's headers."""
+    if "x-gogs-event" in headers or "x-gitea-event" in headers:
+        return Provider.GOGS
+    if "x-github-event" in headers:
+        return Provider.GITHUB
+    if "x-gitlab-event" in headers:
+        return Provider.GITLAB
+    if "x-hook-uuid" in headers:
+        return Provider.BITBUCKET
+    if "x-event-key" in headers:
+        return Provider.BITBUCKET_SERVER
+    raise WebhookRefused(400, "Unknown webhook event")
+
+
+def _event(provider: Provider, headers: Mapping[str, str]) -> str:
+    match provider:
+        case Provider.GOGS:
+            return headers.get("x-gogs-event") or headers.get("x-gitea-event", "")
+        case Provider.GITHUB:
+            return headers.get("x-github-event", "")
+        case Provider.GITLAB:
+            return headers.get("x-gitlab-event", "")
+        case Provider.BITBUCKET | Provider.BITBUCKET_SERVER:
+            return headers.get("x-event-key", "")
+        case _ as never:
+            assert_never(never)
+
+
+def _is_genuine(provider: Provider, headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
+    match provider:
+        case Provider.GOGS:
+            given = headers.get("x-gogs-signature") or headers.get("x-gitea-signature", "")
+            return _same(given, hmac.digest(secret, body, hashlib.sha256).hex())
+        case Provider.GITHUB | Provider.BITBUCKET_SERVER:
+            return _signed(headers, body, secret)
+        case Provider.GITLAB:
+            return _same(headers.get("x-gitlab-token", ""), secret.decode())
+        case Provider.BITBUCKET:
+            return _same(headers.get("x-hook-uuid", "").strip("{}"), secret.decode().strip("{}"))
+        case _ as never:
+            assert_never(never)
+
+
+def _signed(headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
+    """``X-Hub-Signature-256``, or ``X-Hub-Signature`` with the method before the equals sign."""
+    given = headers.get("x-hub-signature-256") or headers.get("x-hub-signature", "")
+    method, _, digest = given.partition("=")
+    if method not in ("sha256", "sha1"):
+        return False
+    return _same(digest, hmac.digest(secret, body, method).hex())
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
+
+
+# -- what it says ---------------------------------------------------------------------------------------------------
+
+
+def _pushes(provider: Provider, payload: Any) -> tuple[Push, ...]:
+    match provider:
+        case Provider.GOGS | Provider.GITHUB:
+            return _one(payload, ("repository", "html_url"), ("repository", "default_branch"))
+        case Provider.GITLAB:
+            return _one(payload, ("project", "web_url"), ("project", "default_branch"))
+        case Provider.BITBUCKET:
+            return _bitbucket(payload)
+        case Provider.BITBUCKET_SERVER:
+            return _bitbucket_server(payload)
+        case _ as never:
+            assert_never(never)
+
+
+def _one(payload: Any, url: tuple[str, ...], default_branch: tuple[str, ...]) -> tuple[Push, ...]:
+    ref, default = _text(payload, "ref"), _text(payload, *default_branch)
+    address = _text(payload, *url)
+    if not ref or not address:
+        return ()
+    return (Push((address,), ref, not default or ref == f"refs/heads/{default}"),)
+
+
+def _bitbucket(payload: Any) -> tuple[Push, ...]:
+    """The default branch is not told."""
+    address = _text(payload, "repository", "links", "html", "href")
+    changes = _list(payload, "push", "changes")
+    names = [_text(change, "new", "name") or _text(change, "old", "name") for change in changes]
+    return tuple(Push((address,), name, True) for name in dict.fromkeys(names) if name and address)
+
+
+def _bitbucket_server(payload: Any) -> tuple[Push, ...]:
+    """Addresses of all protocols; the default branch is not told."""
+    links = _list(payload, "repository", "links", "clone")
+    urls = tuple(url for url in (_text(link, "href") for link in links) if url)
+    refs = [_text(change, "ref", "id") or _text(change, "refId") for change in _list(payload, "changes")]
+    return tuple(Push(urls, ref, True) for ref in dict.fromkeys(refs) if ref and urls)
+
+
+def _text(value: Any, *path: str) -> str:
+    found = dig(value, *path, default="")
+    return found if isinstance(found, str) else ""
+
+
+def _list(value: Any, *path: str) -> list[Any]:
+    found = dig(value, *path, default=[])
+    return found if isinstance(found, list) else []
