@@ -37,8 +37,8 @@ WINDOW_HEADERS = (
     "TIMEZONE",
     "USEANDOPERATOR",
 )
-LABEL_WIDTH = 29
-"""Width of the labels of ``proj get``, as argocd prints them."""
+LABEL_WIDTH = 31
+"""Width of the labels of ``proj get``."""
 
 
 def project_rows(projects: Iterable[Obj]) -> str:
@@ -129,10 +129,12 @@ def _destination(entry: Obj) -> str:
 
 
 def _kinds(entries: list[Obj] | None) -> list[str]:
-    return [
-        "/".join(filter(None, (str(one.get("group") or ""), str(one.get("kind") or ""), str(one.get("name") or ""))))
-        for one in entries or []
-    ]
+    """``group/kind``, with a leading slash in the core group; a name follows after another slash."""
+    texts = []
+    for one in entries or []:
+        name = f"/{one['name']}" if one.get("name") else ""
+        texts.append(f"{one.get('group') or ''}/{one.get('kind') or ''}{name}")
+    return texts
 
 
 def _allowed(spec: Obj) -> list[str]:

@@ -1,0 +1,184 @@
+"""What flags make of an Application's spec; which rollbacks are refused; how declared Secrets are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from syncline.cli.app.history import rollback_operation
+from syncline.cli.app.settings import without
+from syncline.cli.app.specflags import image_name, with_flags
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.proj.lists import with_entry, without_entry
+from syncline.cli.proj.windows import manual, without_window
+from syncline.cli.secretkind import cluster_secret_name, fields_of, plain_fields, repository_secret_name, secret_object
+from syncline.kube.objects import Obj
+
+BASE: Obj = {"project": "default", "destination": {"server": "https://a"}, "source": {"repoURL": "u", "path": "."}}
+TWO: Obj = {"project": "default", "destination": {}, "sources": [{"repoURL": "one"}, {"repoURL": "two"}]}
+
+
+def policy(known: Obj | None = None, **flags: Any) -> Obj:
+    found = with_flags(BASE | ({"syncPolicy": known} if known else {}), flags)
+    result: Obj = found.get("syncPolicy", {})
+    return result
+
+
+def test_no_flags_change_nothing() -> None:
+    assert with_flags(BASE, {}) == BASE
+
+
+def test_the_input_is_never_changed() -> None:
+    before = {"automated": {"prune": True}, "syncOptions": ["A=1"]}
+    policy(before, sync_options=("B=2",), self_heal=True)
+    assert before == {"automated": {"prune": True}, "syncOptions": ["A=1"]}
+
+
+@pytest.mark.parametrize("word", ["automated", "auto", "automatic"])
+def test_automated_has_three_names(word: str) -> None:
+    assert policy(sync_policy=word, auto_prune=True) == {"automated": {"prune": True}}
+
+
+@pytest.mark.parametrize("word", ["none", "manual"])
+def test_a_manual_policy_drops_automation_and_an_empty_policy_goes(word: str) -> None:
+    assert policy({"automated": {}}, sync_policy=word) == {}
+
+
+def test_automation_flags_without_automation_are_kept_but_switched_off() -> None:
+    assert policy(self_heal=True) == {"automated": {"enabled": False, "selfHeal": True}}
+
+
+def test_sync_options_are_added_once_and_removed_with_a_bang() -> None:
+    assert policy({"syncOptions": ["A=1"]}, sync_options=("A=1", "B=2")) == {"syncOptions": ["A=1", "B=2"]}
+    assert policy({"syncOptions": ["A=1", "B=2"]}, sync_options=("!A=1", "!B")) == {}
+
+
+def test_retries_come_with_a_back_off_and_zero_removes_them() -> None:
+    limited = policy(sync_retry_limit=2, sync_retry_backoff_factor=3)
+    assert limited["retry"] == {"limit": 2, "backoff": {"duration": "5s", "maxDuration": "3m0s", "factor": 3}}
+    assert policy(limited, sync_retry_limit=0) == {}
+    with pytest.raises(CommandFailed, match="--sync-retry-limit -1"):
+        policy(sync_retry_limit=-1)
+
+
+def test_a_destination_by_name_takes_the_place_of_one_by_server() -> None:
+    assert with_flags(BASE, {"dest_name": "prod"})["destination"] == {"name": "prod"}
+    with pytest.raises(CommandFailed, match="not both"):
+        with_flags(BASE, {"dest_name": "prod", "dest_server": "https://a"})
+
+
+def test_one_of_several_sources_has_to_be_named() -> None:
+    assert with_flags(TWO, {"revision": "v1"}, 2)["sources"] == [
+        {"repoURL": "one"},
+        {"repoURL": "two", "targetRevision": "v1"},
+    ]
+    for position in (0, 3):
+        with pytest.raises(CommandFailed, match="--source-position 1 to 2") as refused:
+            with_flags(TWO, {"revision": "v1"}, position)
+        assert refused.value.code == USAGE
+
+
+def test_parameters_and_images_replace_those_of_the_same_name() -> None:
+    spec = with_flags(BASE, {"helm_set": ("a=1", "b=2"), "kustomize_images": ("web=mine:1", "db:1")})
+    spec = with_flags(spec, {"helm_set": ("a=3",), "kustomize_images": ("db:2",)})
+    assert spec["source"]["helm"] == {"parameters": [{"name": "b", "value": "2"}, {"name": "a", "value": "3"}]}
+    assert spec["source"]["kustomize"] == {"images": ["web=mine:1", "db:2"]}
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("nginx", "nginx"),
+        ("nginx:1", "nginx"),
+        ("nginx=mine:1", "nginx"),
+        ("host:5000/a/nginx:1", "host:5000/a/nginx"),
+        ("a/nginx@sha256:00", "a/nginx"),
+    ],
+)
+def test_an_image_goes_by_its_name(image: str, name: str) -> None:
+    assert image_name(image) == name
+
+
+def test_unset_removes_entries_by_name_and_blocks_that_are_empty_then() -> None:
+    source = {"repoURL": "u", "helm": {"parameters": [{"name": "a"}], "values": "x"}, "kustomize": {"images": ["w:1"]}}
+    left = without({"source": source}, {"parameters": ("a",), "kustomize_images": ("w",)})
+    assert left == {"source": {"repoURL": "u", "helm": {"values": "x"}}}
+    with pytest.raises(CommandFailed, match="say what to remove"):
+        without({"source": source}, {})
+
+
+def deployed(policy: Obj | None = None, *entries: Obj) -> Obj:
+    spec = BASE | ({"syncPolicy": policy} if policy else {})
+    return {"metadata": {"name": "shop"}, "spec": spec, "status": {"history": list(entries)}}
+
+
+FIRST: Obj = {"id": 3, "revision": "abc", "source": {"repoURL": "old", "path": "p"}}
+SECOND: Obj = {"id": 4, "revision": "def", "source": {"repoURL": "new", "path": "p"}}
+
+
+def test_a_rollback_applies_the_source_of_that_time_with_the_options_of_today_and_no_hooks() -> None:
+    found = rollback_operation(deployed({"syncOptions": ["A=1"]}, FIRST, SECOND), None, prune=True)
+    assert found["sync"] == {
+        "revision": "abc",
+        "source": {"repoURL": "old", "path": "p"},
+        "syncStrategy": {"apply": {}},
+        "prune": True,
+        "syncOptions": ["A=1"],
+    }
+    assert "retry" not in found
+    assert rollback_operation(deployed(None, FIRST, SECOND), 4, prune=False)["sync"]["revision"] == "def"
+
+
+@pytest.mark.parametrize(
+    ("app", "wanted", "words"),
+    [
+        (deployed(None, SECOND), None, "Application 'shop' should have at least two successful deployments"),
+        (deployed(None, FIRST), 9, "does not have deployment id '9' in history"),
+        (deployed({"automated": {}}, FIRST, SECOND), 3, "rollback cannot be initiated when auto-sync is enabled"),
+        (deployed(None, {"id": 1, "revision": "abc"}), 1, "does not say its source"),
+    ],
+)
+def test_a_rollback_that_cannot_be_is_refused_in_upstream_words(app: Obj, wanted: int | None, words: str) -> None:
+    with pytest.raises(CommandFailed, match=words):
+        rollback_operation(app, wanted, prune=False)
+
+
+def test_automation_that_is_switched_off_does_not_hinder_a_rollback() -> None:
+    assert rollback_operation(deployed({"automated": {"enabled": False}}, FIRST, SECOND), None, prune=False)
+
+
+def test_entries_of_a_project_are_added_and_removed_once() -> None:
+    assert with_entry({}, "sourceRepos", "a") == {"sourceRepos": ["a"]}
+    assert with_entry({"sourceRepos": ["a"]}, "sourceRepos", "a") == {"sourceRepos": ["a"]}
+    assert without_entry({"sourceRepos": ["a"]}, "sourceRepos", "a") == {}
+    with pytest.raises(CommandFailed, match="already"):
+        with_entry({"sourceRepos": ["a"]}, "sourceRepos", "a", "already there")
+    with pytest.raises(CommandFailed, match="not there"):
+        without_entry({}, "sourceRepos", "a", "not there")
+
+
+def test_the_last_allowed_namespaced_kind_leaves_an_empty_list_which_allows_nothing() -> None:
+    job = {"group": "batch", "kind": "Job"}
+    spec = {"namespaceResourceWhitelist": [job]}
+    assert without_entry(spec, "namespaceResourceWhitelist", job) == {"namespaceResourceWhitelist": []}
+
+
+def test_windows_go_by_their_number() -> None:
+    spec = {"syncWindows": [{"kind": "deny"}, {"kind": "allow"}]}
+    assert without_window(spec, 0) == {"syncWindows": [{"kind": "allow"}]}
+    assert manual(1, True)(spec)["syncWindows"] == [{"kind": "deny"}, {"kind": "allow", "manualSync": True}]
+    for window in (-1, 2):
+        with pytest.raises(CommandFailed, match=f"window {window} does not exist"):
+            without_window(spec, window)
+
+
+def test_secrets_have_the_names_that_argocd_gives_them() -> None:
+    assert repository_secret_name("git://git@github.com:argoproj/ARGO-cd.git") == "repo-83273445"
+    assert cluster_secret_name("http://foo") == "cluster-foo-752281925"
+
+
+def test_only_fields_without_credentials_are_shown() -> None:
+    secret = secret_object("repository", "argocd", "x", {"url": "u", "password": "p", "sshPrivateKey": "k", "name": ""})
+    assert fields_of(secret) == {"url": "u", "password": "p", "sshPrivateKey": "k"}
+    assert plain_fields(secret) == {"url": "u"}
