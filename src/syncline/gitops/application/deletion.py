@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from syncline.control.plan import Delete, Patch, Plan, Requeue
 from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.application.view import AppView
+from syncline.gitops.application.view import AppView, instant
 from syncline.gitops.deletion import deletion_rounds
-from syncline.gitops.sync.annotations import listed_value, option_value
+from syncline.gitops.sync.annotations import listed_value, needs_deletion_approval, option_value
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, finalizers, is_terminating, owner_references, ref_of
 
@@ -19,6 +19,7 @@ __all__ = ["CASCADE", "plan_deletion"]
 CASCADE = "resources-finalizer.argocd.argoproj.io"
 """Also with ``/foreground`` or ``/background``; the first in the list decides."""
 OURS = (CASCADE, "pre-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io")
+APPROVED = "argocd.argoproj.io/deletion-approved"
 CRD_KIND = "CustomResourceDefinition"
 WAIT_S = 30.0
 
@@ -38,12 +39,23 @@ def plan_deletion(seen: AppObserved) -> Plan:
     if ending:
         why = f"waiting for deletion of {ending[0]}" + (f" and {len(ending) - 1} more" if len(ending) > 1 else "")
         return Plan(outcome=Requeue(WAIT_S, why), why=why)
+    asking = [str(ref_of(obj)) for obj in ours if needs_deletion_approval(obj, view.sync_options)]
+    if asking and not _approved(view):
+        why = f"{asking[0]} goes only once the deletion is confirmed"
+        return Plan(outcome=Requeue(WAIT_S, why, background=True), why=why)
     rounds = deletion_rounds(ours)
     if not rounds:
         return _release(view, mine, "all of its resources are gone")
     reason = f"Application {view.namespace}/{view.name} is deleted with cascade"
     step = tuple(Delete.of(obj, reason, propagation=propagation) for obj in rounds[0])
     return Plan(steps=(step,), outcome=Requeue(WAIT_S, "its resources are being deleted"), why=reason)
+
+
+def _approved(view: AppView) -> bool:
+    """The annotation names a time that is not before the deletion (behaviour 89)."""
+    approved = instant(annotations_of(view.obj).get(APPROVED))
+    asked = instant(view.obj["metadata"].get("deletionTimestamp"))
+    return approved is not None and asked is not None and approved >= asked
 
 
 def _managed(seen: AppObserved) -> list[Obj]:

@@ -39,7 +39,7 @@ from syncline.gitops.sync.model import (
 from syncline.gitops.sync.plan import plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status
 from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
-from syncline.kube.objects import Obj, ResourceInfo, dig, uid_of
+from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, uid_of
 
 __all__ = ["OperationPlan", "begun", "plan_operation", "settle_operation", "sync_observed"]
 
@@ -51,6 +51,9 @@ UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION)
 UNTRACKED_INTERVAL_S = 0.5
 SHA_LENGTH = 40
 NEEDED = "the operation needs its manifests"
+FAIL_ON_SHARED = "FailOnSharedResource=true"
+STARTED = "syncline.dev/operation-started"
+"""Annotation that tells operations apart that begin in one second: the second, and a number from the next one on."""
 TIMED_OUT = "operation is terminating due to timeout"
 
 
@@ -96,8 +99,27 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     blocked = _blocked_by_window(seen, state, now)
     if blocked is not None:
         return blocked
-    observed = sync_observed(seen, pinned, compare(seen, pinned))
-    return _round(seen, observed, pinned, now)
+    comparison = compare(seen, pinned)
+    refused = _refused(view, comparison)
+    if refused is not None and state.get("phase") == OperationPhase.RUNNING:
+        return _finish(seen, *refused, None, pinned, now)
+    return _round(seen, sync_observed(seen, pinned, comparison), pinned, now)
+
+
+def _refused(view: AppView, comparison: Comparison) -> tuple[OperationPhase, str] | None:
+    """What the comparison found that no sync may go on with (reference 1.5, step 8; behaviour 76)."""
+    shared = [c.message for c in comparison.conditions if c.type == "SharedResourceWarning"]
+    if shared and FAIL_ON_SHARED in _listed_options(view):
+        return OperationPhase.FAILED, f"Shared resource found: {shared[0]}"
+    errors = [
+        f"{c.type}: {c.message}" for c in comparison.conditions if c.type in ("ComparisonError", "InvalidSpecError")
+    ]
+    return (OperationPhase.ERROR, ";".join(errors)) if errors else None
+
+
+def _listed_options(view: AppView) -> tuple[str, ...]:
+    """Options of the request; those of the spec unless the request carries any (reference 1.2)."""
+    return tuple(dig(view.operation, "sync", "syncOptions", default=())) or view.sync_options
 
 
 def _timed_out(seen: AppObserved, state: Obj, now: datetime) -> bool:
@@ -191,8 +213,26 @@ def _begin(seen: AppObserved, now: datetime) -> Plan:
     view = seen.view
     status: Obj = begun(view.obj, view.operation or {}, now)["status"]
     reason = "a sync was requested"
-    patch = app_patch(view, status, reason, annotations=begin_notes(view.obj, seen.pools))
+    notes = begin_notes(view.obj, seen.pools) | {STARTED: _start_named(view, now)}
+    patch = app_patch(view, status, reason, annotations=notes)
     return Plan(steps=(patch, _resolve_now(seen, view)), outcome=Requeue(0, reason), why=reason)
+
+
+def _start_named(view: AppView, now: datetime) -> str:
+    """The second of this begin, told apart from operations before it in the same second."""
+    second = str(int(now.timestamp()))
+    last, _, number = annotations_of(view.obj).get(STARTED, "").partition(".")
+    if last != second:
+        return second
+    return f"{second}.{int(number) + 1 if number.isdecimal() else 1}"
+
+
+def _attempt(view: AppView, started: datetime, attempt: int) -> str:
+    """Names this attempt of this operation for ever; what it creates carries the name."""
+    second = str(int(started.timestamp()))
+    noted = annotations_of(view.obj).get(STARTED, "")
+    named = noted if noted.partition(".")[0] == second else second
+    return f"{uid_of(view.obj)[:8]}-{named}-{attempt}"
 
 
 def _resolve_now(seen: AppObserved, view: AppView) -> tuple[Render, ...]:
@@ -275,14 +315,13 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         in_sync=comparison.in_sync,
         permits=_permits(seen),
         namespace_live=seen.namespace_live,
-        operation=f"{uid_of(view.obj)[:8]}-{int(started.timestamp())}-{attempt}",
+        operation=_attempt(view, started, attempt),
     )
 
 
 def sync_options(view: AppView, started: datetime) -> SyncOptions:
-    """Options of the request; those of the spec unless the request carries any (reference 1.2)."""
+    """What the engine is asked to do: options as listed, and the fields of the request."""
     sync = dig(view.operation, "sync", default={})
-    listed = tuple(sync.get("syncOptions") or ()) or view.sync_options
     strategy = sync.get("syncStrategy") or {}
     selected = tuple(
         SelectedResource(
@@ -293,7 +332,7 @@ def sync_options(view: AppView, started: datetime) -> SyncOptions:
     approved = instant(dig(view.obj, "metadata", "annotations", "argocd.argoproj.io/deletion-approved"))
     force = any(bool((strategy.get(name) or {}).get("force")) for name in ("apply", "hook"))
     return SyncOptions.parse(
-        listed,
+        _listed_options(view),
         dry_run=bool(sync.get("dryRun")),
         prune=bool(sync.get("prune")),
         force=force,

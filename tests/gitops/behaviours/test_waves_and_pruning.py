@@ -1,0 +1,286 @@
+"""Waves and pruning (behaviours 45-64 of the sync reference)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.gitops.behaviours.play import (
+    APPS,
+    DEPLOYMENTS,
+    MAPS,
+    NOWHERE,
+    PREFIX,
+    Play,
+    annotated,
+    config,
+    deployment,
+    job,
+    rows,
+)
+
+from syncline.base.clock import format_time, parse_time
+from syncline.kube.objects import dig, uid_of
+
+NAMESPACES = "/api/v1/namespaces"
+SERVER = "https://kubernetes.default.svc"
+WIDGETS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.org"},
+    "spec": {
+        "group": "example.org",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+WIDGET = {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
+CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.org"
+
+
+def namespace(name: str, **a: str) -> dict[str, Any]:
+    return annotated({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, **a)
+
+
+def within(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    return obj | {"metadata": obj["metadata"] | {"namespace": name}}
+
+
+def kept(obj: dict[str, Any]) -> dict[str, Any]:
+    """The object with a finalizer that nobody takes off."""
+    return obj | {"metadata": obj["metadata"] | {"finalizers": ["example.org/keep"]}}
+
+
+def test_waves_go_in_order_and_each_waits_for_health_045_046() -> None:
+    play = Play(config("c", sync_wave="5"), deployment("b"), config("a", sync_wave="-1"))
+    play.begin()
+    play.driver.until(lambda: bool(play.names(DEPLOYMENTS)))
+    assert play.maps() == ["a"]
+    state = play.finish()
+    took = parse_time(state["finishedAt"]) - parse_time(state["startedAt"])
+    assert play.done("apply")[-3:] == ["a", "b", "c"]
+    assert took.total_seconds() < 10, "a pod starts, nothing else is waited for"
+
+
+def test_a_degraded_wave_fails_the_operation_and_ends_the_order_047() -> None:
+    play = Play(deployment("web", spec={"progressDeadlineSeconds": 10}, pod=NOWHERE), config("later", sync_wave="1"))
+    state = play.sync()
+    assert (state["phase"], play.maps(), play.sync_status()) == ("Failed", [], "OutOfSync")
+    assert state["message"] == "one or more synchronization tasks completed unsuccessfully"
+
+
+def test_a_paused_deployment_is_waited_for_048() -> None:
+    play = Play(deployment("web", spec={"paused": True}), config("later", sync_wave="1"))
+    play.begin()
+    play.driver.advance(3000)
+    assert play.state()["message"] == "waiting for healthy state of apps/Deployment/web"
+
+
+def test_the_last_wave_is_not_waited_for_049() -> None:
+    play = Play(config("a"), deployment("web", pod=NOWHERE, sync_wave="1"))
+    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+
+
+def test_a_namespace_comes_with_its_first_object_050() -> None:
+    play = Play(namespace("shop", sync_wave="2"), within(config("a"), "shop"), config("b", sync_wave="1"))
+    state = play.sync()
+    assert state["phase"] == "Succeeded", state
+    assert play.done("apply")[-3:] == ["shop", "a", "b"]
+
+
+def test_a_definition_and_its_resource_come_together_051() -> None:
+    play = Play(WIDGET, WIDGETS)
+    state = play.sync()
+    assert state["phase"] == "Succeeded", state
+    assert play.get("/apis/example.org/v1/namespaces/default/widgets/w") is not None
+
+
+def test_a_resource_whose_definition_is_elsewhere_fails_unless_its_dry_run_may_be_skipped_052() -> None:
+    play = Play(WIDGET, config("a"))
+    state = play.sync()
+    assert (state["phase"], play.maps()) == ("Failed", [])
+    assert state["message"].startswith("one or more synchronization tasks are not valid")
+    play = Play(annotated(WIDGET, sync_options="SkipDryRunOnMissingResource=true", sync_wave="1"), config("a"))
+    play.begin()
+    play.driver.advance(60)
+    assert play.maps() == ["a"]
+
+
+def test_one_failure_does_not_stop_its_wave_053() -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    play = Play(config("a"), deployment("web"))
+    play.world.send("POST", f"{NAMESPACES}/default/resourcequotas", quota)
+    bad = config("a") | {"immutable": True}
+    play.source.commit(bad)
+    assert play.sync()["phase"] == "Succeeded"
+    play.source.commit(config("a", "changed") | {"immutable": True}, config("b"))
+    state = play.sync()
+    assert state["phase"] == "Failed"
+    assert "immutable" in str(rows(state)["ConfigMap/a"])
+
+
+def test_only_what_is_out_of_sync_is_applied_where_asked_054() -> None:
+    play = Play(config("a"), config("b"), job("pre", hook="PreSync"), syncOptions=["ApplyOutOfSyncOnly=true"])
+    play.sync()
+    play.source.commit(config("a"), config("b", "new"), job("pre", hook="PreSync"))
+    state = play.sync()
+    assert sorted(rows(state)) == ["ConfigMap/b", "Job/pre"]
+    assert len(play.app()["status"]["history"]) == 2
+
+
+def test_what_is_in_sync_but_degraded_holds_nothing_up_where_only_the_rest_is_applied_055() -> None:
+    web = deployment("web", spec={"progressDeadlineSeconds": 10}, pod=NOWHERE)
+    play = Play(web, syncOptions=["ApplyOutOfSyncOnly=true"])
+    play.sync()
+    play.driver.advance(60)
+    play.source.commit(web, config("later", sync_wave="1"))
+    assert play.sync()["phase"] == "Succeeded"
+    assert play.maps() == ["later"]
+
+
+def test_extras_stay_without_prune_056() -> None:
+    play = Play(config("a"), config("b"))
+    play.sync()
+    play.source.commit(config("a"))
+    state = play.sync()
+    row = rows(state)["ConfigMap/b"]
+    assert (state["phase"], row["status"], row["message"]) == (
+        "Succeeded",
+        "PruneSkipped",
+        "ignored (requires pruning)",
+    )
+    assert (play.maps(), play.sync_status()) == (["a", "b"], "OutOfSync")
+
+
+def test_extras_go_in_the_reverse_order_of_their_waves_057() -> None:
+    play = Play(*(config(f"w{n}", sync_wave=str(n)) for n in (1, 2, 3)), config("stays"))
+    play.sync()
+    play.source.commit(config("stays"))
+    state = play.sync({"prune": True})
+    assert (state["phase"], play.done("prune"), play.maps()) == ("Succeeded", ["w3", "w2", "w1"], ["stays"])
+
+
+def test_a_finalizer_holds_the_next_wave_of_deletions_058() -> None:
+    play = Play(config("w1", sync_wave="1"), kept(config("w2", sync_wave="2")), config("stays"))
+    play.sync()
+    play.source.commit(config("stays"))
+    play.begin({"prune": True})
+    play.driver.advance(300)
+    assert play.maps() == ["stays", "w1", "w2"]
+    assert play.state()["message"] == "waiting for deletion of /ConfigMap/w2"
+    play.patch(f"{MAPS}/w2", {"metadata": {"finalizers": None}})
+    assert play.finish()["phase"] == "Succeeded"
+    assert play.maps() == ["stays"]
+
+
+def test_prune_last_is_after_all_is_healthy_and_before_postsync_059() -> None:
+    post, web = job("post", hook="PostSync"), deployment("web", sync_wave="3")
+    play = Play(config("old"), syncOptions=["PruneLast=true"])
+    play.sync()
+    play.source.commit(post, web)
+    play.begin({"prune": True})
+    play.driver.until(lambda: play.maps() == [])
+    assert dig(play.get(f"{DEPLOYMENTS}/web"), "status", "availableReplicas") == 1
+    assert play.finish()["phase"] == "Succeeded"
+    order = [e.what.split("/")[-1] for e in play.world.journal if e.what.startswith(("apply ", "prune "))]
+    assert order[-3:] == ["web", "old", "post"]
+
+
+def test_the_live_object_decides_whether_it_may_be_pruned_060() -> None:
+    play = Play(config("a", sync_options="Prune=false"), config("b"))
+    play.sync()
+    play.source.commit()
+    state = play.sync({"prune": True})
+    assert rows(state)["ConfigMap/a"]["message"] == "ignored (no prune)"
+    assert play.maps() == ["a"]
+    play = Play(config("a", sync_options="Prune=true"), config("b"), syncOptions=["Prune=false"])
+    play.sync()
+    play.source.commit()
+    play.sync({"prune": True})
+    assert play.maps() == ["b"]
+
+
+def test_pruning_that_needs_a_confirmation_waits_for_one_that_is_newer_061() -> None:
+    play = Play(config("a", sync_options="Prune=confirm"), config("b"))
+    play.sync()
+    play.source.commit(config("b"))
+    old = format_time(play.world.clock.now())
+    play.driver.advance(10)
+    play.patch(f"{APPS}/app", {"metadata": {"annotations": {PREFIX + "deletion-approved": old}}})
+    play.begin({"prune": True})
+    play.driver.advance(300)
+    assert play.state()["message"] == "waiting for pruning confirmation of /ConfigMap/a"
+    now = format_time(play.world.clock.now())
+    play.patch(f"{APPS}/app", {"metadata": {"annotations": {PREFIX + "deletion-approved": now}}})
+    assert play.finish(limit_s=60)["phase"] == "Succeeded"
+    assert play.maps() == ["b"]
+
+
+def test_a_definition_is_never_pruned_062() -> None:
+    play = Play(WIDGETS, config("a"))
+    play.sync()
+    play.source.commit(config("a"))
+    play.sync({"prune": True})
+    assert play.get(CRD_PATH) is not None
+    assert play.sync_status() == "Synced"
+
+
+def test_what_has_an_owner_is_not_pruned_063() -> None:
+    play = Play(config("a"), config("b"))
+    play.sync()
+    a, b = play.get(f"{MAPS}/a") or {}, play.get(f"{MAPS}/b") or {}
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": uid_of(a)}
+    play.patch(f"{MAPS}/b", {"metadata": {"ownerReferences": [owner]}})
+    assert b
+    play.source.commit(config("a"))
+    play.sync({"prune": True})
+    assert play.maps() == ["a", "b"]
+
+
+def test_a_copy_that_names_another_object_is_left_alone_064() -> None:
+    play = Play(config("a"))
+    play.sync()
+    copy = play.get(f"{MAPS}/a") or {}
+    meta = {"name": "copy", "annotations": copy["metadata"]["annotations"]}
+    play.world.send("POST", MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {}})
+    play.refresh()
+    assert [(r["name"], r.get("status")) for r in play.app()["status"]["resources"]] == [
+        ("a", "Synced"),
+        ("copy", None),
+    ]
+    play.sync({"prune": True})
+    assert play.maps() == ["a", "copy"]
+
+
+def test_pruned_namespaces_take_along_what_is_in_them() -> None:
+    play = Play(namespace("shop"), within(config("a"), "shop"), config("b"))
+    play.sync()
+    play.source.commit(config("b"))
+    state = play.sync({"prune": True})
+    assert state["phase"] == "Succeeded", state
+    play.driver.advance(60)
+    assert play.get(f"{NAMESPACES}/shop") is None
+
+
+def test_the_propagation_policy_reaches_what_depends_on_the_pruned() -> None:
+    play = Play(deployment("web"), config("a"), syncOptions=["PrunePropagationPolicy=orphan"])
+    play.sync()
+    play.driver.advance(30)
+    play.source.commit(config("a"))
+    play.sync({"prune": True})
+    play.driver.advance(60)
+    assert play.names(DEPLOYMENTS) == []
+    assert len(play.names("/apis/apps/v1/namespaces/default/replicasets")) == 1
+
+
+def test_many_objects_of_one_wave_are_one_sync() -> None:
+    play = Play(*(config(f"c{n:04}") for n in range(600)))
+    state = play.sync()
+    assert (state["phase"], len(rows(state)), len(play.maps())) == ("Succeeded", 600, 600)
