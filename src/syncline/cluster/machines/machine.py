@@ -7,6 +7,7 @@ which id it has carried out; asking again with the same id does nothing. Time is
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,10 +20,12 @@ __all__ = [
     "EntryKind",
     "Handshake",
     "Machine",
+    "MachineKeeper",
     "MachineSpec",
     "MachineState",
     "Power",
     "Unit",
+    "checked_path",
 ]
 
 
@@ -50,13 +53,27 @@ class Entry:
     group: str = "root"
 
 
+def checked_path(path: str) -> str:
+    """The path again; raises ValueError unless it is absolute and normalised."""
+    if not path.startswith("/") or posixpath.normpath(path) != path or path.startswith("//") or "\0" in path:
+        raise ValueError(f"{path!r} is not an absolute, normalised path such as /etc/motd")
+    return path
+
+
 class DirectoryTree(Protocol):
-    """A root directory. Paths are absolute and normalised: ``/etc/motd``; anything else raises ValueError."""
+    """A root directory. Paths are absolute and normalised: ``/etc/motd``; anything else raises ValueError.
+
+    Links are entries like others and never followed; ``/`` itself is no entry.
+    """
 
     def read(self, path: str) -> Entry | None: ...
 
     def write(self, path: str, entry: Entry) -> None:
-        """Put an entry in place of what is there; missing parents are made (0755 root)."""
+        """Put an entry in place of what is there; missing parents are made (0755 root).
+
+        A directory that becomes something else loses what is below it. Raises ValueError for ``/``, and for a path
+        below what is no directory.
+        """
         ...
 
     def remove(self, path: str) -> bool:
@@ -157,3 +174,19 @@ class Machine(Protocol):
     def power_off(self, now: datetime) -> None: ...
 
     def power_on(self, now: datetime) -> None: ...
+
+
+class MachineKeeper(Protocol):
+    """Keeps machines over restarts of this process."""
+
+    def state(self, name: str) -> MachineState | None:
+        """As it was last kept; None for a machine never seen."""
+        ...
+
+    def keep(self, name: str, state: MachineState) -> None: ...
+
+    def root(self, name: str) -> DirectoryTree: ...
+
+    def forget(self, name: str) -> None:
+        """The machine is gone, with its files."""
+        ...

@@ -7,7 +7,6 @@ from the machine's name and its count of boots, so that equal runs have equal ma
 from __future__ import annotations
 
 import hashlib
-import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,10 +16,12 @@ from syncline.cluster.machines.machine import (
     Entry,
     EntryKind,
     Handshake,
+    MachineKeeper,
     MachineSpec,
     MachineState,
     Power,
     Unit,
+    checked_path,
 )
 
 __all__ = ["BootTimes", "Machines", "MemoryTree", "SimulatedMachine", "advanced", "boot_id"]
@@ -99,32 +100,38 @@ class MemoryTree:
         self._entries: dict[str, Entry] = {}
 
     def read(self, path: str) -> Entry | None:
-        return self._entries.get(_checked(path))
+        return self._entries.get(checked_path(path))
 
     def write(self, path: str, entry: Entry) -> None:
-        path = _checked(path)
-        parent = posixpath.dirname(path)
-        while parent != "/" and parent not in self._entries:
-            self._entries[parent] = Entry(EntryKind.DIRECTORY, mode=0o755)
-            parent = posixpath.dirname(parent)
+        parents = _parents(checked_path(path))
+        for parent in parents:
+            found = self._entries.get(parent)
+            if found is not None and found.kind is not EntryKind.DIRECTORY:
+                raise ValueError(f"{path}: {parent} is a {found.kind}, no directory; remove it first")
+        if entry.kind is not EntryKind.DIRECTORY:
+            self.remove(path)
+        for parent in parents:
+            self._entries.setdefault(parent, Entry(EntryKind.DIRECTORY, mode=0o755))
         self._entries[path] = entry
 
     def remove(self, path: str) -> bool:
-        path = _checked(path)
+        _parents(checked_path(path))
         gone = [each for each in self._entries if each == path or each.startswith(path + "/")]
         for each in gone:
             del self._entries[each]
         return bool(gone)
 
     def paths(self, below: str = "/") -> Iterator[str]:
-        prefix = _checked(below).rstrip("/") + "/"
+        prefix = checked_path(below).rstrip("/") + "/"
         yield from sorted(each for each in self._entries if each.startswith(prefix))
 
 
-def _checked(path: str) -> str:
-    if not path.startswith("/") or posixpath.normpath(path) != path or path.startswith("//"):
-        raise ValueError(f"{path!r} is not an absolute, normalised path such as /etc/motd")
-    return path
+def _parents(path: str) -> list[str]:
+    """Directories above, from the top; raises ValueError for ``/``."""
+    if path == "/":
+        raise ValueError("/ is no entry of a tree; name a path below it")
+    names = path.split("/")[1:-1]
+    return ["/" + "/".join(names[: number + 1]) for number in range(len(names))]
 
 
 class SimulatedMachine:
@@ -156,6 +163,10 @@ class SimulatedMachine:
     @property
     def root(self) -> DirectoryTree:
         return self._root
+
+    def resume(self, state: MachineState) -> None:
+        """A machine kept from before goes on as it was."""
+        self._state = state
 
     def restore(self, boots: int) -> None:
         """A machine known from before: its count of boots goes on."""
@@ -217,22 +228,29 @@ class SimulatedMachine:
 
 @dataclass(slots=True)
 class Machines:
-    """Machines by node name. ``listeners`` are told the name of a machine that changed."""
+    """Machines by node name. ``listeners`` are told the name of a machine that changed; ``keeper`` is told first."""
 
     times: BootTimes = field(default_factory=BootTimes)
+    keeper: MachineKeeper | None = None
     listeners: list[Callable[[str], None]] = field(default_factory=list)
     _machines: dict[str, SimulatedMachine] = field(default_factory=dict)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, spec: MachineSpec, *, boots: int = 1) -> SimulatedMachine:
-        """The machine of that name, made if there is none. ``boots`` continues the count of one known before."""
+        """The machine of that name, made if there is none. ``boots`` continues the count of one known before, unless
+        the keeper knows better."""
         known = self._machines.get(spec.name)
         if known is not None:
             return known
         if len(self._machines) >= MAX_MACHINES:
             raise ValueError(f"machine {spec.name}: there are {MAX_MACHINES} machines already; no more are simulated")
-        machine = SimulatedMachine(spec, self.times, self._tell)
-        machine.restore(boots)
+        root = self.keeper.root(spec.name) if self.keeper is not None else None
+        machine = SimulatedMachine(spec, self.times, self._tell, root)
+        kept = self.keeper.state(spec.name) if self.keeper is not None else None
+        if kept is not None:
+            machine.resume(kept)
+        if kept is None or kept.boots < boots:
+            machine.restore(boots)
         self._machines[spec.name] = machine
         used = set(self._numbers.values())
         self._numbers[spec.name] = next(number for number in range(len(used) + 1) if number not in used)
@@ -242,6 +260,8 @@ class Machines:
     def remove(self, name: str) -> None:
         if self._machines.pop(name, None) is not None:
             del self._numbers[name]
+            if self.keeper is not None:
+                self.keeper.forget(name)
             self._tell(name)
 
     def get(self, name: str) -> SimulatedMachine | None:
@@ -260,5 +280,8 @@ class Machines:
         return None if machine is None else machine.last_beat(now)
 
     def _tell(self, name: str) -> None:
+        machine = self._machines.get(name)
+        if self.keeper is not None and machine is not None:
+            self.keeper.keep(name, machine.state)
         for listener in self.listeners:
             listener(name)
