@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -11,9 +11,11 @@ from syncline.assembly.core import ClusterCore
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
-from syncline.cluster.machines.machine import MachineSpec
+from syncline.cluster.machines.disk import MachineDisk
+from syncline.cluster.machines.machine import MachineKeeper, MachineSpec
 from syncline.cluster.machines.process import ProcessSettings, sandbox_problem
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
+from syncline.cluster.machines.simulated import Machines
 from syncline.cluster.users import service_account_user
 from syncline.cluster.verbs.exchange import LogSource
 from syncline.control.controller import Controller
@@ -21,7 +23,18 @@ from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager
 from syncline.kube.mapper import Mapper
 
-__all__ = ["LiveMachines", "VirtualMachines", "live_machines", "node_name", "sandbox_problem", "virtual_machines"]
+__all__ = [
+    "LiveMachines",
+    "VirtualMachines",
+    "live_machines",
+    "node_name",
+    "node_specs",
+    "sandbox_problem",
+    "virtual_machines",
+]
+
+MACHINES = "machines"
+"""Below the data directory."""
 
 
 def node_name(index: int) -> str:
@@ -29,10 +42,22 @@ def node_name(index: int) -> str:
     return f"node-{index + 1}"
 
 
-def _room(clock: Clock, nodes: int, *, heartbeats: bool) -> MachinesRoom:
-    room = MachinesRoom(clock, MachineSettings(heartbeats=heartbeats))
-    for index in range(nodes):
-        room.machines.add(MachineSpec(node_name(index)))
+def node_specs(
+    count: int, zones: Sequence[str] = (), labels: Mapping[str, str] | None = None
+) -> tuple[MachineSpec, ...]:
+    """``count`` machines; the zones are given out in turn."""
+    return tuple(
+        MachineSpec(node_name(index), zone=zones[index % len(zones)] if zones else "", labels=dict(labels or {}))
+        for index in range(count)
+    )
+
+
+def _room(
+    clock: Clock, specs: Sequence[MachineSpec], *, heartbeats: bool, keeper: MachineKeeper | None = None
+) -> MachinesRoom:
+    room = MachinesRoom(clock, MachineSettings(heartbeats=heartbeats), Machines(keeper=keeper))
+    for spec in specs:
+        room.machines.add(spec)
     return room
 
 
@@ -99,13 +124,16 @@ class VirtualMachines:
 
 
 def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
-    """Nodes that ``settings`` ask for, and the runtime of their containers."""
-    room = _room(clock, settings.nodes, heartbeats=True)
+    """Nodes that ``settings`` ask for, and the runtime of their containers. With a data directory machines are kept
+    there: the lock of the cluster's data must be held. Raises DiskError for what is damaged."""
+    specs = node_specs(settings.nodes, settings.zones, settings.node_labels)
+    keeper = None if settings.data is None else MachineDisk(settings.data / MACHINES)
+    room = _room(clock, specs, heartbeats=True, keeper=keeper)
     return LiveMachines(room, room.logs, settings.run_commands)
 
 
 def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:
     """Nodes of a virtual world: no heartbeats are written: the node lifecycle asks the machine."""
-    room = _room(clock, nodes, heartbeats=False)
+    room = _room(clock, node_specs(nodes), heartbeats=False)
     room.add_scripts(lambda namespace, name: core.transport(service_account_user(namespace, name)))
     return VirtualMachines(room)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -29,6 +30,10 @@ class ClusterSettings:
     tls: bool = True
     nodes: int = 0
     """Simulated nodes that are registered at the start."""
+    zones: tuple[str, ...] = ()
+    """Zones of those nodes, given out in turn; empty: no zones."""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that each of those nodes gets when it is registered."""
     controllers: tuple[str, ...] | None = None
     """Names of the built-in controllers to run; None is all, empty is none."""
     run_commands: RunCommands = RunCommands.OFF

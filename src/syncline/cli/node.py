@@ -20,6 +20,7 @@ from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.objects import GVK, Obj, annotations_of, dig
 from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.selectors import label_key_problems, label_value_problems
 
 NODE = GVK("", "v1", "Node")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -31,12 +32,16 @@ def node() -> None:
     """Add, remove, reboot, fail and recover simulated nodes."""
 
 
-def _pairs(given: tuple[str, ...]) -> dict[str, str]:
+def label_pairs(given: tuple[str, ...]) -> dict[str, str]:
+    """``KEY=VALUE`` each; a refusal says what is wrong."""
     pairs = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise CommandFailed(f"--label {text}: write KEY=VALUE", USAGE)
+        problems = [*label_key_problems(key), *label_value_problems(value)]
+        if problems:
+            raise CommandFailed(f"--label {text}: {problems[0]}", USAGE)
         pairs[key] = value
     return pairs
 
@@ -85,7 +90,7 @@ def add(
         memory=_quantity("--memory", memory),
         arch=arch,
         zone=zone,
-        labels=_pairs(labels),
+        labels=label_pairs(labels),
         taints=tuple(_taint(each) for each in taints),
     )
     with Connection(kubeconfig, context) as link:

@@ -11,8 +11,11 @@ from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.live import LiveCluster
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.connection import state_directory
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.node import label_pairs
 from syncline.cli.serving import face_address, face_options, host_and_port, run_cluster, run_commands_of
 from syncline.gitops.application.observe import AppSettings
+from syncline.kube.selectors import label_value_problems
 
 RUNNING = {
     RunCommands.OFF: "commands of containers are simulated; --run-commands runs them as local processes",
@@ -21,11 +24,22 @@ RUNNING = {
 }
 
 
+def _zones(text: str) -> tuple[str, ...]:
+    zones = tuple(zone.strip() for zone in text.split(",")) if text else ()
+    for zone in zones:
+        problems = label_value_problems(zone) if zone else ["a zone has a name"]
+        if problems:
+            raise CommandFailed(f"--zones {text}: {problems[0]}; write a,b,c", USAGE)
+    return zones
+
+
 @click.command()
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=None, help="Data directory.")
 @click.option("--memory", is_flag=True, help="Keep nothing.")
 @click.option("--listen", default="127.0.0.1:6443", show_default=True, help="HOST:PORT; port 0 takes a free one.")
 @click.option("--nodes", default=1, show_default=True, help="Simulated nodes.")
+@click.option("--zones", default="", help="a,b,c: zones of these nodes, given out in turn.")
+@click.option("--label", "labels", multiple=True, help="KEY=VALUE on each of these nodes; repeatable.")
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
 @face_options
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
@@ -45,6 +59,8 @@ def up(
     memory: bool,
     listen: str,
     nodes: int,
+    zones: str,
+    labels: tuple[str, ...],
     kubeconfig_out: Path | None,
     webhook_listen: str | None,
     metrics_listen: str | None,
@@ -60,7 +76,15 @@ def up(
     host, port = host_and_port(listen, tls=True)
     commands = run_commands_of(run_commands)
     where = None if memory else (data or home / "data")
-    settings = ClusterSettings(data=where, host=host, port=port, nodes=nodes, run_commands=commands)
+    settings = ClusterSettings(
+        data=where,
+        host=host,
+        port=port,
+        nodes=nodes,
+        zones=_zones(zones),
+        node_labels=label_pairs(labels),
+        run_commands=commands,
+    )
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
     application = AppSettings(poll_s=poll, sync_timeout_s=sync_timeout)
