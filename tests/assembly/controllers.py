@@ -21,7 +21,7 @@ from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request
 from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import load_kubeconfig
+from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
 from syncline.kube.objects import Obj, ResourceInfo, dig
 
 APPS = ResourceInfo("argoproj.io", "v1alpha1", "Application", "applications", namespaced=True)
@@ -48,8 +48,18 @@ class Running:
 ANY = ("127.0.0.1", 0)
 
 
-def start(served: Served, folder: Path, leader: LeaderSettings | None = None, *, faces: bool = False) -> Running:
-    """A replica that watches; with ``faces`` it takes webhooks and shows metrics, both at ``ANY``."""
+def start(
+    served: Served,
+    folder: Path,
+    leader: LeaderSettings | None = None,
+    *,
+    faces: bool = False,
+    access: ClusterAccess | None = None,
+) -> Running:
+    """A replica that watches; with ``faces`` it takes webhooks and shows metrics, both at ``ANY``.
+
+    It has the rights of ``access``, else those of an administrator.
+    """
     listen = ANY if faces else None
     application = AppSettings(poll_s=600)
     gitops = GitOpsSettings(
@@ -61,9 +71,12 @@ def start(served: Served, folder: Path, leader: LeaderSettings | None = None, *,
     async def serve() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        access = load_kubeconfig(served.kubeconfig)
         await serve_controller(
-            access, settings, SystemClock(), stop, lambda replica: ready.set_result((replica, loop, stop))
+            access or load_kubeconfig(served.kubeconfig),
+            settings,
+            SystemClock(),
+            stop,
+            lambda replica: ready.set_result((replica, loop, stop)),
         )
 
     def run() -> None:

@@ -1,0 +1,94 @@
+"""The manifests in ``deploy/``: they apply, and their rights are enough and no more than they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.assembly.controllers import APPS, MAP, MAPS, Cluster, start
+from tests.live import served_cluster
+from tests.sources.conftest import Upstream
+
+from syncline.assembly.install import ensure_objects
+from syncline.assembly.settings import ClusterSettings
+from syncline.base.secret import Secret
+from syncline.control.executor import run_in_place
+from syncline.control.leader import LeaderSettings
+from syncline.kube import client
+from syncline.kube.client import Request
+from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
+from syncline.kube.objects import Obj, dig
+from syncline.kube.rules import rules_available
+from syncline.kube.yaml import load_all
+
+pytestmark = pytest.mark.skipif(not rules_available(), reason="the extra `local` is not installed")
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+ACCOUNT = "/api/v1/namespaces/argocd/serviceaccounts/syncline-application-controller"
+
+
+def manifests(name: str) -> list[Obj]:
+    loaded = load_all((DEPLOY / name).read_text(), file=name)
+    assert not loaded.report.errors
+    return [document.value for document in loaded.documents if document.value is not None]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with served_cluster(tmp_path, ClusterSettings()) as served:
+        found = Cluster(served)
+        run_in_place(ensure_objects(manifests("controller.yaml")), found.api)
+        yield found
+
+
+def as_the_account(cluster: Cluster) -> ClusterAccess:
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = cluster.ask(Request("POST", f"{ACCOUNT}/token", body=request))["status"]["token"]
+    access = load_kubeconfig(cluster.served.kubeconfig)
+    return replace(access, token=Secret(token), certificate_pem="", key_pem=None)
+
+
+def test_with_both_manifests_the_controllers_do_their_work(
+    cluster: Cluster, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.commit({"a/map.yaml": MAP.format(name="a")})
+    run_in_place(ensure_objects(manifests("applications-rights.yaml")), cluster.api)
+    leader = LeaderSettings("a", "argocd", shards=2)
+    running = start(cluster.served, tmp_path / "cache", leader, access=as_the_account(cluster))
+    try:
+        cluster.application("a", str(upstream.path), "a")
+        cluster.synced("a")
+    finally:
+        running.end()
+    assert cluster.ask(client.get(MAPS, "demo", "a"))["data"] == {"a": "1"}
+    events = cluster.ask(Request("GET", "/api/v1/namespaces/argocd/events"))["items"]
+    assert any(event["reason"] == "OperationStarted" for event in events)
+
+
+def test_without_rights_for_what_applications_bring_the_refusal_names_the_missing_one(
+    cluster: Cluster, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.commit({"a/map.yaml": MAP.format(name="a")})
+    leader = LeaderSettings("a", "argocd")
+    running = start(cluster.served, tmp_path / "cache", leader, access=as_the_account(cluster))
+    try:
+        cluster.application("a", str(upstream.path), "a")
+        state = cluster.watch_until(
+            APPS, "argocd", "a", lambda app: "forbidden" in dig(app, "status", "operationState", "message", default="")
+        )["status"]["operationState"]
+    finally:
+        running.end()
+    assert 'cannot create resource "namespaces"' in state["message"]
+    assert "system:serviceaccount:argocd:syncline-application-controller" in state["message"]
+
+
+def test_the_deployment_asks_for_options_that_the_command_has() -> None:
+    from syncline.cli.controller import controller
+
+    deployment = next(obj for obj in manifests("controller.yaml") if obj["kind"] == "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    context = controller.make_context("controller", list(arguments))
+    assert context.params["shards"] == 1
+    assert context.params["webhook_listen"] == "0.0.0.0:8081"
