@@ -193,9 +193,12 @@ def test_an_operation_that_hangs_is_terminated(shell: Shell, tmp_path: Path) -> 
         hook=HOOK.replace("restartPolicy: Never", "restartPolicy: Never, nodeSelector: {no: where}"),
         menu=CONFIG % "leek",
     )
-    shell("app", "create", "hang", "--repo", str(repository.folder), "--dest-namespace", "default")
-    shell("app", "sync", "hang", "--async")
-    shell("app", "sync", "hang", code=1)
+    shell(
+        "app", "create", "hang", "--repo", str(repository.folder), "--dest-namespace", "default", "-l", "is=stuck"
+    )  # fmt: skip
+    shell("app", "sync", "-l", "is=stuck", "--async")
+    assert "another operation is already in progress" in shell("app", "sync", "-l", "is=stuck", code=1)
+    assert "has the labels" in shell("app", "sync", "-l", "is=not", code=1)
     assert "timed out" in shell("app", "wait", "hang", "--operation", "--timeout", "2", code=3)
     assert shell("app", "terminate-op", "hang") == "Application 'hang' operation terminating\n"
     shell("app", "wait", "hang", "--operation", "--timeout", "60")
@@ -249,18 +252,25 @@ def test_a_project_by_its_verbs(shell: Shell) -> None:
 
 
 def test_repositories_and_clusters_are_declared_and_removed_without_showing_values(
-    shell: Shell, served: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, served: Path, tmp_path: Path
 ) -> None:
-    url = "https://example.com/private"
+    url = "https://127.0.0.1:1/private"
     secret = ("repo", "add", url, "--username", CANARY, "--password", CANARY)
     assert shell(*secret) == f"Repository '{url}' added\n"
     assert shell(*secret) == f"Repository '{url}' unchanged\n"
     assert "--upsert" in shell("repo", "add", url, code=1)
-    shell("repo", "add", "https://example.com/open")
+    shell("repo", "add", "https://127.0.0.1:1/open")
     listed = {one["repo"]: one["credentials"] for one in shell.json("repo", "list")}
-    assert listed == {url: "true", "https://example.com/open": "false"}
+    assert listed == {url: "true", "https://127.0.0.1:1/open": "false"}
     shell("repo", "get", url, "-o", "yaml")
-    shell("repo", "rm", url, "https://example.com/open")
+    Repository(tmp_path / "here").commit(menu=CONFIG % "leek")
+    shell("repo", "add", str(tmp_path / "here"))
+    shell("repo", "add", str(tmp_path / "nowhere"))
+    states = {one["repo"]: one["connectionState"] for one in shell.json("repo", "list", "--refresh", "hard")}
+    assert states[str(tmp_path / "here")] == {"status": "Successful", "message": ""}
+    assert states[str(tmp_path / "nowhere")]["status"] == "Failed"
+    shell("repo", "rm", str(tmp_path / "here"), str(tmp_path / "nowhere"))
+    shell("repo", "rm", url, "https://127.0.0.1:1/open")
     assert shell.json("repo", "list") == []
 
     here = shell.json("cluster", "list")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from urllib.parse import urlsplit
-
 import click
 
 from syncline.assembly.inspect import observed_application
-from syncline.assembly.reading import GitSourceReader
-from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.explainview import describe_cause
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
+from syncline.cli.looking import look_at, source_reader
 from syncline.cli.output import output_option, print_documents
 from syncline.control.cache import Cache
 from syncline.explain.application import explain_application
@@ -21,12 +16,10 @@ from syncline.explain.graph import cause_to_obj, explain_object
 from syncline.explain.view import Found, LogTail, View
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
-from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, ObjectRef
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LOG_LINES = 20
 """Last lines of a failed container's log that are asked for."""
 POD = GVK("", "v1", "Pod")
@@ -53,13 +46,7 @@ def explain(
     """
     with Connection(kubeconfig, context) as link:
         settings = AppSettings(control_namespace=app_namespace)
-        try:
-            look = link.run(look_at_cluster(application_indices(settings)))
-        except ApiError as error:
-            raise CommandFailed(f"{link.server}: {error}") from error
-        for problem in look.unreadable:
-            click.echo(f"warning: not seen: {problem}", err=True)
-        cache = look.cache
+        cache = look_at(link, app_namespace)
         spaces = (namespace or link.namespace, app_namespace)
         ref = object_ref(cache.mapper, target, spaces)
         view = View(cache, link.now(), _logs(link))
@@ -95,9 +82,7 @@ def _found(link: Connection, view: View, cache: Cache, ref: ObjectRef, settings:
         raise CommandFailed(f"{ref.kind} {where} does not exist")
     if ref.group_kind != APPLICATION.group_kind:
         return explain_object(view, obj)
-    local = (urlsplit(link.server).hostname or "") in LOOPBACK
-    with tempfile.TemporaryDirectory(prefix="syncline-explain-") as scratch:
-        reader = GitSourceReader(Path(scratch), allow_local=local)
+    with source_reader(link, cache, settings.control_namespace) as reader:
         seen = observed_application(cache, ref, reader, settings, view.now)
     assert seen is not None, "the Application was there a moment ago"
     return explain_application(view, seen)

@@ -17,9 +17,13 @@ from syncline.cli.failure import CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.errors import ApiError
+from syncline.kube.objects import GroupKind
+from syncline.sources.credentials import credential_book
 
-__all__ = ["look_at", "source_reader"]
+__all__ = ["is_local", "look_at", "source_reader"]
 
+SECRETS = GroupKind("", "Secret")
+CONFIG_MAPS = GroupKind("", "ConfigMap")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -36,8 +40,15 @@ def look_at(link: Connection, control_namespace: str) -> Cache:
 
 
 @contextlib.contextmanager
-def source_reader(link: Connection) -> Iterator[GitSourceReader]:
-    """Repositories by path only where the cluster runs on this machine."""
-    local = (urlsplit(link.server).hostname or "") in LOOPBACK
+def source_reader(link: Connection, cache: Cache, control_namespace: str) -> Iterator[GitSourceReader]:
+    """Repositories with the credentials that may be read; by path only where the cluster runs on this machine."""
     with tempfile.TemporaryDirectory(prefix="syncline-") as scratch:
-        yield GitSourceReader(Path(scratch), allow_local=local)
+        reader = GitSourceReader(Path(scratch), allow_local=is_local(link))
+        secrets, maps = (cache.objects(kind, control_namespace) for kind in (SECRETS, CONFIG_MAPS))
+        reader.learn(credential_book(secrets, maps))
+        yield reader
+
+
+def is_local(link: Connection) -> bool:
+    """Whether the cluster runs on this machine, and so may read its disk."""
+    return (urlsplit(link.server).hostname or "") in LOOPBACK

@@ -123,5 +123,5 @@ def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync 
 
 
 def _planned(link: Connection, cache: Cache, app: Obj, settings: AppSettings, request: SyncRequest) -> PlannedSync:
-    with source_reader(link) as reader:
+    with source_reader(link, cache, settings.control_namespace) as reader:
         return planned_sync(cache, app, reader, settings, link.now(), request)

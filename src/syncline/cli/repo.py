@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import click
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT
+from syncline.cli.looking import is_local
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.repoview import Declared, repository_rows
 from syncline.cli.secretkind import (
@@ -25,9 +28,11 @@ from syncline.cli.secretkind import (
     write,
 )
 from syncline.kube.objects import Obj
-from syncline.sources.errors import mask_credentials
+from syncline.sources.credentials import credential_book
+from syncline.sources.errors import SourceError, mask_credentials
+from syncline.sources.git import Git, GitSettings
 
-__all__ = ["declared_repositories", "repo", "repository_fields"]
+__all__ = ["connected", "declared_repositories", "repo", "repository_fields"]
 
 CREDENTIALS = (
     "username",
@@ -39,6 +44,7 @@ CREDENTIALS = (
     "gcpServiceAccountKey",
 )
 """Fields of which one makes a repository have credentials of its own."""
+refresh_option = click.option("--refresh", type=click.Choice(["hard"]), default=None, help="Connect to it.")
 file_type = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -113,17 +119,23 @@ def repository_fields(url: str, given: dict[str, Any]) -> dict[str, str]:
 
 
 @repo.command("list")
+@refresh_option
 @output_option("url", "json", "yaml")
 @namespace_option
 @connection_options
-def list_repositories(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
-    """List declared repositories. STATUS is Unknown: no connection is made.
+def list_repositories(
+    refresh: str | None, output: str | None, namespace: str, kubeconfig: str | None, context: str | None
+) -> None:
+    """List declared repositories. STATUS is Unknown unless --refresh asks each of them, from this machine.
 
     \b
-    Example:  syncline repo list
+    Example:  syncline repo list --refresh hard
     """
     with Connection(kubeconfig, context) as link:
-        found = declared_repositories(declared(link, namespace, "repository"), declared(link, namespace, "repo-creds"))
+        secrets, templates = declared(link, namespace, "repository"), declared(link, namespace, "repo-creds")
+        found = declared_repositories(secrets, templates)
+        if refresh:
+            found = connected(secrets, templates, local=is_local(link))
     if output in ("json", "yaml"):
         print_documents([one.to_obj() for one in found], output)
     elif output == "url":
@@ -134,9 +146,34 @@ def list_repositories(output: str | None, namespace: str, kubeconfig: str | None
 
 def declared_repositories(secrets: Iterable[Obj], templates: Iterable[Obj]) -> list[Declared]:
     """Repositories by URL, from Secrets of the types ``repository`` and ``repo-creds``."""
-    prefixes = [prefix for one in templates if (prefix := plain_fields(one).get("url"))]
+    prefixes = _prefixes(templates)
     found = [_declared(secret, prefixes) for secret in secrets]
     return sorted(found, key=lambda one: (one.url, one.project))
+
+
+def connected(secrets: list[Obj], templates: list[Obj], *, local: bool) -> list[Declared]:
+    """The same, each asked for its branches with its own credentials; only git is asked. ``local``: paths too."""
+    book = credential_book([*secrets, *templates], [])
+    with tempfile.TemporaryDirectory(prefix="syncline-repo-") as scratch:
+        git = Git(GitSettings(Path(scratch), allow_local=local))
+        git.learn(book)
+        found = [(_declared(one, _prefixes(templates)), plain_fields(one).get("url", "")) for one in secrets]
+        answers = [_asked(git, one, url) for one, url in found]
+    return sorted(answers, key=lambda one: (one.url, one.project))
+
+
+def _asked(git: Git, one: Declared, url: str) -> Declared:
+    if one.kind != "git":
+        return one
+    try:
+        git.repository(url, one.project).refs()
+    except SourceError as error:
+        return replace(one, status="Failed", message=mask_credentials(str(error)))
+    return replace(one, status="Successful")
+
+
+def _prefixes(templates: Iterable[Obj]) -> list[str]:
+    return [prefix for one in templates if (prefix := plain_fields(one).get("url"))]
 
 
 def _declared(secret: Obj, prefixes: list[str]) -> Declared:
@@ -158,20 +195,22 @@ def _declared(secret: Obj, prefixes: list[str]) -> Declared:
 @repo.command()
 @click.argument("url")
 @click.option("--project", default="", help="The one of this project.")
+@refresh_option
 @output_option("url", "json", "yaml")
 @namespace_option
 @connection_options
-def get(
-    url: str, project: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None
-) -> None:
+def get(url: str, project: str, refresh: str | None, output: str | None, namespace: str, **given: Any) -> None:
     """Show one declared repository, without its credentials.
 
     \b
     Example:  syncline repo get https://github.com/org/private
     """
-    with Connection(kubeconfig, context) as link:
-        secret = _secret(link, namespace, url, project)
-        found = declared_repositories([secret], declared(link, namespace, "repo-creds"))[0]
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        secrets, templates = [_secret(link, namespace, url, project)], declared(link, namespace, "repo-creds")
+        if refresh:
+            found = connected(secrets, templates, local=is_local(link))[0]
+        else:
+            found = declared_repositories(secrets, templates)[0]
     if output in ("json", "yaml"):
         print_documents(found.to_obj(), output)
     else:

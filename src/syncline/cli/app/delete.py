@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from syncline.cli.app.create import CASCADE
-from syncline.cli.app.target import get_app, merge, namespace_option, split
+from syncline.cli.app.target import chosen, get_app, merge, namespace_option, selector_option
 from syncline.cli.app.wait import wait_gone
 from syncline.cli.appview import resource_rows
 from syncline.cli.connection import Connection, connection_options
@@ -20,7 +20,8 @@ __all__ = ["delete"]
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1)
+@selector_option
 @click.option("--cascade/--no-cascade", default=True, show_default=True, help="Delete its resources too.")
 @click.option("-p", "--propagation-policy", type=click.Choice(["foreground", "background"]), default="foreground")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -29,6 +30,7 @@ __all__ = ["delete"]
 @connection_options
 def delete(
     names: tuple[str, ...],
+    selector: str,
     cascade: bool,
     propagation_policy: str,
     yes: bool,
@@ -43,13 +45,12 @@ def delete(
     """
     with Connection(given["kubeconfig"], given["context"]) as link:
         info = link.resource(APPLICATION)
-        for name in names:
-            where = split(name, app_namespace)
+        for where in chosen(link, names, selector, app_namespace):
             found = get_app(link, where)
             if not yes and sys.stdin.isatty():
                 count = len(resource_rows(found))
                 what = f"with its {count} resources" if cascade else "without its resources"
-                click.confirm(f"Delete application '{name}' {what}?", abort=True)
+                click.confirm(f"Delete application '{where[1]}' {what}?", abort=True)
             _set_cascade(link, found, cascade, propagation_policy)
             link.ask(client.delete(info, *where))
             print(f"application '{where[1]}' deleted")

@@ -94,7 +94,7 @@ def _compared(name: str, given: dict[str, Any]) -> AppDifferences:
             raise CommandFailed("--revision is for one source; this Application has several")
         cache = look_at(link, given["app_namespace"])
         settings = AppSettings(control_namespace=given["app_namespace"])
-        with source_reader(link) as reader:
+        with source_reader(link, cache, given["app_namespace"]) as reader:
             found = application_differences(cache, app, reader, settings, link.now(), given["revision"])
     if found.problems:
         raise CommandFailed("; ".join(found.problems))

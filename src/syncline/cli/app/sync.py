@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from syncline.assembly.inspect import SyncRequest
-from syncline.cli.app.target import get_app, merge, namespace_option, split, until
+from syncline.cli.app.target import chosen, get_app, merge, namespace_option, selector_option, until
 from syncline.cli.appview import operation_block
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import CommandFailed
@@ -30,7 +30,8 @@ OPTION_FLAGS = {
 
 
 @click.command()
-@click.argument("name")
+@click.argument("names", nargs=-1)
+@selector_option
 @click.option("--revision", default="", help="Sync to this branch, tag or commit instead of the spec's.")
 @click.option("--prune", is_flag=True, help="Delete what left the repository.")
 @click.option("--dry-run", is_flag=True, help="Ask the API, change nothing.")
@@ -47,30 +48,47 @@ OPTION_FLAGS = {
 @output_option("json", "yaml")
 @namespace_option
 @connection_options
-def sync(name: str, output: str | None, app_namespace: str, **given: Any) -> None:
-    """Sync an Application and watch its phases and waves.
+def sync(names: tuple[str, ...], selector: str, output: str | None, app_namespace: str, **given: Any) -> None:
+    """Sync Applications, one after the other, and watch their phases and waves.
 
     It waits for the operation, not for health. Exit code 1: the operation did not succeed, or something has to be
     pruned; 3: --timeout passed (the operation goes on).
 
     \b
     Example:  syncline app sync shop --prune
+              syncline app sync -l team=shop --async
               syncline app sync shop --resource apps:Deployment:web --revision v1.2.3
     """
+    failures: list[CommandFailed] = []
+    finals: list[Obj] = []
     with Connection(given["kubeconfig"], given["context"]) as link:
-        known = get_app(link, split(name, app_namespace))
-        _check_request(known, given)
-        watched = not given["asynchronous"] and not output
-        planned = plan_ahead(link, known, SyncRequest(given["revision"], given["prune"])) if watched else None
-        begun = request_sync(link, known, _operation(given))
-        if given["asynchronous"]:
-            return
-        final = follow(link, begun, given["timeout"], progress_for(planned) if watched else None)
-    if output:
-        print_documents(final, output)
-    else:
+        for where in chosen(link, names, selector, app_namespace):
+            try:
+                final = _sync_one(link, where, given, quiet=bool(output))
+                if final is not None:
+                    finals.append(final)
+                    judge(final, full=not given["resources"])
+            except CommandFailed as failure:
+                failures.append(failure)
+    if output and finals:
+        print_documents(finals[0] if len(finals) == 1 else finals, output)
+    if failures:
+        raise CommandFailed("; ".join(map(str, failures)), max(failure.code for failure in failures))
+
+
+def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any], *, quiet: bool) -> Obj | None:
+    """Start the operation and follow it to its end; None where nobody waits for it."""
+    known = get_app(link, where)
+    _check_request(known, given)
+    watched = not given["asynchronous"] and not quiet
+    planned = plan_ahead(link, known, SyncRequest(given["revision"], given["prune"])) if watched else None
+    begun = request_sync(link, known, _operation(given))
+    if given["asynchronous"]:
+        return None
+    final = follow(link, begun, given["timeout"], progress_for(planned) if watched else None)
+    if watched:
         print(f"\n{operation_block(final)}")
-    judge(final, full=not given["resources"])
+    return final
 
 
 def request_sync(link: Connection, app: Obj, operation: Obj) -> Obj:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +15,17 @@ from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ResourceInfo, dig, meta, name_of, namespace_of, resource_version
 
-__all__ = ["get_app", "merge", "namespace_option", "refresh", "replace_spec", "split", "until"]
+__all__ = [
+    "chosen",
+    "get_app",
+    "merge",
+    "namespace_option",
+    "refresh",
+    "replace_spec",
+    "selector_option",
+    "split",
+    "until",
+]
 
 MANAGER = "syncline"
 """Field manager of what people change by this command."""
@@ -26,6 +36,7 @@ REFRESH_S = 60.0
 WATCH_S = 30
 """Seconds of one watch; the deadline is looked at between two."""
 
+selector_option = click.option("-l", "--selector", default="", help="All Applications with these labels.")
 namespace_option = click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Its namespace.")
 
 
@@ -33,6 +44,19 @@ def split(name: str, namespace: str) -> tuple[str, str]:
     """``ns/name`` wins over ``--app-namespace``."""
     before, slash, after = name.rpartition("/")
     return (before, after) if slash else (namespace, name)
+
+
+def chosen(link: Connection, names: Sequence[str], selector: str, namespace: str) -> list[tuple[str, str]]:
+    """Each Application that is meant, by name or by label, as (namespace, name)."""
+    if bool(names) == bool(selector):
+        raise click.UsageError("give either names of Applications or -l SELECTOR")
+    if names:
+        return [split(name, namespace) for name in names]
+    request = client.list_(link.resource(APPLICATION), namespace, label_selector=selector)
+    found = sorted((namespace_of(one), name_of(one)) for one in link.ask(request).get("items") or [])
+    if not found:
+        raise CommandFailed(f"no Application in {namespace} has the labels {selector}; see `syncline app list`")
+    return found
 
 
 def get_app(link: Connection, where: tuple[str, str]) -> Obj:

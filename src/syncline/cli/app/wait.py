@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from syncline.cli.app.target import namespace_option, split, until
+from syncline.cli.app.target import chosen, namespace_option, selector_option, until
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import CommandFailed
 from syncline.kube import client
@@ -15,9 +15,12 @@ from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["wait", "wait_gone"]
 
+CONDITIONS = ("want_sync", "want_health", "want_operation", "degraded", "suspended", "want_delete")
+
 
 @click.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1)
+@selector_option
 @click.option("--sync", "want_sync", is_flag=True, help="Wait for Synced.")
 @click.option("--health", "want_health", is_flag=True, help="Wait for Healthy.")
 @click.option("--operation", "want_operation", is_flag=True, help="Wait until no operation runs.")
@@ -27,7 +30,7 @@ __all__ = ["wait", "wait_gone"]
 @click.option("--timeout", default=0, help="Seconds to wait; 0 is for ever.")
 @namespace_option
 @connection_options
-def wait(names: tuple[str, ...], app_namespace: str, timeout: int, **given: Any) -> None:
+def wait(names: tuple[str, ...], selector: str, app_namespace: str, timeout: int, **given: Any) -> None:
     """Wait until Applications are Synced and Healthy and no operation runs.
 
     Without flags it waits for all three. --health, --suspended and --degraded are alternatives. Exit code 3: timed out.
@@ -35,13 +38,11 @@ def wait(names: tuple[str, ...], app_namespace: str, timeout: int, **given: Any)
     \b
     Example:  syncline app wait shop --health --timeout 300
     """
-    if not any(
-        given[k] for k in ("want_sync", "want_health", "want_operation", "degraded", "suspended", "want_delete")
-    ):
+    if not any(given[flag] for flag in CONDITIONS):
         given |= {"want_sync": True, "want_health": True, "want_operation": True}
     with Connection(given["kubeconfig"], given["context"]) as link:
-        for name in names:
-            where = split(name, app_namespace)
+        for where in chosen(link, names, selector, app_namespace):
+            name = where[1]
             if given["want_delete"]:
                 wait_gone(link, where, timeout)
                 continue
