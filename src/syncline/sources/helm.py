@@ -64,13 +64,19 @@ class HelmOptions:
             self,
             release_name=self.release_name or context.name,
             namespace=self.namespace or context.namespace,
-            value_files=tuple(expand(name, environment) for name in self.value_files),
+            value_files=tuple(_path(name, environment) for name in self.value_files),
             parameters=tuple((name, expand(value, environment), force) for name, value, force in self.parameters),
-            file_parameters=tuple((name, expand(path, environment)) for name, path in self.file_parameters),
+            file_parameters=tuple((name, _path(path, environment)) for name, path in self.file_parameters),
             kube_version=self.kube_version or context.kube_version,
             api_versions=self.api_versions or context.api_versions,
             engine=_engine(),
         )
+
+
+def _path(name: str, environment: Mapping[str, str]) -> str:
+    """A path with its variables replaced; ``$source/…`` of no known variable stays, to be refused by name."""
+    first = name.partition("/")[0]
+    return name if first.startswith("$") and first[1:].strip("{}") not in environment else expand(name, environment)
 
 
 def parse_helm(block: Mapping[str, Any]) -> HelmOptions:
