@@ -12,6 +12,7 @@ from typing import Any
 from syncline.kube import yaml
 from syncline.sources.kustomize.failure import BuildError, about
 from syncline.sources.kustomize.loader import Folder
+from syncline.sources.kustomize.reader import AFTER_FIRST
 from syncline.sources.kustomize.shapes import ANY, BOOL, INT, TEXT, Fields, ListOf, MapOf, Struct, read_struct
 
 __all__ = ["FIELD_SPEC", "FILE_NAMES", "GENERATOR_OPTIONS", "Kustomization", "load_kustomization", "read_yaml"]
@@ -193,6 +194,8 @@ def read_yaml(content: bytes) -> Any:
     loaded = yaml.load_all(content)
     for problem in loaded.report.errors:
         line = problem.position.line if problem.position else 0
+        if AFTER_FIRST in problem.message and line > 1:
+            return read_yaml(b"\n".join(content.split(b"\n")[: line - 1]))
         raise BuildError(f"yaml: line {line}: {problem.message}")
     return loaded.documents[0].value if loaded.documents else None
 

@@ -255,8 +255,9 @@ class Folder:
     def _find(self, name: str) -> tuple[str, tuple[str, bool] | None]:
         if name.startswith("/"):
             return name, self.source.find(name) if self.source.files.absolute_links else None
-        joined = f"{self.path}/{name}" if self.path else name
-        return posixpath.normpath(joined), self.source.find(joined)
+        # Paths are cleaned before links are followed, so a/../b needs no a (Go filepath.Join).
+        joined = posixpath.normpath(f"{self.path}/{name}" if self.path else name)
+        return joined, self.source.find(joined)
 
 
 def decoded(content: bytes) -> str:

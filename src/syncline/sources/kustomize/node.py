@@ -160,11 +160,11 @@ def get(node: Node | None, name: str) -> Node | None:
     return field(node, name)
 
 
-def clear(node: Node, name: str) -> None:
-    """Remove the first field of that name."""
+def clear(node: Node, name: str, *, only_empty: bool = False) -> None:
+    """Remove the first field of that name; ``only_empty``: the first that holds nothing."""
     require(node, Kind.MAP)
     for index, key in enumerate(node.keys):
-        if key.value == name:
+        if key.value == name and not (only_empty and node.items[index].items):
             del node.keys[index], node.items[index]
             return
 

@@ -15,13 +15,16 @@ from syncline.sources.kustomize.node import MAP, MERGE, NULL, SEQ, STR, Kind, No
 from syncline.sources.kustomize.scalars import resolve
 from syncline.sources.kustomize.values import from_json, to_json
 
-__all__ = ["MAX_ALIAS_DEPTH", "MAX_ALIAS_NODES", "parse_one", "read_documents", "read_resources"]
+__all__ = ["AFTER_FIRST", "MAX_ALIAS_DEPTH", "MAX_ALIAS_NODES", "parse_one", "read_documents", "read_resources"]
 
 MAX_ALIAS_NODES = 200_000
 """Nodes that come into being by following aliases in one text: the bound of an alias bomb."""
 
 MAX_ALIAS_DEPTH = 16
 """Aliases inside what aliases stand for."""
+
+AFTER_FIRST = "expected <document start>"
+"""Said where the first document ends and no other begins; kustomize reads no further than the first."""
 
 _SEPARATOR = re.compile(r"\n---.*\n")
 _CORE = "tag:yaml.org,2002:"
@@ -94,6 +97,9 @@ def _first_document(chunk: yaml_nodes.Chunk) -> Node | None:
         roots = yaml_nodes.read_nodes(chunk)
     except YamlError as error:
         line = error.position.line - chunk.lines_above
+        if AFTER_FIRST in error.message and line > 1:
+            lines = chunk.text.split("\n")[: line - 1]
+            return _first_document(yaml_nodes.Chunk("\n".join(lines), chunk.lines_above))
         raise BuildError(f"MalformedYAMLError: yaml: line {line}: {error.message}") from None
     return _Expander().node(roots[0]) if roots else None
 

@@ -218,9 +218,9 @@ class Resource:
 
     def _drop_empty_annotations(self) -> None:
         metadata = node_field(self.node, "metadata")
-        annotations = node_field(metadata, "annotations")
-        if metadata is not None and annotations is not None and is_empty(annotations):
-            clear(metadata, "annotations")
+        if metadata is not None and metadata.kind is Kind.MAP:
+            clear(metadata, "annotations", only_empty=True)
+        clear(self.node, "metadata", only_empty=True)
 
     def set_name(self, name: str) -> None:
         put(lookup_create(self.node, ["metadata"], Kind.MAP), "name", scalar(name))
