@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live import served_cluster
+from tests.live import Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
@@ -80,11 +80,16 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("verbs")
     gitops = GitOpsSettings(folder / "mirrors", allow_local_repos=True, application=AppSettings(poll_s=600))
-    with served_cluster(folder, ClusterSettings(nodes=1), gitops) as cluster:
-        yield cluster.kubeconfig
+    with served_cluster(folder, ClusterSettings(nodes=1), gitops) as found:
+        yield found
+
+
+@pytest.fixture
+def served(cluster: Served) -> Path:
+    return cluster.kubeconfig
 
 
 @pytest.fixture
@@ -141,13 +146,40 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     assert flat.splitlines()[0].split() == ["GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"]
     assert {"Pod", "ReplicaSet", "ConfigMap"} <= {one["kind"] for one in shell.json("app", "resources", "shop")}
     assert "Deployment/web" in shell("app", "get", "shop", "-o", "tree=detailed")
-    shell("app", "logs", "shop", "--tail", "3")
 
     assert shell("app", "terminate-op", "shop", code=1) == (
         "error: Unable to terminate operation. No operation is in progress\n"
     )
     shell("app", "delete", "shop", "--yes", "--wait")
     assert "does not exist" in shell("app", "get", "shop", code=1)
+
+
+def test_logs_come_from_every_container_and_are_followed_to_their_end(
+    shell: Shell, cluster: Served, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "logs")
+    job = HOOK.replace(", annotations: {argocd.argoproj.io/hook: PreSync}", "")
+    second = "{name: open, image: sh}, {name: close, image: sh}"
+    repository.commit(job=job.replace("{name: open, image: sh}", second), menu=CONFIG % "leek")
+    shell("app", "create", "logs", "--repo", str(repository.folder), "--dest-namespace", "default")
+    shell("app", "sync", "logs", "--timeout", "60")
+    shell("app", "wait", "logs", "--health", "--timeout", "60")
+    pod = next(one for one in shell.json("app", "resources", "logs") if one["kind"] == "Pod")
+    book, now = cluster.cluster.machines.room.book, cluster.cluster.core.clock.now()
+    for container in ("open", "close"):
+        book.write(pod["uid"], container, 0, f"{container} one\n\n{container} two\n".encode(), now)
+        book.close(pod["uid"], container, 0, now)
+    name = pod["name"]
+    expected = [
+        f"{name}/{box} {line}".rstrip() for box in ("open", "close") for line in (f"{box} one", "", f"{box} two")
+    ]
+    assert [line.rstrip() for line in shell("app", "logs", "logs").splitlines()] == expected
+    followed = [line.rstrip() for line in shell("app", "logs", "logs", "--follow").splitlines()]
+    assert sorted(followed) == sorted(expected)
+    assert shell("app", "logs", "logs", "-c", "open", "--tail", "1") == "open two\n"
+    assert shell("app", "logs", "logs", "-c", "open", "--filter", "one", "--kind", "Job") == "open one\n"
+    assert "no pods to read" in shell("app", "logs", "logs", "--kind", "ConfigMap", code=1)
+    shell("app", "delete", "logs", "--yes", "--wait")
 
 
 def test_the_spec_follows_the_flags(shell: Shell, tmp_path: Path) -> None:
