@@ -112,17 +112,24 @@ def refresh(link: Connection, where: tuple[str, str], kind: str = "normal") -> O
     return until(link, where, done, REFRESH_S, "the refresh")
 
 
+def _now(link: Connection, where: tuple[str, str]) -> tuple[Obj, str]:
+    """The Application, and the revision of the cluster at which it stands so. A watch goes on from there: from the
+    Application's own, which may be old, the server may not know any more what happened since."""
+    request = client.list_(link.resource(APPLICATION), where[0], field_selector=f"metadata.name={where[1]}")
+    listed = link.ask(request)
+    items = listed.get("items") or []
+    return (items[0] if items else get_app(link, where)), resource_version(listed)
+
+
 def until(link: Connection, where: tuple[str, str], reached: Callable[[Obj], Any], timeout_s: float, what: str) -> Obj:
     """Watch one Application until ``reached``; the deadline is checked at every event and every watch timeout."""
     info = link.resource(APPLICATION)
     deadline = link.now() + timedelta(seconds=timeout_s) if timeout_s else None
     while True:
-        found = get_app(link, where)
+        found, revision = _now(link, where)
         if reached(found):
             return found
-        request = client.watch(
-            info, where[0], resource_version=resource_version(found), field_selector=f"metadata.name={where[1]}"
-        )
+        request = client.watch(info, where[0], resource_version=revision, field_selector=f"metadata.name={where[1]}")
         left = WATCH_S if deadline is None else max((deadline - link.now()).total_seconds(), 1.0)
         query = dict(request.query) | {"timeoutSeconds": str(max(int(min(left, WATCH_S)), 1))}
         for event in link.watch(client.Request("GET", request.path, query)):
