@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -40,7 +41,9 @@ class Running:
     thread: threading.Thread
 
     def end(self) -> None:
-        self.loop.call_soon_threadsafe(self.stop.set)
+        """Twice is as good as once."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.stop.set)
         self.thread.join(PATIENCE_S)
         assert not self.thread.is_alive()
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from syncline.base.clock import SystemClock
 from syncline.base.secret import Secret
 from syncline.control.leader import LEASES, LeaderSettings
 from syncline.kube import client
+from syncline.kube.http import HttpClient
 from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
 from syncline.kube.objects import dig
 from syncline.kube.rules import rules_available
@@ -64,6 +68,42 @@ def test_the_next_replica_takes_over_what_the_first_hands_over(
         second.end()
     lease = cluster.ask(client.get(LEASES, "argocd", first_name()))
     assert lease["spec"]["holderIdentity"] == ""
+
+
+def test_a_replica_that_is_cut_off_loses_its_share_and_comes_back_as_a_candidate(
+    cluster: Cluster, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.commit({"three/map.yaml": MAP.format(name="three")})
+    short = LeaderSettings("a", "argocd", lease_s=3, renew_deadline_s=2.0, retry_s=0.2)
+    first = start(cluster.served, tmp_path / "a", short)
+    cluster.watch_until(LEASES, "argocd", first_name(), lambda lease: dig(lease, "spec", "holderIdentity") == "a")
+    second = start(cluster.served, tmp_path / "b", replace(short, identity="b"))
+    try:
+        requests = first.replica.port._requests
+        cut = HttpClient(ClusterAccess(server="http://127.0.0.1:1"))
+        first.replica.port._requests = cut
+        cluster.watch_until(LEASES, "argocd", first_name(), lambda lease: dig(lease, "spec", "holderIdentity") == "b")
+        assert first.replica.gate.open == frozenset()
+        cluster.application("three", str(upstream.path), "three")
+        cluster.synced("three")
+        first.replica.port._requests = requests
+        second.end()
+        cluster.watch_until(LEASES, "argocd", first_name(), lambda lease: dig(lease, "spec", "holderIdentity") == "a")
+    finally:
+        second.end()
+        first.end()
+
+
+def test_the_command_hands_over_when_it_is_told_to_stop(cluster: Cluster, tmp_path: Path) -> None:
+    options = ["--kubeconfig", str(cluster.served.kubeconfig), "--identity", "told", "--cache", str(tmp_path)]
+    command = [sys.executable, "-c", "import sys; from syncline.cli.main import main; sys.exit(main())", "controller"]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    cluster.watch_until(LEASES, "argocd", first_name(), lambda lease: dig(lease, "spec", "holderIdentity") == "told")
+    process.terminate()
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert output.splitlines()[-1] == "handed over"
+    assert cluster.ask(client.get(LEASES, "argocd", first_name()))["spec"]["holderIdentity"] == ""
 
 
 def first_name() -> str:

@@ -37,6 +37,8 @@ log = logging.getLogger("syncline.assembly")
 
 ESTABLISH_S = 60.0
 """A definition that is not served after this long will not be."""
+CONNECTIONS = 24
+"""Requests at once: the workers of the loop and some lists; each new connection costs both sides a handshake."""
 LOOK_S = 0.1
 """Between looks at whether passes have ended or definitions are served."""
 
@@ -59,7 +61,7 @@ class HttpPort:
     """A way to an API over HTTP in which watches, one per kind, never keep requests waiting for a connection."""
 
     def __init__(self, access: ClusterAccess) -> None:
-        self._requests = HttpClient(access)
+        self._requests = HttpClient(access, connections=CONNECTIONS)
         self._watches = HttpClient(access, connections=0)
 
     async def send(self, request: Request) -> Response:

@@ -41,6 +41,8 @@ REQUESTS_PER_TURN = 10
 """Requests of one pass answered before others get their turn: the same bound for passes that make thousands."""
 PASSES_PER_TURN = 4
 """Keys begun before others get their turn. In process every pass runs to its end at once, about two milliseconds."""
+MAX_AWAY_S = 15.0
+"""Longest wait between tries to reach a server that is away: what it says when it is back should not come late."""
 NOT_LISTED = (401, 403, 404, 405)
 """Answers that another try will not change soon: the kind counts as one that cannot be looked at."""
 LIST_ATTEMPTS = 5
@@ -165,7 +167,7 @@ class LiveManager:
                 break
             except ApiError as error:
                 log.warning("discovery failed, trying again: %s", error)
-                await asyncio.sleep(backoff_s(attempt))
+                await asyncio.sleep(min(backoff_s(attempt), MAX_AWAY_S))
         wanted = self.loop.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._informers)):
             info = self.loop.mapper.preferred(kind)
@@ -211,7 +213,7 @@ class LiveManager:
                     self._rediscover.set()
                 if error.code != 410:
                     log.info("watch of %s interrupted, resuming: %s", kind, error)
-            await asyncio.sleep(backoff_s(failures) if failures else 0)
+            await asyncio.sleep(min(backoff_s(failures), MAX_AWAY_S) if failures else 0)
             failures += 1
 
     def _asked(self, kind: GroupKind) -> None:
