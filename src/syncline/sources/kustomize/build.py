@@ -35,7 +35,7 @@ from syncline.sources.kustomize.plugins import (
     transformer,
 )
 from syncline.sources.kustomize.reader import read_resources
-from syncline.sources.kustomize.resmap import ResMap
+from syncline.sources.kustomize.resmap import IdIndex, ResMap
 from syncline.sources.kustomize.resource import BUILD_ANNOTATIONS, Resource
 from syncline.sources.kustomize.schema import BUILTIN_VERSION
 from syncline.sources.kustomize.variables import Variable, add_variables, bind, resolve_vars
@@ -253,12 +253,13 @@ class _Target:
                 with about("failed to load generator"):
                     made = plugin_generator(resource, self.folder, self.context)
                 steps.append((made, origins.of_plugin(resource)))
+        index = IdIndex(gathered.resources)
         for step, origin in steps:
             found = step()
             for resource in found:
                 resource.origin = resource.origin or origin
             with about("merging from generator"):
-                gathered.resources.absorb(found)
+                gathered.resources.absorb(found, index)
 
     def _by(self, kind: str) -> dict[str, Any] | None:
         if self.origin is None:

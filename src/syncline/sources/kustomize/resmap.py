@@ -15,7 +15,7 @@ from syncline.sources.kustomize.node import clear, is_empty
 from syncline.sources.kustomize.patterns import Anchored
 from syncline.sources.kustomize.resource import Behavior, Gvk, ResId, Resource
 
-__all__ = ["ResMap", "Selector", "matches_labels", "take_metadata"]
+__all__ = ["IdIndex", "ResMap", "Selector", "matches_labels", "take_metadata"]
 
 
 class Selector:
@@ -97,22 +97,27 @@ class ResMap:
     def select(self, selector: Selector) -> list[Resource]:
         return [resource for resource in self.resources if _is_selected(resource, selector)]
 
-    def absorb(self, resources: Iterable[Resource]) -> None:
-        """Take generated resources: new ones, or by their behaviour a replacement or a merge of one that is there."""
-        for resource in resources:
-            self._absorb(resource)
+    def absorb(self, resources: Iterable[Resource], index: IdIndex | None = None) -> None:
+        """Take generated resources: new ones, or by their behaviour a replacement or a merge of one that is there.
 
-    def _absorb(self, resource: Resource) -> None:
+        ``index`` spares looking through all resources where many are taken one after the other.
+        """
+        index = index or IdIndex(self.resources)
+        for resource in resources:
+            self._absorb(resource, index)
+
+    def _absorb(self, resource: Resource, index: IdIndex) -> None:
         here = resource.id
         behavior = resource.notes.behavior or Behavior.UNSPECIFIED
-        found = self.by_any_id(lambda other: other.key == here.key)
+        found = index.with_key(here)
         if len(found) > 1:
             raise BuildError(f"found multiple objects {[str(f.id) for f in found]} that could accept merge of {here}")
         joins = behavior in (Behavior.MERGE, Behavior.REPLACE)
         if not found:
             if joins:
                 raise BuildError(f"id {_long(here)} does not exist; cannot merge or replace")
-            self.extend([resource])
+            self.resources.append(resource)
+            index.add(resource)
             return
         if not joins:
             raise BuildError(
@@ -125,6 +130,31 @@ class ResMap:
             set_data(resource, {**old.data("binaryData"), **resource.data("binaryData")}, "binaryData")
             resource.origin = old.origin or resource.origin
         self.resources[self.resources.index(old)] = resource
+        index.replace(old, resource)
+
+
+class IdIndex:
+    """Resources by every id they have or had; valid until one of them is renamed."""
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._found: dict[tuple[Gvk, str, str], list[Resource]] = {}
+        for resource in resources:
+            self.add(resource)
+
+    def with_key(self, wanted: ResId) -> list[Resource]:
+        return self._found.get(wanted.key, [])
+
+    def add(self, resource: Resource) -> None:
+        if not is_empty(resource.node):
+            for key in dict.fromkeys(each.key for each in resource.all_ids):
+                self._found.setdefault(key, []).append(resource)
+
+    def replace(self, old: Resource, new: Resource) -> None:
+        """``new`` has taken over the names of ``old``."""
+        for found in self._found.values():
+            for at, resource in enumerate(found):
+                if resource is old:
+                    found[at] = new
 
 
 def _is_selected(resource: Resource, selector: Selector) -> bool:
