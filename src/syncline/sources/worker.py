@@ -28,6 +28,9 @@ __all__ = ["RenderWorkers", "WorkerLimits", "shared_workers"]
 HEADER = 8
 """Bytes of a frame's length, big-endian."""
 
+MAX_MESSAGE = 1000
+"""Letters of an error; a template that calls itself complains once for every call."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
@@ -156,7 +159,8 @@ def _unpacked(answer: bytes, label: str) -> Any:
         message, problem = str(found["error"]), Problem(found["problem"])
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):
         raise SourceError(Problem.INVALID, f"{label}: the render worker's answer is unreadable") from None
-    raise SourceError(problem, f"{label}: {message}", subject=label)
+    shown = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]} …"
+    raise SourceError(problem, f"{label}: {shown}", subject=label)
 
 
 def _environment() -> dict[str, str]:
