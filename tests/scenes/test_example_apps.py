@@ -122,3 +122,20 @@ def test_a_kind_that_is_not_installed_fails_the_operation_by_name(tmp_path: Path
 def test_a_plugin_says_that_it_is_not_supported(tmp_path: Path) -> None:
     message = said(tmp_path, "plugins/kustomized-helm", {"plugin": {"name": "kustomized-helm"}})
     assert "config-management plugins are not supported yet" in message
+
+
+def test_a_chart_takes_its_values_from_another_repository_which_makes_nothing_itself(tmp_path: Path) -> None:
+    needs("helm_python", "helm")
+    settings = tmp_path / "settings"
+    settings.mkdir()
+    (settings / "prod.yaml").write_text("replicaCount: 2\n")
+    charts, values = Repo(tmp_path / "charts", scene("argocd-example-apps")), Repo(tmp_path / "values", settings)
+    app = application(charts, "helm-guestbook", automated=True)
+    source = app["spec"].pop("source") | {"helm": {"valueFiles": ["$values/prod.yaml"]}}
+    app["spec"]["sources"] = [source, {"repoURL": str(values.path), "targetRevision": "main", "ref": "values"}]
+    stage = Stage(tmp_path)
+    stage.create(app)
+    stage.healthy()
+    (deployment,) = stage.items(DEPLOYMENTS)
+    assert deployment["spec"]["replicas"] == 2
+    assert len(stage.app()["status"]["sync"]["revisions"]) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_values_files_are_named_from_the_chart_from_the_root_or_by_pattern() -> 
         ({"valueFiles": ["nope.yaml"]}, r"values file 'nope\.yaml' is not in the repository .*ignoreMissingValueFiles"),
         ({"valueFiles": ["nope/*.yaml"]}, r'values file glob "nope/\*\.yaml" matched no files'),
         ({"valueFiles": ["https://example.org/x"]}, "https:// addresses are not supported yet"),
-        ({"valueFiles": ["$other/x.yaml"]}, "names another source"),
+        ({"valueFiles": ["$other/x.yaml"]}, r'source referenced "\$other", which is not one of the available sources'),
         ({"fileParameters": [{"name": "a", "path": "../../x"}]}, "resolved to outside repository root"),
         ({"fileParameters": [{"name": "a", "path": "x"}]}, "file parameter 'x' is not in the repository"),
     ],
@@ -305,3 +306,24 @@ def test_links_inside_the_repository_are_followed_and_others_refused(upstream: A
     upstream.commit({})
     with pytest.raises(SourceError, match="the symbolic link leaves the repository"):
         render_source(source, repository, context=CONTEXT)
+
+
+@needs_helm
+def test_values_files_of_another_source_are_read_at_its_commit_and_known_to_the_cache() -> None:
+    cache = RenderCache()
+    tree = MemoryTree({name: text.encode() for name, text in BASE.items()}).folder("app")
+    names_ = ["$env/prod/*.yaml", "$env/last.yaml"]
+    spec = parse_source({"repoURL": "u", "path": "app", "helm": {"valueFiles": names_}}, CONTEXT)
+
+    def read(**files: str) -> Rendered:
+        other = MemoryTree(
+            {"prod/a.yaml": b"a: 2\nb: 2", "last.yaml": b"b: 3"} | {n: t.encode() for n, t in files.items()}
+        )
+        return render_tree(replace(spec, refs={"env": other}), tree, "f" * 40, cache=cache)
+
+    (obj,) = read().manifests
+    assert yaml.load(obj["data"]["json"]) == {"a": 2, "b": 3}
+    assert read(other="1").cached
+    assert not read(**{"prod/a.yaml": "a: 3"}).cached
+    with pytest.raises(SourceError, match="resolved to outside repository root"):
+        rendered(BASE, {"valueFiles": ["/../x"]})

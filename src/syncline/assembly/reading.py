@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from syncline.gitops.application.manifests import Manifests
 from syncline.kube.objects import Obj
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.environment import NO_CONTEXT, RenderContext
-from syncline.sources.errors import SourceError
-from syncline.sources.git import Git, GitSettings
+from syncline.sources.errors import Problem, SourceError
+from syncline.sources.git import Git, GitSettings, GitTree
 from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, parse_source, render_source
+from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, SourceType, parse_source, render_source
 
 __all__ = ["GitSourceReader"]
 
@@ -38,8 +38,10 @@ class GitSourceReader:
         """Never raises for what a repository may contain."""
         rendered: list[Rendered] = []
         try:
-            for source, revision in zip(sources, revisions, strict=True):
-                rendered.append(self._read_one(source, revision, context))
+            pairs = list(zip(sources, revisions, strict=True))
+            refs = {str(one["ref"]): self._tree(one, revision, context) for one, revision in pairs if one.get("ref")}
+            for source, revision in pairs:
+                rendered.append(self._read_one(source, revision, context, refs))
         except SourceError as error:
             return Manifests((), (), (), now, error=str(error))
         return Manifests(
@@ -50,10 +52,27 @@ class GitSourceReader:
             warnings=tuple(warning for one in rendered for warning in one.warnings),
         )
 
-    def _read_one(self, source: Obj, revision: str, context: RenderContext) -> Rendered:
+    def _tree(self, source: Obj, revision: str, context: RenderContext) -> GitTree:
+        """The whole repository of a source that lends files to others."""
+        if source.get("chart"):
+            message = f"source with ref {source['ref']!r} has a `chart` field, which lends no files"
+            raise SourceError(Problem.INVALID, message, field="spec.sources")
+        repository = self._git.repository(str(source.get("repoURL") or ""), context.project)
+        return repository.tree(repository.resolve(revision or "HEAD"))
+
+    def _read_one(self, source: Obj, revision: str, context: RenderContext, refs: Mapping[str, GitTree]) -> Rendered:
+        if source.get("ref") and not source.get("path"):
+            # It only lends its files.
+            return Rendered((), refs[str(source["ref"])].sha, SourceType.DIRECTORY, "")
         spec = parse_source(source, context)
         repository = self._git.repository(spec.repo_url, context.project)
         resolved = repository.resolve(revision or "HEAD")
         return render_source(
-            source, repository, context=context, revision=resolved, cache=self._cache, renderers=self._renderers
+            source,
+            repository,
+            context=context,
+            revision=resolved,
+            refs=refs,
+            cache=self._cache,
+            renderers=self._renderers,
         )

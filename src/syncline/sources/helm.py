@@ -74,7 +74,7 @@ class HelmOptions:
 
 
 def _path(name: str, environment: Mapping[str, str]) -> str:
-    """A path with its variables replaced; ``$source/…`` of no known variable stays, to be refused by name."""
+    """A path with its variables replaced; ``$source/…`` of no known variable stays: it names another source."""
     first = name.partition("/")[0]
     return name if first.startswith("$") and first[1:].strip("{}") not in environment else expand(name, environment)
 
@@ -135,6 +135,7 @@ def chart_files(lookup: Lookup, folder: str, options: HelmOptions) -> ChartFiles
         ignore_missing=options.ignore_missing,
         exists=lambda path: lookup.find(path) is not None,
         listing=lookup.paths,
+        refs=lookup.refs,
     )
     found = ChartFiles(
         chart,
@@ -151,7 +152,7 @@ def chart_files(lookup: Lookup, folder: str, options: HelmOptions) -> ChartFiles
 
 def _parameter_file(lookup: Lookup, folder: str, path: str) -> Entry:
     field = f"{FIELD}.fileParameters"
-    entry = lookup.find(file_at(folder, path, field))
+    entry = lookup.find(file_at(folder, path, field, lookup.refs))
     if entry is None:
         raise SourceError(Problem.INVALID, f"file parameter '{path}' is not in the repository", field=field)
     return entry

@@ -7,7 +7,7 @@ Rules: Helm ``pkg/cli/values`` and Argo CD ``util/helm`` (reference argocd-app 5
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from syncline.kube import yaml
@@ -27,8 +27,11 @@ _GLOB = re.compile(r"[*?\[{]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def file_at(folder: str, name: str, field: str) -> str:
-    """The path from the root of a values file or file parameter as it is written. Raises :class:`SourceError`."""
+def file_at(folder: str, name: str, field: str, refs: Collection[str] = ()) -> str:
+    """The path from the root of a values file or file parameter as it is written. Raises :class:`SourceError`.
+
+    ``$ref/path`` stays as it is if ``refs`` has the name.
+    """
     if _SCHEME.match(name):
         raise SourceError(
             Problem.UNSUPPORTED,
@@ -36,11 +39,12 @@ def file_at(folder: str, name: str, field: str) -> str:
             field=field,
             fix="commit the file to the repository",
         )
-    if name.startswith("$"):
-        raise SourceError(
-            Problem.UNSUPPORTED, f"{field}: {name!r} names another source, which is not supported yet", field=field
-        )
-    path = join(folder, name)
+    ref, _, rest = name.partition("/")
+    if ref.startswith("$") and ref[1:] not in refs:
+        known = ", ".join(sorted(f"${one}" for one in refs))
+        message = f'source referenced "{ref}", which is not one of the available sources ({known})'
+        raise SourceError(Problem.INVALID, message, field=field)
+    path = join("", rest) if ref.startswith("$") else join(folder, name)
     if path is None:
         raise SourceError(
             Problem.REFUSED,
@@ -48,7 +52,7 @@ def file_at(folder: str, name: str, field: str) -> str:
             field=field,
             fix="name a file of the same repository",
         )
-    return path
+    return f"{ref}/{path}" if ref.startswith("$") else path
 
 
 def values_paths(
@@ -58,13 +62,14 @@ def values_paths(
     ignore_missing: bool,
     exists: Callable[[str], bool],
     listing: Callable[[], list[str]],
+    refs: Collection[str] = (),
 ) -> list[str]:
     """The values files from the root, in the order in which they are applied. Raises :class:`SourceError`.
 
     A file that is named keeps its place also where a pattern finds it too.
     """
     field = f"{FIELD}.valueFiles"
-    places = [(name, file_at(folder, name, field)) for name in names if name]
+    places = [(name, file_at(folder, name, field, refs)) for name in names if name]
     named = {path for _, path in places if not _GLOB.search(path)}
     found: list[str] = []
     for name, path in places:
@@ -82,6 +87,8 @@ def values_paths(
 
 
 def _globbed(pattern: str, path: str) -> bool:
+    if pattern.startswith("$") != path.startswith("$"):
+        return False
     return any(glob_match(one, path, separators="/") for one in (pattern, pattern.replace("**/", "")))
 
 

@@ -1,5 +1,6 @@
 """Files by their path from the repository's root, for tools whose files name others outside their folder.
 
+A path that begins with ``$name/`` lies in another source's repository.
 ``sources/helm.py`` and ``sources/jsonnet.py`` look up values files and imports here. Symbolic links are followed inside
 the repository; nothing outside it can be named.
 """
@@ -7,7 +8,8 @@ the repository; nothing outside it can be named.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from syncline.sources.tree import SYMLINK_MODE, Entry, Tree
@@ -32,10 +34,11 @@ def join(folder: str, path: str) -> str | None:
 
 
 class Lookup:
-    """The files of a tree's repository. Entries that leave here are named from the root."""
+    """The files of a tree's repository and of ``refs``. Entries that leave here are named from the root."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, refs: Mapping[str, Tree] | None = None) -> None:
         self._tree = tree
+        self.refs = {name: Lookup(other) for name, other in (refs or {}).items()}
 
     @cached_property
     def whole(self) -> Tree:
@@ -52,6 +55,10 @@ class Lookup:
 
     def find(self, path: str) -> Entry | None:
         """The regular file at ``path``, None if there is none; raises :class:`SourceError` for links that leave."""
+        if path.startswith("$"):
+            name, _, rest = path.partition("/")
+            found = self.refs[name[1:]].find(rest)
+            return found and replace(found, path=path)
         inside = self._inside.get(path)
         if inside is not None and inside.is_file:
             return Entry(path, inside.mode, inside.blob, inside.size)
@@ -70,8 +77,9 @@ class Lookup:
         return False
 
     def paths(self) -> list[str]:
-        """All paths of the repository, sorted."""
-        return sorted(self._all)
+        """All paths of the repository, sorted, then those of other sources."""
+        others = [f"${name}/{path}" for name in sorted(self.refs) for path in self.refs[name].paths()]
+        return [*sorted(self._all), *others]
 
     def below(self, folder: str, *, links: int = MAX_LINKS) -> Iterator[Entry]:
         """Every file below ``folder``, under the names it has there; links to folders are walked too.
@@ -106,4 +114,10 @@ class Lookup:
 
     def read(self, entries: list[Entry]) -> dict[str, bytes]:
         """Content by path."""
-        return self.whole.read(entries)
+        contents = self.whole.read([entry for entry in entries if not entry.path.startswith("$")])
+        for name, other in self.refs.items():
+            there = f"${name}/"
+            wanted = [entry for entry in entries if entry.path.startswith(there)]
+            found = other.read([replace(entry, path=entry.path[len(there) :]) for entry in wanted]) if wanted else {}
+            contents |= {there + path: content for path, content in found.items()}
+        return contents

@@ -78,6 +78,8 @@ class SourceSpec:
     jsonnet: JsonnetOptions = field(default_factory=JsonnetOptions)
     context: RenderContext = field(default_factory=RenderContext)
     sha: str = ""
+    refs: Mapping[str, Tree] = field(default_factory=dict, compare=False, repr=False)
+    """Repositories of other sources by the names that values files may call them."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -168,13 +170,13 @@ class HelmRenderer:
         return SourceType.HELM
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
-        return chart_files(Lookup(tree), tree.path, self._helm(spec)).entries
+        return chart_files(Lookup(tree, spec.refs), tree.path, self._helm(spec)).entries
 
     def options(self, spec: SourceSpec) -> object:
         return self._helm(spec)
 
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
-        lookup, options = Lookup(tree), self._helm(spec)
+        lookup, options = Lookup(tree, spec.refs), self._helm(spec)
         return render_chart(lookup, tree.path, chart_files(lookup, tree.path, options), options)
 
     def _helm(self, spec: SourceSpec) -> HelmOptions:
@@ -280,6 +282,7 @@ def render_source(
     *,
     context: RenderContext = NO_CONTEXT,
     revision: ResolvedRevision | None = None,
+    refs: Mapping[str, Tree] | None = None,
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
@@ -290,7 +293,7 @@ def render_source(
     resolved = revision or repository.resolve(str(source.get("targetRevision") or ""))
     tree = repository.tree(resolved, str(source.get("path") or ""))
     spec = parse_source(with_overrides(source, tree, context.application), context)
-    return render_tree(spec, tree, resolved.sha, cache=cache, renderers=renderers)
+    return render_tree(replace(spec, refs=refs or {}), tree, resolved.sha, cache=cache, renderers=renderers)
 
 
 _FIXED = ("repoURL", "path", "chart", "targetRevision")

@@ -29,7 +29,8 @@ HEADER = 8
 """Bytes of a frame's length, big-endian."""
 
 MAX_MESSAGE = 1000
-"""Letters of an error; a template that calls itself complains once for every call."""
+"""Letters of an error; a template that calls itself complains once for every call, and its
+reason stands at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,8 @@ def _unpacked(answer: bytes, label: str) -> Any:
         message, problem = str(found["error"]), Problem(found["problem"])
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):
         raise SourceError(Problem.INVALID, f"{label}: the render worker's answer is unreadable") from None
-    shown = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]} …"
+    half = MAX_MESSAGE // 2
+    shown = message if len(message) <= MAX_MESSAGE else f"{message[:half]} … {message[-half:]}"
     raise SourceError(problem, f"{label}: {shown}", subject=label)
 
 
