@@ -49,7 +49,7 @@ def test_addresses_of_one_repository_share_its_credentials() -> None:
     assert deciding(found, "https://git.example.com/org/other") == ""
 
 
-def test_the_longest_prefix_fills_a_repository_without_credentials_of_its_own() -> None:
+def test_85_the_longest_prefix_fills_a_repository_without_credentials_of_its_own() -> None:
     found = book(
         secret("all", "repo-creds", url="https://git.example.com", password="1"),
         secret("org", "repo-creds", url="https://git.example.com/org", password="2"),

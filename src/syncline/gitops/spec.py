@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from syncline.gitops.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, resolve_destination
 from syncline.gitops.conditions import Condition
 from syncline.gitops.project import permits_app_namespace, permits_destination, permits_source
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
 __all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "normalize_source", "normalize_spec", "validate_spec"]
 
-IN_CLUSTER_SERVER = "https://kubernetes.default.svc"
-IN_CLUSTER_NAME = "in-cluster"
 TOOL_BLOCKS = ("helm", "kustomize", "directory")
 KEPT_WHEN_EMPTY = ("plugin", "automated", "retry", "managedNamespaceMetadata", "destination", "project")
 """Blocks whose presence means something (pointers upstream), so an empty one stays."""
@@ -54,14 +53,18 @@ def normalize_spec(spec: Obj) -> Obj:
     return normal
 
 
-def validate_spec(app: Obj, project: Obj | None, *, control_namespace: str) -> list[Condition]:
+def validate_spec(
+    app: Obj, project: Obj | None, *, control_namespace: str, clusters: tuple[Cluster, ...] = (HERE,)
+) -> list[Condition]:
     """Every problem that keeps the application from being compared, as ``InvalidSpecError`` conditions."""
-    found = [*_source_problems(app), *_destination_problems(app)]
+    destination = resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
+    found = [*_source_problems(app), *([destination] if isinstance(destination, str) else [])]
     name = str(dig(app, "spec", "project") or "default")
     if project is None:
         found.append(f"Application referencing project {name} which does not exist")
     else:
-        found += _project_problems(app, project, control_namespace)
+        cluster_name = IN_CLUSTER_NAME if isinstance(destination, str) else destination.name
+        found += _project_problems(app, project, control_namespace, cluster_name)
     return [Condition("InvalidSpecError", message) for message in found]
 
 
@@ -89,22 +92,7 @@ def _source_problems(app: Obj) -> list[str]:
     return problems
 
 
-def _destination_problems(app: Obj) -> list[str]:
-    destination = dig(app, "spec", "destination", default={})
-    server = str(destination.get("server") or "").rstrip("/")
-    name = str(destination.get("name") or "")
-    if server and name:
-        return [f"application destination can't have both name and server defined: {name} {server}"]
-    if not server and not name:
-        return ["Destination server missing from app spec"]
-    if name and name != IN_CLUSTER_NAME:
-        return [f"there are no clusters with this name: {name}"]
-    if server and server != IN_CLUSTER_SERVER:
-        return [f'error getting cluster by server "{server}": cluster "{server}" not found']
-    return []
-
-
-def _project_problems(app: Obj, project: Obj, control_namespace: str) -> list[str]:
+def _project_problems(app: Obj, project: Obj, control_namespace: str, cluster_name: str) -> list[str]:
     problems: list[str] = []
     project_name = name_of(project)
     namespace = namespace_of(app)
@@ -119,7 +107,7 @@ def _project_problems(app: Obj, project: Obj, control_namespace: str) -> list[st
     destination = dig(app, "spec", "destination", default={})
     server = str(destination.get("server") or "").rstrip("/") or IN_CLUSTER_SERVER
     target = str(destination.get("namespace") or "")
-    if not permits_destination(project, server, IN_CLUSTER_NAME, target):
+    if not permits_destination(project, server, cluster_name, target):
         problems.append(
             f"application destination server '{server}' and namespace '{target}' do not match any of the allowed "
             f"destinations in project '{project_name}'"

@@ -189,7 +189,7 @@ def test_another_repository_is_not_concerned(url: str) -> None:
         ("1.4.0", "refs/tags/v1.4.0", False, False),
     ],
 )
-def test_an_application_is_concerned_when_what_it_tracks_may_have_moved(
+def test_86_an_application_is_concerned_when_what_it_tracks_may_have_moved(
     target: str, pushed: str, head: bool, concerned: bool
 ) -> None:
     found = affected([app("a", ("https://github.com/org/app", target))], [push(ref=pushed, head=head)])

@@ -31,7 +31,7 @@ def plan_deletion(seen: AppObserved) -> Plan:
     if not mine:
         return Plan(why="deleted without cascade: its resources stay")
     cascading = [name for name in mine if name.startswith(CASCADE)]
-    if not cascading or not view.in_cluster:
+    if not cascading or not view.is_in(seen.clusters):
         return _release(view, mine, "nothing of it is left to delete")
     propagation = "Background" if cascading[0].endswith("/background") else "Foreground"
     ours = [obj for obj in _managed(seen) if _cascades(obj, view.sync_options)]

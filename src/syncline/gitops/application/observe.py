@@ -13,6 +13,7 @@ from syncline.gitops.application.manifests import Manifests, ManifestStore
 from syncline.gitops.application.pools import POOL
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.view import AppView
+from syncline.gitops.clusters import HERE, Cluster, clusters_of
 from syncline.gitops.compare import live_refs
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.tracking import Tracking, instance_name
@@ -35,6 +36,7 @@ __all__ = [
 INSTANCE_INDEX = "argocd-instance"
 """Index of all live objects by the application that their tracking data names."""
 NAMESPACES = GroupKind("", "Namespace")
+SECRETS = GroupKind("", "Secret")
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class AppObserved:
     kinds: KindTable
     settings: AppSettings
     namespace_live: Obj | None = None
+    clusters: tuple[Cluster, ...] = (HERE,)
+    """Clusters that a destination may name."""
     pools: tuple[Obj, ...] = ()
     """MachineConfigPools of the cluster, if it has any."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
@@ -152,6 +156,7 @@ def observe_application(
         kinds=kinds,
         settings=settings,
         namespace_live=cache.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
+        clusters=clusters_of(cache.objects(SECRETS, settings.control_namespace)),
         pools=tuple(cache.objects(POOL)),
         schema_of=(schemas or SchemaBook()).reader(cache),
     )

@@ -54,7 +54,9 @@ def plan_application(seen: AppObserved, now: datetime) -> Plan:
 
 def spec_problems(seen: AppObserved) -> list[Condition]:
     """What is wrong with the spec, in upstream's words."""
-    return validate_spec(seen.view.obj, seen.project, control_namespace=seen.settings.control_namespace)
+    return validate_spec(
+        seen.view.obj, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters
+    )
 
 
 def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:

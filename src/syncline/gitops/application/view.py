@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from syncline.base.clock import parse_time
+from syncline.gitops.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, resolve_destination
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
 
 __all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView", "instant"]
 
-IN_CLUSTER_SERVER = "https://kubernetes.default.svc"
-IN_CLUSTER_NAME = "in-cluster"
 REFRESH = "argocd.argoproj.io/refresh"
 SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
 DEFAULT_HISTORY = 10
@@ -100,11 +99,14 @@ class AppView:
     def destination_namespace(self) -> str:
         return str(self.destination.get("namespace") or "")
 
+    def is_in(self, clusters: tuple[Cluster, ...]) -> bool:
+        """The destination is the cluster in which the Application lives."""
+        return isinstance(resolve_destination(self.destination, clusters), Cluster)
+
     @property
     def in_cluster(self) -> bool:
-        """The destination is the cluster in which the Application lives."""
-        server = str(self.destination.get("server") or "").rstrip("/")
-        return server == IN_CLUSTER_SERVER or (not server and self.destination.get("name") == IN_CLUSTER_NAME)
+        """As :meth:`is_in`, where no other name of this cluster is declared."""
+        return self.is_in((HERE,))
 
     @property
     def policy(self) -> Obj:

@@ -1,0 +1,72 @@
+"""Destinations: which cluster is meant, and what is said when none is."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from syncline.gitops.application.view import AppView
+from syncline.gitops.clusters import HERE, IN_CLUSTER_SERVER, Cluster, clusters_of, resolve_destination
+from syncline.gitops.spec import validate_spec
+from syncline.kube.objects import Obj
+
+
+def secret(name: str, server: str, kind: str = "cluster") -> Obj:
+    data = {"name": name, "server": server, "config": "{}"}
+    return {
+        "metadata": {"name": f"cluster-{name}", "labels": {"argocd.argoproj.io/secret-type": kind}},
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
+    }
+
+
+FAR = secret("prod", "https://prod:6443")
+
+
+def test_the_cluster_that_applications_live_in_is_known_without_a_secret() -> None:
+    assert clusters_of([]) == (HERE,)
+    assert resolve_destination({"name": "in-cluster"}, clusters_of([FAR])) == HERE
+    assert resolve_destination({"server": IN_CLUSTER_SERVER + "/"}, clusters_of([FAR])) == HERE
+
+
+def test_a_secret_may_give_it_another_name() -> None:
+    known = clusters_of([secret("home", IN_CLUSTER_SERVER), secret("not-one", "https://x", kind="repository")])
+    assert known == (Cluster(IN_CLUSTER_SERVER, "home"),)
+    assert resolve_destination({"name": "home"}, known) == known[0]
+    assert resolve_destination({"name": "in-cluster"}, known) == "there are no clusters with this name: in-cluster"
+    app = {"kind": "Application", "metadata": {"name": "a"}, "spec": {"destination": {"name": "home"}}}
+    assert AppView(app).is_in(known)
+    assert not AppView(app).in_cluster
+
+
+@pytest.mark.parametrize(
+    ("destination", "told"),
+    [
+        ({}, "Destination server missing from app spec"),
+        ({"name": "x"}, "there are no clusters with this name: x"),
+        ({"server": "https://x"}, 'error getting cluster by server "https://x": cluster "https://x" not found'),
+    ],
+)
+def test_a_destination_that_nobody_declared_is_told_in_upstreams_words(destination: Obj, told: str) -> None:
+    assert resolve_destination(destination, clusters_of([FAR])) == told
+
+
+def test_6_a_destination_with_name_and_server_is_refused() -> None:
+    told = resolve_destination({"name": "prod", "server": "https://prod:6443"}, clusters_of([FAR]))
+    assert told == "application destination can't have both name and server defined: prod https://prod:6443"
+
+
+def test_7_a_name_that_two_clusters_have_is_refused_with_both() -> None:
+    told = resolve_destination({"name": "prod"}, clusters_of([FAR, secret("prod", "https://other:6443")]))
+    assert told == "there are 2 clusters with the same name: [https://other:6443 https://prod:6443]"
+
+
+def test_a_declared_cluster_elsewhere_is_refused_with_the_way_out() -> None:
+    app = {
+        "kind": "Application",
+        "metadata": {"name": "a", "namespace": "argocd"},
+        "spec": {"destination": {"name": "prod", "namespace": "x"}, "source": {"repoURL": "https://h/r", "path": "."}},
+    }
+    project = {"metadata": {"name": "default"}, "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*"}]}}
+    told = [c.message for c in validate_spec(app, project, control_namespace="argocd", clusters=clusters_of([FAR]))]
+    assert told[0].startswith('cluster "prod" (https://prod:6443) is declared, but Applications are applied only to')
