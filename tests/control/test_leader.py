@@ -174,6 +174,17 @@ def test_a_shard_goes_to_a_new_replica_only_when_nothing_of_it_is_being_worked_o
     assert b.round(6) == {1}
 
 
+def test_what_a_dead_replica_left_is_taken_and_cleared_away(api: Leases) -> None:
+    a, b = Replica(api, "a", shards=2), Replica(api, "b", shards=2)
+    for at in (0, 2, 4, 6):
+        a.round(at)
+        b.round(at)
+    assert len(api.objects) == 4
+    b.round(20)
+    assert b.round(22) == {0, 1}
+    assert sorted(api.objects) == [f"{b.settings.name}-{end}" for end in ("0", "1", "member-b")]
+
+
 def test_replicas_that_count_shards_differently_never_work_at_the_same_time(api: Leases) -> None:
     a, b = Replica(api, "a", shards=1), Replica(api, "b", shards=2)
     assert a.round(0) == {0}

@@ -129,6 +129,8 @@ class SharePlan:
     give_back: tuple[int, ...] = ()
     leaving: frozenset[int] = frozenset()
     lost: tuple[int, ...] = ()
+    forget: tuple[str, ...] = ()
+    """Leases by which replicas that are gone said that they live."""
     why: str = ""
 
 
@@ -155,7 +157,8 @@ def share_plan(
     why = _holders(verdicts, settings)
     if blocker:
         why = f"{blocker} works with {count} shards, not {settings.shards}: waiting until it ends"
-    return SharePlan(tuple(kept), take, give_back, leaving - frozenset(give_back), lost, why)
+    gone = tuple(n for n in sorted(by_name) if _is_member(by_name[n]) and isinstance(verdicts[n], Free))
+    return SharePlan(tuple(kept), take, give_back, leaving - frozenset(give_back), lost, gone, why)
 
 
 def _verdict(lease: Obj, share: Share, settings: LeaderSettings, now: datetime) -> LeasePlan:
@@ -263,6 +266,8 @@ def share_round(
             held[shard] = now
         elif written.status in (404, 409):
             held.pop(shard, None)
+    for name in plan.forget:
+        yield client.delete(LEASES, settings.namespace, name, resource_version=resource_version(by_name[name]))
     for shard in plan.give_back:
         yield from _give_back(by_name.get(_shard_name(settings, shard)), settings, now)
         held.pop(shard, None)
