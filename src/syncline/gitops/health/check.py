@@ -18,7 +18,7 @@ from syncline.gitops.health.verdict import Health, HealthStatus
 from syncline.gitops.sync.annotations import has_hook_finalizer
 from syncline.kube.objects import GroupKind, Obj, gvk_of, is_terminating
 
-__all__ = ["health_of"]
+__all__ = ["health_of", "pending_deletion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,9 @@ def health_of(obj: Obj, *, scripted: bool = True) -> Health | None:
     gitops-engine ``pkg/health``. A terminating object with the hook finalizer is judged by its real state: that is
     how the end of a hook is seen at all.
     """
-    if is_terminating(obj) and not has_hook_finalizer(obj) and _real_time(obj):
-        return Health(HealthStatus.PROGRESSING, "Pending deletion")
+    leaving = pending_deletion(obj)
+    if leaving is not None:
+        return leaving
     gvk = gvk_of(obj)
     steps = known_steps(gvk.group_kind) if scripted else None
     if steps is not None:
@@ -81,6 +82,13 @@ def health_of(obj: Obj, *, scripted: bool = True) -> Health | None:
     except ConversionError as error:
         why = f"failed to convert unstructured {label} to typed: {error}"
         return Health(HealthStatus.UNKNOWN, why, failed=True)
+
+
+def pending_deletion(obj: Obj) -> Health | None:
+    """What every object gets that is being deleted, before any check or script; None otherwise."""
+    if is_terminating(obj) and not has_hook_finalizer(obj) and _real_time(obj):
+        return Health(HealthStatus.PROGRESSING, "Pending deletion")
+    return None
 
 
 def _real_time(obj: Obj) -> bool:

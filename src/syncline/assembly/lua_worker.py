@@ -1,0 +1,95 @@
+"""Runs scripts of users in a process of their own that is killed when one takes too long.
+
+``syncline health`` and the controllers hand it to :mod:`syncline.gitops.health.overrides`. The process starts with the
+first script and serves all that follow; a killed one is replaced. Safe to use from several
+threads, one script at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from syncline.gitops.lua import LuaFailed, LuaResult, run_guarded
+
+__all__ = ["LuaWorker"]
+
+COMMAND = (sys.executable, "-I", "-m", "syncline.assembly.lua_child")
+START_S = 20.0
+"""Starting Python and importing; on a busy machine."""
+ANSWER_S = 2.0
+"""One second of computing is the script's limit; what is stuck in C code is killed after twice that."""
+MAX_ANSWER_BYTES = 1 << 20
+
+
+class LuaWorker:
+    """A :class:`~syncline.gitops.lua.LuaRunner`. Close it, or use it as a context."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> LuaWorker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, script: str, names: Mapping[str, Any], *, open_libs: bool) -> LuaResult:
+        """Raises :class:`LuaFailed`, also where the process had to be killed."""
+        request = json.dumps({"script": script, "names": names, "openLibs": open_libs}).encode() + b"\n"
+        with self._lock:
+            answer = self._ask(request)
+        if "error" in answer:
+            raise LuaFailed(answer["error"])
+        return LuaResult(answer["type"], answer["value"])
+
+    def close(self) -> None:
+        """End the process; the next script starts another."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def _ask(self, request: bytes) -> dict[str, Any]:
+        process = self._process or self._start()
+        assert process.stdin is not None, "it was started with a pipe"
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+            return self._read(process, ANSWER_S)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise LuaFailed(f"the process that runs Lua scripts ended: {error}") from error
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        run_guarded("", {}, open_libs=False)  # says at once where the extra is missing
+        self._process = subprocess.Popen(
+            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, close_fds=True
+        )
+        self._read(self._process, START_S)
+        return self._process
+
+    def _read(self, process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
+        """One line, or the end of the process. Raises ValueError and OSError for anything else."""
+        assert process.stdout is not None, "it was started with a pipe"
+        end, found = time.monotonic() + seconds, b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not found.endswith(b"\n"):
+                if not selector.select(max(end - time.monotonic(), 0)):
+                    self.close()
+                    raise LuaFailed(f"the script ran longer than {seconds:.0f} s and was killed")
+                part = os.read(process.stdout.fileno(), 1 << 16)
+                found += part
+                if not part or len(found) > MAX_ANSWER_BYTES:
+                    raise ValueError("no answer" if not part else f"its answer exceeds {MAX_ANSWER_BYTES} bytes")
+        answer: dict[str, Any] = json.loads(found)
+        return answer
