@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
+from syncline.base.clock import EPOCH
 from syncline.cli.app.history import rollback_operation
 from syncline.cli.app.settings import without
 from syncline.cli.app.specflags import image_name, with_flags
+from syncline.cli.app.sync import operation_from
+from syncline.cli.appview import resource_rows
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.proj.lists import with_entry, without_entry
 from syncline.cli.proj.windows import manual, without_window
 from syncline.cli.secretkind import cluster_secret_name, fields_of, plain_fields, repository_secret_name, secret_object
+from syncline.gitops.application.operation import sync_options
+from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj
 
 BASE: Obj = {"project": "default", "destination": {"server": "https://a"}, "source": {"repoURL": "u", "path": "."}}
@@ -146,6 +151,53 @@ def test_a_rollback_that_cannot_be_is_refused_in_upstream_words(app: Obj, wanted
 
 def test_automation_that_is_switched_off_does_not_hinder_a_rollback() -> None:
     assert rollback_operation(deployed({"automated": {"enabled": False}}, FIRST, SECOND), None, prune=False)
+
+
+SYNC_FLAGS: Obj = {
+    "revision": "",
+    "prune": False,
+    "dry_run": False,
+    "strategy": None,
+    "force": False,
+    "replace_": False,
+    "server_side": False,
+    "apply_out_of_sync_only": False,
+    "resources": (),
+    "infos": (),
+    "retry_limit": 0,
+}
+
+
+def test_a_sync_without_flags_asks_for_nothing_special() -> None:
+    assert operation_from(SYNC_FLAGS) == {"initiatedBy": {"username": "syncline"}, "sync": {}}
+
+
+def test_a_server_side_sync_leaves_the_options_of_the_spec_out_095() -> None:
+    operation = operation_from(SYNC_FLAGS | {"server_side": True})
+    assert operation["sync"]["syncOptions"] == ["ServerSideApply=true"]
+    app = {"spec": {"syncPolicy": {"syncOptions": ["CreateNamespace=true"]}}, "operation": operation}
+    options = sync_options(AppView(app), EPOCH)
+    assert options.server_side_apply and not options.create_namespace
+
+
+def test_resources_notes_and_force_are_part_of_the_operation() -> None:
+    flags = {"resources": ("apps:Deployment:shop/web", ":ConfigMap:menu"), "infos": ("why=fix",), "force": True}
+    operation = operation_from(SYNC_FLAGS | flags)
+    assert operation["sync"] == {
+        "syncStrategy": {"hook": {"force": True}},
+        "resources": [
+            {"group": "apps", "kind": "Deployment", "name": "web", "namespace": "shop"},
+            {"group": "", "kind": "ConfigMap", "name": "menu"},
+        ],
+    }
+    assert operation["info"] == [{"name": "why", "value": "fix"}]
+
+
+def test_a_hook_row_shows_its_phase_as_status_and_its_result_as_health_097() -> None:
+    row = {"group": "batch", "kind": "Job", "namespace": "shop", "name": "open", "hookType": "PreSync",
+           "hookPhase": "Succeeded", "status": "Synced", "message": "done"}  # fmt: skip
+    app = {"status": {"operationState": {"syncResult": {"resources": [row]}}}}
+    assert resource_rows(app) == [("batch", "Job", "shop", "open", "Succeeded", "Synced", "PreSync", "done")]
 
 
 def test_entries_of_a_project_are_added_and_removed_once() -> None:

@@ -22,21 +22,22 @@ from syncline.gitops.application.observe import AppSettings
 CANARY = "canary-7f3a"
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: menu}\ndata: {soup: %s}\n"
 SECRET = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: till}}\nstringData: {{pin: {CANARY}-%s}}\n"
-WEB = """apiVersion: apps/v1
+QUICK = "annotations: {syncline.dev/pull-seconds: '0', syncline.dev/start-seconds: '0', syncline.dev/run-seconds: '0'}"
+WEB = f"""apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web}
+metadata: {{name: web}}
 spec:
   replicas: 1
-  selector: {matchLabels: {app: web}}
+  selector: {{matchLabels: {{app: web}}}}
   template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: 'web:1'}]}
+    metadata: {{labels: {{app: web}}, {QUICK.replace("run", "stop")}}}
+    spec: {{containers: [{{name: web, image: 'web:1'}}]}}
 """
-HOOK = """apiVersion: batch/v1
+HOOK = f"""apiVersion: batch/v1
 kind: Job
-metadata: {name: open, annotations: {argocd.argoproj.io/hook: PreSync}}
+metadata: {{name: open, annotations: {{argocd.argoproj.io/hook: PreSync}}}}
 spec:
-  template: {spec: {containers: [{name: open, image: sh}], restartPolicy: Never}}
+  template: {{metadata: {{{QUICK}}}, spec: {{containers: [{{name: open, image: sh}}], restartPolicy: Never}}}}
 """
 
 
@@ -73,7 +74,7 @@ class Shell:
         out, err = self.capture.readouterr()
         self.printed += [out, err]
         assert ended == code, f"{arguments} ended with {ended}\n{out}{err}"
-        return out if code == 0 or out else err
+        return out if code == 0 else out + err
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "-o", "json"))
@@ -152,6 +153,49 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     )
     shell("app", "delete", "shop", "--yes", "--wait")
     assert "does not exist" in shell("app", "get", "shop", code=1)
+
+
+def test_async_ends_at_once_and_a_sync_that_fails_ends_with_1_094(shell: Shell, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "failing")
+    repository.commit(menu=CONFIG.replace("name: menu", "name: Not_A_Name") % "leek")
+    shell("app", "create", "failing", "--repo", str(repository.folder), "--dest-namespace", "default")
+    assert shell("app", "sync", "failing", "--async") == ""
+    shell("app", "wait", "failing", "--operation", "--timeout", "60")
+    assert "Operation has completed with phase: Failed" in shell("app", "sync", "failing", code=1)
+    shell("app", "delete", "failing", "--yes", "--wait")
+
+
+def test_waiting_for_what_is_there_already_ends_at_once_096(shell: Shell, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "there")
+    repository.commit(menu=CONFIG % "leek")
+    shell("app", "create", "there", "--repo", str(repository.folder), "--dest-namespace", "default")
+    shell("app", "sync", "there", "--timeout", "60")
+    shell("app", "wait", "there", "--timeout", "60")
+    assert shell("app", "wait", "there", "--timeout", "1") == "there: Synced, Healthy\n"
+    assert shell("app", "list", "--repo", str(repository.folder), "--path", ".", "-o", "name") == "argocd/there\n"
+    assert shell("app", "list", "--cluster", "nowhere", "-o", "name") == ""
+    shell("app", "delete", "there", "--yes", "--wait")
+
+
+def test_people_edit_and_compare_with_their_own_programs(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = Repository(tmp_path / "own")
+    repository.commit(menu=CONFIG % "leek")
+    shell("app", "create", "own", "--repo", str(repository.folder), "--dest-namespace", "default")
+    monkeypatch.setenv("EDITOR", "sed -i s/HEAD/main/")
+    monkeypatch.delenv("VISUAL", raising=False)
+    assert shell("app", "edit", "own") == "application 'own' updated\n"
+    assert shell.json("app", "get", "own")["spec"]["source"]["targetRevision"] == "main"
+    assert shell("app", "edit", "own") == "Edit cancelled, no changes made.\n"
+    monkeypatch.setenv("KUBECTL_EXTERNAL_DIFF", "cat")
+    assert shell("app", "diff", "own", "--diff-exit-code", "7", code=7).startswith(
+        "===== /ConfigMap default/menu ======\napiVersion: v1\n"
+    )
+    monkeypatch.setenv("KUBECTL_EXTERNAL_DIFF", "no-such-program")
+    assert "no-such-program: No such file" in shell("app", "diff", "own", code=20)
+    assert "does not exist" in shell("app", "diff", "nobody", code=20)
+    shell("app", "delete", "own", "--yes", "--wait")
 
 
 def test_logs_come_from_every_container_and_are_followed_to_their_end(

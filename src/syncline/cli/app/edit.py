@@ -35,15 +35,15 @@ def edit(name: str, app_namespace: str, kubeconfig: str | None, context: str | N
     with Connection(kubeconfig, context) as link:
         found = get_app(link, split(name, app_namespace))
         text = click.edit(dump(found["spec"]), extension=".yaml")
-        if text is None:
-            print("Edit cancelled, no changes made.")
-            return
         try:
-            spec = load(text, file="spec")
+            spec = found["spec"] if text is None else load(text, file="spec")
         except YamlError as error:
             raise CommandFailed(str(error)) from error
         if not isinstance(spec, dict):
             raise CommandFailed("the spec is a mapping; nothing was written")
+        if spec == found["spec"]:
+            print("Edit cancelled, no changes made.")
+            return
         replace_spec(link, found, spec)
     print(f"application '{name}' updated")
 

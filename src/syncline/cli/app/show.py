@@ -8,6 +8,7 @@ from syncline.cli.app.target import get_app, namespace_option, refresh, split
 from syncline.cli.appview import app_rows, describe_app, windows_lines
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.output import output_option, print_documents
+from syncline.gitops.application.view import AppView
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, meta, name_of
@@ -18,12 +19,18 @@ __all__ = ["get", "list_apps"]
 @click.command("list")
 @click.option("-p", "--project", default=None, help="Only this project.")
 @click.option("-l", "--selector", default="", help="Label selector.")
+@click.option("-r", "--repo", default=None, help="Only with a source in this repository.")
+@click.option("-P", "--path", default=None, help="Only with a source at this path.")
+@click.option("-c", "--cluster", default=None, help="Only for this destination: server or name.")
 @output_option("wide", "name", "json", "yaml")
 @namespace_option
 @connection_options
 def list_apps(
     project: str | None,
     selector: str,
+    repo: str | None,
+    path: str | None,
+    cluster: str | None,
     output: str | None,
     app_namespace: str,
     kubeconfig: str | None,
@@ -37,7 +44,8 @@ def list_apps(
     with Connection(kubeconfig, context) as link:
         info = link.resource(APPLICATION)
         apps = link.ask(client.list_(info, app_namespace, label_selector=selector)).get("items") or []
-    apps = [a for a in apps if project is None or dig(a, "spec", "project") == project]
+    wanted = {"project": project, "repoURL": repo, "path": path, "cluster": cluster}
+    apps = [app for app in apps if _fits(app, {key: value for key, value in wanted.items() if value})]
     if output in ("json", "yaml"):
         print_documents(apps, output)
     elif output == "name":
@@ -45,6 +53,22 @@ def list_apps(
             print(f"{meta(one).get('namespace')}/{name_of(one)}")
     else:
         print(app_rows(apps, wide=output == "wide"))
+
+
+def _fits(app: Obj, wanted: dict[str, str]) -> bool:
+    """All that was asked for; what sources share has to be true of one of them."""
+    place = dig(app, "spec", "destination", default={})
+    for key, value in wanted.items():
+        match key:
+            case "project":
+                fits = dig(app, "spec", "project", default="default") == value
+            case "cluster":
+                fits = value in (place.get("server"), place.get("name"))
+            case _:
+                fits = any(source.get(key) == value for source in AppView(app).sources)
+        if not fits:
+            return False
+    return True
 
 
 @click.command()

@@ -18,7 +18,7 @@ from syncline.cli.progress import Progress, progress_for
 from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["follow", "judge", "request_sync", "sync"]
+__all__ = ["follow", "judge", "operation_from", "request_sync", "sync"]
 
 COMPLETED = ("Succeeded", "Failed", "Error")
 OPTION_FLAGS = {
@@ -82,7 +82,7 @@ def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any]
     _check_request(known, given)
     watched = not given["asynchronous"] and not quiet
     planned = plan_ahead(link, known, SyncRequest(given["revision"], given["prune"])) if watched else None
-    begun = request_sync(link, known, _operation(given))
+    begun = request_sync(link, known, operation_from(given))
     if given["asynchronous"]:
         return None
     final = follow(link, begun, given["timeout"], progress_for(planned) if watched else None)
@@ -147,7 +147,8 @@ def judge(final: Obj, *, full: bool = True) -> None:
         raise CommandFailed(f"{len(pruning)} resources require pruning")
 
 
-def _operation(given: Mapping[str, Any]) -> Obj:
+def operation_from(given: Mapping[str, Any]) -> Obj:
+    """``.operation`` as the flags of ``app sync`` ask for it."""
     sync_: Obj = {}
     if given["revision"]:
         sync_["revision"] = given["revision"]
