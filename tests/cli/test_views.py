@@ -205,6 +205,14 @@ def test_ids_of_the_history_stand_alone() -> None:
     assert history_text(APP, ids_only=True) == "0\n1"
 
 
+def test_credentials_in_an_address_are_masked_wherever_it_is_shown() -> None:
+    source = SOURCE | {"repoURL": "https://me:hidden@example.com/x"}
+    entry = {"id": 0, "deployedAt": "2026-02-01T10:00:00Z", "revision": OLD, "source": source}
+    app = APP | {"spec": APP["spec"] | {"source": source}, "status": {"history": [entry]}}
+    for text in (app_rows([app], wide=True), describe_app(app), history_text(app)):
+        assert "https://***@example.com/x" in text and "hidden" not in text
+
+
 def test_a_window_that_cannot_be_read_denies_and_says_why() -> None:
     lines = windows_lines({"spec": {"syncWindows": [DENY | {"schedule": "x"}]}}, APP, NOW)
     assert len(lines) == 1 and lines[0].startswith("SyncWindow:         Sync Denied (cannot parse schedule")

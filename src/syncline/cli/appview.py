@@ -10,6 +10,7 @@ from syncline.base.clock import parse_time
 from syncline.cli.output import table
 from syncline.gitops.project import WindowError, can_sync, read_windows
 from syncline.kube.objects import Obj, dig, meta
+from syncline.sources.errors import mask_credentials
 
 __all__ = [
     "RESOURCE_HEADERS",
@@ -38,6 +39,11 @@ def _sources(app: Obj) -> list[Obj]:
     several = dig(app, "spec", "sources", default=[])
     single = dig(app, "spec", "source")
     return several or ([single] if single else [])
+
+
+def _repo(source: Obj) -> str:
+    """Its address; credentials that somebody wrote into it are masked."""
+    return mask_credentials(str(source.get("repoURL") or ""))
 
 
 def policy_text(app: Obj) -> str:
@@ -72,7 +78,7 @@ def app_rows(apps: list[Obj], *, wide: bool) -> str:
         ]
         if wide:
             source = (_sources(app) or [{}])[0]
-            row += [source.get("repoURL") or "", source.get("path") or "", source.get("targetRevision") or "HEAD"]
+            row += [_repo(source), source.get("path") or "", source.get("targetRevision") or "HEAD"]
         rows.append(row)
     return table([*LIST_HEADERS, *(WIDE_HEADERS if wide else ())], rows)
 
@@ -116,7 +122,7 @@ def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = Tru
     for index, source in enumerate(_sources(app)):
         lines += ["Source:"] if index == 0 else []
         lines += [
-            _line("- Repo", str(source.get("repoURL") or "")),
+            _line("- Repo", _repo(source)),
             _line("  Target", str(source.get("targetRevision") or "")),
             _line("  Path", str(source.get("path") or source.get("chart") or "")),
         ]
@@ -170,7 +176,7 @@ def history_text(app: Obj, *, ids_only: bool = False) -> str:
         revisions = entry.get("revisions") or [entry.get("revision") or ""]
         for source, revision in zip(sources, revisions):
             where = str(source.get("chart") or "")
-            repo = f"{source.get('repoURL') or ''}{'/' + where if where else ''}"
+            repo = f"{_repo(source)}{'/' + where if where else ''}"
             row = (str(entry.get("id")), str(entry.get("deployedAt") or ""), _deployed(source, str(revision)))
             by_repo.setdefault(repo, []).append(row)
     blocks = [f"SOURCE  {repo}\n{table(('ID', 'DATE', 'REVISION'), rows)}" for repo, rows in by_repo.items()]
