@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,17 @@ def test_a_chart_that_cannot_be_rendered_says_why_in_one_line(files: dict[str, s
 def test_the_schema_can_be_skipped() -> None:
     files = BASE | {"app/values.schema.json": '{"required": ["zz"]}'}
     assert len(rendered(files, {"skipSchemaValidation": True}).manifests) == 1
+
+
+@needs_helm
+@pytest.mark.parametrize("place", ["file:///etc/hostname", "/etc/hostname", "other.json"])
+def test_a_schema_reads_no_file_of_the_machine(place: str) -> None:
+    schema = json.dumps({"properties": {"a": {"$ref": place}}})
+    with pytest.raises(SourceError, match="names a file outside the repository") as caught:
+        rendered(BASE | {"app/values.schema.json": schema})
+    assert caught.value.problem is Problem.REFUSED
+    inside = '{"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"n": {}}, %s'
+    rendered(BASE | {"app/values.schema.json": inside % '"properties": {"a": {"$ref": "#/definitions/n"}}}'})
 
 
 @needs_helm

@@ -253,9 +253,38 @@ def _write_chart(
                 raise SourceError(Problem.REFUSED, f"{entry.path}: a name that leaves the chart", subject=entry.path)
             if options.skip_schema and posixpath.basename(name) == "values.schema.json":
                 continue
+            if posixpath.basename(name) == "values.schema.json":
+                _check_schema(contents[entry.path], entry.path)
             path = target / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(contents[entry.path])
+
+
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def _check_schema(content: bytes, name: str) -> None:
+    """Helm would read a schema that is named by a path from this machine's disk."""
+    try:
+        todo = [json.loads(content)]
+    except (ValueError, RecursionError):
+        return  # Helm says what is wrong with it.
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += value
+        if not isinstance(value, dict):
+            continue
+        todo += value.values()
+        for key in (*_REFERENCES, "$schema", "$id"):
+            given = value.get(key)
+            if isinstance(given, str) and not given.lower().startswith(("#", "http://", "https://", "urn:")):
+                raise SourceError(
+                    Problem.REFUSED,
+                    f"{name}: {key} {given!r} names a file outside the repository",
+                    subject=name,
+                    fix="put the definition into the schema itself, or set skipSchemaValidation",
+                )
 
 
 def _place(folder: str, name: str) -> str:
