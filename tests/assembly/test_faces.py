@@ -109,6 +109,7 @@ def test_metrics_have_the_names_that_dashboards_use(cluster: Cluster, running: R
     ) in text
     assert f'argocd_app_sync_total{{{identity},{server},phase="Succeeded",dry_run="false"}} 1\n' in text
     assert f'argocd_app_reconcile_bucket{{namespace="argocd",{server},le="+Inf"}}' in text
+    assert f'argocd_git_request_total{{repo="{upstream.path}",request_type="ls-remote"}} ' in text
     assert 'syncline_passes_total{controller="application"}' in text
     assert "\nsyncline_queue_depth " in text
     assert call(running, "/healthz") == (200, "ok\n")

@@ -135,7 +135,10 @@ class Replica:
             self.clock, self.journal, reader, gitops.application, admits=self.gate.admits, loop=ForeignLoop
         )
         self.manager = LiveManager(loop, self.port, self.clock)
-        async with gitops_faces(gitops, loop, self.port, self.gate.admits) as self.ports, asyncio.TaskGroup() as group:
+        async with (
+            gitops_faces(gitops, loop, self.port, reader, self.gate.admits) as self.ports,
+            asyncio.TaskGroup() as group,
+        ):
             group.create_task(self.manager.run(self.ready.set), name="gitops loop")
             if self.settings.leader is None:
                 self._open(frozenset({0}))

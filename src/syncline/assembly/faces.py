@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.listening import Answer, Face, listening
 from syncline.assembly.metrics import GitOpsMetrics, MeasuredLoop, exposition
+from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.webhooks import PATH, Webhooks
 from syncline.control.manager import Port
 from syncline.kube.objects import ObjectRef
@@ -24,7 +25,11 @@ Address = tuple[str, int]
 
 @contextlib.asynccontextmanager
 async def gitops_faces(
-    settings: GitOpsSettings, loop: MeasuredLoop, port: Port, mine: Callable[[ObjectRef], bool] = lambda _ref: True
+    settings: GitOpsSettings,
+    loop: MeasuredLoop,
+    port: Port,
+    reader: GitSourceReader,
+    mine: Callable[[ObjectRef], bool] = lambda _ref: True,
 ) -> AsyncIterator[dict[Address, int]]:
     """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one).
 
@@ -33,7 +38,7 @@ async def gitops_faces(
     webhooks = Webhooks(loop.cache, port, settings.application.control_namespace)
     faces: dict[Address, dict[tuple[str, str], Face]] = {}
     if settings.metrics_listen is not None:
-        loop.metrics = GitOpsMetrics(mine)
+        loop.metrics = GitOpsMetrics(mine, git_requests=reader.requests)
         faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, loop.metrics, webhooks))
     if settings.webhook_listen is not None:
         faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle

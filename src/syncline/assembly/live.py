@@ -77,7 +77,7 @@ class LiveCluster:
         port = DirectPort(self.core.transport(gitops_user(namespace)))
         manager = LiveManager(loop, port, self.core.clock)
         ready = asyncio.Event()
-        self.gitops_ports = await self.faces.enter_async_context(gitops_faces(settings, loop, port))
+        self.gitops_ports = await self.faces.enter_async_context(gitops_faces(settings, loop, port, reader))
         self.group.create_task(manager.run(ready.set), name="gitops")
         await ready.wait()
         return manager

@@ -51,6 +51,8 @@ class GitOpsMetrics:
     sync_seconds: Counter[Labels] = field(default_factory=Counter)
     reconciles: dict[Labels, Histogram] = field(default_factory=dict)
     passes: Counter[str] = field(default_factory=Counter)
+    git_requests: Callable[[], list[tuple[str, str, bool, int]]] = list
+    """Calls of remotes: address without credentials, command, success, how many."""
 
     def application_changed(self, change: Change) -> None:
         """An operation that ended between the two states is counted."""
@@ -134,6 +136,7 @@ def exposition(
             "Passes of controllers.",
             [("", (("controller", name),), float(count)) for name, count in sorted(metrics.passes.items())],
         ),
+        *_git(metrics.git_requests()),
         _family("syncline_queue_depth", "gauge", "Keys that wait or are worked on.", [("", (), float(queue_depth))]),
     ]
     for name, (told, value) in sorted((more or {}).items()):
@@ -168,6 +171,27 @@ def _conditions(apps: Iterable[Obj]) -> list[Sample]:
 
 def _counted(suffix: str, counts: Mapping[Labels, int]) -> list[Sample]:
     return [(suffix, labels, float(count)) for labels, count in sorted(counts.items())]
+
+
+def _git(requests: list[tuple[str, str, bool, int]]) -> list[str]:
+    """Calls of remotes and, by kind, those that failed."""
+    total: Counter[Labels] = Counter()
+    failed: dict[str, Counter[Labels]] = {"fetch": Counter(), "ls-remote": Counter()}
+    for repo, command, success, count in requests:
+        total[("repo", repo), ("request_type", command)] += count
+        if not success and command in failed:
+            failed[command][(("repo", repo),)] += count
+    told = "Calls of git remotes"
+    return [
+        _family("argocd_git_request_total", "counter", f"{told}.", _counted("", total)),
+        _family("argocd_git_fetch_fail_total", "counter", f"{told}: failed fetches.", _counted("", failed["fetch"])),
+        _family(
+            "argocd_git_lsremote_fail_total",
+            "counter",
+            f"{told}: failed ls-remotes.",
+            _counted("", failed["ls-remote"]),
+        ),
+    ]
 
 
 def _histograms(metrics: GitOpsMetrics) -> list[Sample]:

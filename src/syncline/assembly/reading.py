@@ -32,6 +32,10 @@ class GitSourceReader:
         """From now on remotes are reached with these credentials."""
         self._git.learn(book)
 
+    def requests(self) -> list[tuple[str, str, bool, int]]:
+        """Calls of remotes until now: address, command, success, how many."""
+        return self._git.requests()
+
     def read(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
     ) -> Manifests:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -48,11 +49,22 @@ class Git:
         self._settings = settings
         self._repositories: dict[tuple[str, str], Repository] = {}
         self._book = NO_CREDENTIALS
+        self._requests: Counter[tuple[str, str, bool]] = Counter()
         self._lock = threading.Lock()
 
     def learn(self, book: CredentialBook) -> None:
         """From now on remotes are reached with these credentials."""
         self._book = book
+
+    def requests(self) -> list[tuple[str, str, bool, int]]:
+        """Calls of remotes until now, in order: address without credentials, ``ls-remote`` or ``fetch``, success, how
+        many."""
+        with self._lock:
+            return [(*key, count) for key, count in sorted(self._requests.items())]
+
+    def _count(self, shown: str, command: str, success: bool) -> None:
+        with self._lock:
+            self._requests[shown, command, success] += 1
 
     def repository(self, url: str, project: str = "") -> Repository:
         """The repository at ``url`` as an application of ``project`` may reach it; nothing is contacted yet.
@@ -66,7 +78,7 @@ class Git:
         with self._lock:
             repository = self._repositories.get((url, owner))
             if repository is None:
-                repository = Repository(url, self._settings, owner)
+                repository = Repository(url, self._settings, owner, self._count)
                 self._repositories[url, owner] = repository
             repository.access = access
             return repository
@@ -75,8 +87,15 @@ class Git:
 class Repository:
     """One remote and its mirror. Methods may be called from several threads; fetches of one mirror take turns."""
 
-    def __init__(self, url: str, settings: GitSettings, owner: str = "") -> None:
+    def __init__(
+        self,
+        url: str,
+        settings: GitSettings,
+        owner: str = "",
+        count: Callable[[str, str, bool], None] = lambda _shown, _command, _success: None,
+    ) -> None:
         self.url = url
+        self._count = count
         self.access: GitAccess | None = None
         self.shown = mask_credentials(url)
         self._settings = settings
@@ -196,7 +215,12 @@ class Repository:
         access = self.access
         label = f"repository {self.shown}"
         with git_environment(access) as more:
-            answer = run_git(arguments, directory=directory, timeout_s=timeout_s, label=label, environment=more)
+            try:
+                answer = run_git(arguments, directory=directory, timeout_s=timeout_s, label=label, environment=more)
+            except SourceError:
+                self._count(self.shown, arguments[0], False)
+                raise
+        self._count(self.shown, arguments[0], answer.code == 0)
         return answer if access is None else replace(answer, complaint=access.mask(answer.complaint))
 
     def _begin(self) -> None:
