@@ -69,7 +69,7 @@ async def _break(machine: SimulatedMachine) -> None:
 
 
 def test_a_restart_on_the_same_data_finds_the_same_machines(tmp_path: Path) -> None:
-    settings = ClusterSettings(data=tmp_path / "data", nodes=2, zones=("a", "b"))
+    settings = ClusterSettings(data=tmp_path / "data", nodes=2, zones=("a", "b"), simulated_storage=True)
     with served_cluster(tmp_path, settings) as served:
         nodes = nodes_of(served)
         assert [labels_of(each)["topology.kubernetes.io/zone"] for each in nodes] == ["a", "b"]
@@ -78,6 +78,9 @@ def test_a_restart_on_the_same_data_finds_the_same_machines(tmp_path: Path) -> N
         state = machine.state
         boots = [each["status"]["nodeInfo"]["bootID"] for each in nodes]
     with served_cluster(tmp_path, settings) as served:
+        client = BlockingClient(load_kubeconfig(str(served.kubeconfig)))
+        classes = client.send(Request("GET", "/apis/storage.k8s.io/v1/storageclasses")).or_raise()["items"]
+        assert [each["provisioner"] for each in classes] == ["syncline.dev/simulated"]
         assert machine_of(served, "node-2").state == state
         assert machine_of(served, "node-2").root.read("/etc/motd") == Entry(content=b"hi", mode=0o600)
         assert [each["status"]["nodeInfo"]["bootID"] for each in nodes_of(served)] == boots

@@ -26,6 +26,7 @@ from syncline.base.clock import Clock, SystemClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
+from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.disk import Disk, DiskError
 from syncline.cluster.metrics import Metrics
 from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
@@ -123,6 +124,8 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:
             core.bootstrap(port=server.port, ca_pem=keys.ca_pem)
+            if settings.simulated_storage:
+                run_in_place(ensure_objects([standard_class()]), core.transport())
             await durability.wait_for_all()
             async with _controllers(core, settings, server.port, keys, stopped, machines) as cluster:
                 yield cluster

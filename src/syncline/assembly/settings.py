@@ -36,6 +36,8 @@ class ClusterSettings:
     """Labels that each of those nodes gets when it is registered."""
     controllers: tuple[str, ...] | None = None
     """Names of the built-in controllers to run; None is all, empty is none."""
+    simulated_storage: bool = False
+    """Whether there is a default StorageClass whose volumes are simulated."""
     run_commands: RunCommands = RunCommands.OFF
     audit_log: Path | None = None
     """File that takes a line for each request."""

@@ -83,6 +83,7 @@ def up(
         nodes=nodes,
         zones=_zones(zones),
         node_labels=label_pairs(labels),
+        simulated_storage=True,
         run_commands=commands,
     )
     config = kubeconfig_out or home / "kubeconfig"

@@ -24,6 +24,7 @@ from syncline.kube.scheduling_terms import (
     tolerates_all,
 )
 from syncline.kube.selectors import label_selector_from
+from syncline.kube.volumes import PodVolumes, Storage
 
 __all__ = ["NO_NODES", "Cluster", "NodeState", "Refusal", "choose", "explain", "feasible"]
 
@@ -34,10 +35,12 @@ _TOPOLOGY = "node(s) didn't match pod topology spread constraints"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a node does not take the pod. ``helpless``: removing other pods would not change it."""
+    """Why a node does not take the pod. ``helpless``: removing other pods would not change it. ``everywhere``: the
+    reason is the pod's own and holds for all nodes, so it is said once and not counted."""
 
     reasons: tuple[str, ...]
     helpless: bool
+    everywhere: bool = False
 
 
 @dataclass(slots=True)
@@ -77,10 +80,15 @@ class Cluster:
 
     nodes: list[NodeState]
     namespaces: Mapping[str, Mapping[str, str]]
+    storage: Storage = field(default_factory=Storage)
 
     @classmethod
     def of(
-        cls, nodes: Iterable[Obj], pods: Iterable[Obj], namespaces: Mapping[str, Mapping[str, str]] | None = None
+        cls,
+        nodes: Iterable[Obj],
+        pods: Iterable[Obj],
+        namespaces: Mapping[str, Mapping[str, str]] | None = None,
+        storage: Storage | None = None,
     ) -> Cluster:
         """``pods`` that are finished or on no known node are left out."""
         states = {name_of(node): NodeState(node) for node in sorted(nodes, key=name_of)}
@@ -88,7 +96,7 @@ class Cluster:
             state = states.get(str(dig(pod, "spec", "nodeName", default="")))
             if state is not None and dig(pod, "status", "phase") not in ("Succeeded", "Failed"):
                 state.place(pod)
-        return cls(list(states.values()), namespaces or {})
+        return cls(list(states.values()), namespaces or {}, storage or Storage())
 
     def pods(self) -> Iterable[tuple[NodeState, Obj]]:
         for state in self.nodes:
@@ -104,6 +112,10 @@ def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
     """The nodes that take the pod, and why the others do not: the first filter that refuses speaks."""
     pinned = pinned_names(pod)
     wants = {ROOM: 1} | {name: amount for name, amount in requests_of(pod).items() if amount}
+    volumes = PodVolumes(pod, cluster.storage)
+    if volumes.problem:
+        refusal = Refusal((volumes.problem,), helpless=True, everywhere=True)
+        return [], {state.name: refusal for state in cluster.nodes}
     spread, affinity = _Spread(pod, cluster), _Neighbours(pod, cluster)
     fitting: list[NodeState] = []
     refused: Judgement = {}
@@ -111,19 +123,31 @@ def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
         if pinned is not None and state.name not in pinned:
             refused[state.name] = Refusal(("node(s) didn't satisfy plugin(s) [NodeAffinity]",), True)
             continue
-        refusal = _own_refusal(pod, wants, state) or spread.refusal(state) or affinity.refusal(state)
-        if refusal is None:
+        refused_by = (
+            _own_refusal(pod, wants, state)
+            or _volume_refusal(volumes, state)
+            or spread.refusal(state)
+            or affinity.refusal(state)
+        )
+        if refused_by is None:
             fitting.append(state)
         else:
-            refused[state.name] = refusal
+            refused[state.name] = refused_by
     return fitting, refused
 
 
 def choose(pod: Obj, cluster: Cluster) -> tuple[str, Judgement]:
-    """The best node, or an empty name with the refusals. Equal scores are decided by name."""
+    """The best node, or an empty name with the refusals. Equal scores are decided by name.
+
+    The node that was nominated for the pod, or selected for its volumes, is kept if it still takes the pod.
+    """
     fitting, refused = feasible(pod, cluster)
     if not fitting:
         return "", refused
+    kept = (dig(pod, "status", "nominatedNodeName", default=""), PodVolumes(pod, cluster.storage).selected())
+    for state in fitting:
+        if state.name in kept:
+            return state.name, refused
     scores = _scores(pod, fitting, cluster)
     return min(fitting, key=lambda state: (-scores[state.name], state.name)).name, refused
 
@@ -134,7 +158,8 @@ def explain(pod: Obj, refused: Judgement) -> str:
         return NO_NODES
     total = len(refused)
     reasons = Counter(reason for refusal in refused.values() for reason in refusal.reasons)
-    text = f"0/{total} nodes are available: {_listed(reasons)}. no new claims to deallocate, preemption: "
+    own = next((refusal.reasons[0] for refusal in refused.values() if refusal.everywhere), "")
+    text = f"0/{total} nodes are available: {own or _listed(reasons)}. no new claims to deallocate, preemption: "
     if dig(pod, "spec", "preemptionPolicy") == "Never":
         return text + "not eligible due to preemptionPolicy=Never."
     preemption = Counter(
@@ -179,6 +204,12 @@ def _fit_refusal(wants: Mapping[str, int], state: NodeState) -> Refusal | None:
         return None
     texts = tuple("Too many pods" if name == ROOM else f"Insufficient {name}" for name in sorted(short))
     return Refusal(texts, any(wants[name] > has.get(name, 0) for name in short))
+
+
+def _volume_refusal(volumes: PodVolumes, state: NodeState) -> Refusal | None:
+    """No pod that is removed brings a volume nearer."""
+    reason = volumes.refusal(state.node)
+    return Refusal((reason,), helpless=True) if reason else None
 
 
 def _host_ports(pod: Obj) -> list[tuple[str, str, int]]:

@@ -31,6 +31,7 @@ from syncline.cluster.builtin.resource_quota import ResourceQuotaController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
 from syncline.cluster.builtin.storage.claims import ClaimController
+from syncline.cluster.builtin.storage.provisioner import ProvisionController, ReclaimController
 from syncline.cluster.builtin.storage.volumes import VolumeController
 from syncline.cluster.pki import CertificateAuthority
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
@@ -75,6 +76,8 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         ResourceQuotaController(),
         ClaimController(),
         VolumeController(),
+        ProvisionController(),
+        ReclaimController(),
         NodeLifecycleController(chosen.beats, tells=chosen.machines_tell),
         GarbageCollector(),
         PodGarbageCollector(),

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from syncline.cluster.scheduler import observe as observing
 from syncline.cluster.scheduler import plan as planning
-from syncline.cluster.scheduler.observe import NAMESPACE, NODE, POD, Observed
+from syncline.cluster.scheduler.observe import NAMESPACE, NODE, POD, STORAGE, Observed
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
@@ -20,7 +20,11 @@ class SchedulerController:
 
     name = "scheduler"
     kind = NODE
-    watches: tuple[Watch, ...] = (Watch(POD, observing.concerned_by_pod), Watch(NODE, observing.concerned_by_node))
+    watches: tuple[Watch, ...] = (
+        Watch(POD, observing.concerned_by_pod),
+        Watch(NODE, observing.concerned_by_node),
+        *(Watch(kind, observing.concerned_by_storage) for kind in STORAGE),
+    )
     reads: tuple[GroupKind, ...] = (NAMESPACE,)
     indices = observing.indices()
 

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncline.control.cache import Snapshot
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, labels_of, name_of, ref_of
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    dig,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    ref_of,
+)
+from syncline.kube.volumes import Storage, claim_names
 
-__all__ = ["BY_NODE", "NODE", "POD", "SCHEDULER", "SCHEDULER_REF", "WAITING", "Observed", "indices", "is_waiting"]
+__all__ = [
+    "BY_NODE",
+    "NODE",
+    "POD",
+    "STORAGE",
+    "SCHEDULER",
+    "SCHEDULER_REF",
+    "WAITING",
+    "Observed",
+    "indices",
+    "is_waiting",
+]
 
 SCHEDULER = "default-scheduler"
 POD, NODE, NAMESPACE = GroupKind("", "Pod"), GroupKind("", "Node"), GroupKind("", "Namespace")
+CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
+STORAGE_CLASS = GroupKind("storage.k8s.io", "StorageClass")
+STORAGE = (CLAIM, VOLUME, STORAGE_CLASS)
 SCHEDULER_REF = ObjectRef("", "Node", "", "")
 """The scheduler's only key: one pass places all waiting pods, so that no two passes fill the same room."""
 WAITING = "scheduler/waiting"
@@ -20,12 +45,15 @@ BY_NODE = "scheduler/placed"
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``waiting`` in the order in which they are placed; ``placed`` are all pods on nodes."""
+    """``waiting`` in the order in which they are placed; ``placed`` are all pods on nodes. ``complete`` is False while
+    pods wait whose claims were not listed yet."""
 
     waiting: tuple[Obj, ...]
     nodes: tuple[Obj, ...]
     placed: tuple[Obj, ...]
     namespaces: Mapping[str, Mapping[str, str]]
+    storage: Storage = field(default_factory=Storage)
+    complete: bool = True
 
 
 def is_waiting(obj: Obj) -> bool:
@@ -62,7 +90,19 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         return None
     namespaces = {name_of(each): labels_of(each) for each in cache.objects(NAMESPACE)}
     placed = tuple(cache.indexed(BY_NODE, ""))
-    return Observed(tuple(waiting), tuple(cache.objects(NODE)), placed, namespaces)
+    nodes = tuple(cache.objects(NODE))
+    if not any(claim_names(pod) for pod in waiting):
+        return Observed(tuple(waiting), nodes, placed, namespaces)
+    complete = all(cache.has_synced(kind) for kind in STORAGE)
+    return Observed(tuple(waiting), nodes, placed, namespaces, _storage(cache), complete)
+
+
+def _storage(cache: Snapshot) -> Storage:
+    return Storage(
+        {(namespace_of(each), name_of(each)): each for each in cache.objects(CLAIM)},
+        {name_of(each): each for each in cache.objects(VOLUME)},
+        {name_of(each): each for each in cache.objects(STORAGE_CLASS)},
+    )
 
 
 def _turn(pod: Obj) -> tuple[int, str, ObjectRef]:
@@ -74,6 +114,10 @@ def _turn(pod: Obj) -> tuple[int, str, ObjectRef]:
 def concerned_by_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     """A pod that waits, and one on a node (it takes room, gives it back, or attracts others)."""
     return (SCHEDULER_REF,) if is_waiting(pod) or _placed(pod) else ()
+
+
+def concerned_by_storage(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    return (SCHEDULER_REF,)
 
 
 def concerned_by_node(_node: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:

@@ -5,33 +5,55 @@ from __future__ import annotations
 from datetime import datetime
 
 from syncline.base.clock import format_time
+from syncline.cluster.builtin.storage.matching import CLAIM, edit, reserve
 from syncline.cluster.scheduler.actions import Bind
 from syncline.cluster.scheduler.observe import SCHEDULER, Observed
-from syncline.control.plan import Emit, Plan, Result, Retry, SetStatus, set_status
-from syncline.kube.objects import Obj, dig, generation, name_of, namespace_of, uid_of
-from syncline.kube.scheduling import Cluster, choose, explain
+from syncline.control.plan import Emit, Patch, Plan, Requeue, Result, Retry, SetStatus, set_status
+from syncline.kube.objects import Obj, annotations_of, dig, generation, name_of, namespace_of, uid_of
+from syncline.kube.scheduling import Cluster, NodeState, choose, explain
+from syncline.kube.volumes import SELECTED_NODE, PodVolumes
 
 __all__ = ["MAX_PLACED", "plan", "settle"]
 
 MAX_PLACED = 500
 """Pods placed in one pass; the rest follows in the next, woken by the bindings."""
+CACHE_WAIT_S = 0.1
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
-    """Bind what fits; say of the rest why not, once for each reason."""
-    cluster = Cluster.of(seen.nodes, seen.placed, seen.namespaces)
+    """Bind what fits; say of the rest why not, once for each reason. A pod whose claims wait for its node gets their
+    volumes first, and holds its room until they are bound."""
+    if not seen.complete:
+        return Plan((), Requeue(CACHE_WAIT_S, "claims are not listed yet"))
+    cluster = Cluster.of(seen.nodes, seen.placed, seen.namespaces, seen.storage)
     states = {state.name: state for state in cluster.nodes}
-    bindings: list[Bind] = []
+    bindings: list[Bind | Patch] = []
     refusals: list[SetStatus | Emit] = []
     for pod in seen.waiting:
         node, refused = choose(pod, cluster)
         if node and len(bindings) < MAX_PLACED:
+            volumes = PodVolumes(pod, cluster.storage)
             states[node].place(pod)
+            if volumes.unbound:
+                bindings += _provide(volumes, states[node])
+                continue
             bindings.append(Bind(namespace_of(pod), name_of(pod), uid_of(pod), node, "it fits best there"))
         elif not node:
             refusals += _refusal(pod, explain(pod, refused), now)
     steps = (tuple(bindings), tuple(refusals)) if bindings else ((tuple(refusals),) if refusals else ())
     return Plan(steps, why=f"{len(seen.waiting)} pods wait for a node")
+
+
+def _provide(volumes: PodVolumes, state: NodeState) -> list[Patch]:
+    """Reserve the volumes that there are, and select the node for those that must be made."""
+    found: list[Patch] = []
+    for choice in volumes.choices(state.node) or ():
+        if choice.volume is not None and not dig(choice.volume, "spec", "claimRef", "uid"):
+            found.append(reserve(choice.volume, choice.claim))
+        elif choice.volume is None and annotations_of(choice.claim).get(SELECTED_NODE) != state.name:
+            note = {"metadata": {"annotations": {SELECTED_NODE: state.name}}}
+            found.append(edit(choice.claim, CLAIM, note, "its pod is to run there"))
+    return found
 
 
 def _refusal(pod: Obj, message: str, now: datetime) -> list[SetStatus | Emit]:

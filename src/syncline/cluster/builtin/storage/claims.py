@@ -1,4 +1,9 @@
-"""Finds volumes for claims, keeps their status, and lets go of claims that no pod uses."""
+"""Finds volumes for claims, keeps their status, and lets go of claims that no pod uses.
+
+A claim whose class waits for its first consumer gets the volume that the scheduler reserves for it, or, once the
+scheduler has selected a node, a new one. New volumes are made by provisioners: here the claim is only told whose turn
+it is. Source: Kubernetes' persistentvolume-controller.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.cluster.builtin.pods import POD, is_finished
-from syncline.cluster.builtin.storage.matching import CLAIM, VOLUME, best_volume, edit, is_for, unprotect
+from syncline.cluster.builtin.storage.matching import (
+    BY_CONTROLLER,
+    CLAIM,
+    STORAGE_CLASS,
+    VOLUME,
+    edit,
+    reserve,
+    unprotect,
+)
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
-from syncline.control.plan import Patch, Plan, set_status
+from syncline.control.plan import Emit, Plan, set_status
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -24,40 +37,49 @@ from syncline.kube.objects import (
     ref_of,
     uid_of,
 )
+from syncline.kube.volumes import BOUND, NO_PROVISIONER, SELECTED_NODE, best_volume, claim_names, delays_binding, is_for
 
-__all__ = ["ClaimController", "Observed", "plan"]
+__all__ = ["PROVISIONER", "ClaimController", "Observed", "plan"]
 
 PROTECTION = "kubernetes.io/pvc-protection"
-COMPLETED = "pv.kubernetes.io/bind-completed"
-BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+_OLD_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
+COMPONENT = "persistentvolume-controller"
+MAX_SAID = 10_000
+"""Claims of which it is remembered what was said last: an Event is for a change, not for each look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``volume`` is the one the claim names, or the best that is free; ``used`` tells whether a pod needs the claim."""
+    """``volume`` is the one the claim names, or the best that is free; ``used`` tells whether a pod needs the claim,
+    ``unplaced`` which of those have no node; ``said`` is the last Event about the claim."""
 
     claim: Obj
     volume: Obj | None
     used: bool
+    storage_class: Obj | None = None
+    unplaced: tuple[str, ...] = ()
+    said: str = ""
 
 
-def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+def observe(cache: Snapshot, ref: ObjectRef, said: str = "") -> Observed | None:
     """None when the claim is gone, or before the volumes were listed once."""
     claim = cache.get(ref)
     if claim is None or not (cache.has_synced(VOLUME) and cache.has_synced(POD)):
         return None
     name = str(dig(claim, "spec", "volumeName", default=""))
+    class_name = str(dig(claim, "spec", "storageClassName", default=""))
+    found = cache.get(ObjectRef(STORAGE_CLASS.group, STORAGE_CLASS.kind, "", class_name))
     if name:
         volume = cache.get(ObjectRef("", VOLUME.kind, "", name))
     else:
-        volume = best_volume(claim, cache.objects(VOLUME))
-    used = any(ref.name in _claim_names(pod) and not is_finished(pod) for pod in cache.objects(POD, ref.namespace))
-    return Observed(claim, volume, used)
-
-
-def _claim_names(pod: Obj) -> list[str]:
-    volumes = dig(pod, "spec", "volumes", default=[])
-    return [str(dig(each, "persistentVolumeClaim", "claimName", default="")) for each in volumes]
+        volumes = cache.objects(VOLUME)
+        if found is not None and delays_binding(claim, {class_name: found}):
+            volumes = [each for each in volumes if is_for(each, claim)]
+        volume = best_volume(claim, volumes)
+    pods = [pod for pod in cache.objects(POD, ref.namespace) if ref.name in claim_names(pod) and not is_finished(pod)]
+    unplaced = tuple(name_of(pod) for pod in pods if not dig(pod, "spec", "nodeName"))
+    return Observed(claim, volume, bool(pods), found, unplaced, said)
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
@@ -68,13 +90,14 @@ def plan(seen: Observed, now: datetime) -> Plan:
             return Plan(why="the claim is in use, or held by others")
         return Plan(((unprotect(claim, CLAIM, PROTECTION),),), why="no pod uses the claim")
     if volume is None:
-        lost = bool(dig(claim, "spec", "volumeName"))
-        return _phase(claim, {"phase": "Lost" if lost else "Pending"}, "there is no volume for it")
+        if dig(claim, "spec", "volumeName"):
+            return _phase(claim, {"phase": "Lost"}, "its volume is gone")
+        return _without_volume(seen)
     if dig(volume, "spec", "claimRef") and not is_for(volume, claim):
         return _phase(claim, {"phase": "Pending"}, "the volume belongs to another claim")
     if not dig(volume, "spec", "claimRef", "uid"):
-        return Plan(((_reserve(volume, claim),),), why=f"{name_of(volume)} suits it best")
-    notes = {COMPLETED: "yes"} | ({} if dig(claim, "spec", "volumeName") else {BY_CONTROLLER: "yes"})
+        return Plan(((reserve(volume, claim),),), why=f"{name_of(volume)} suits it best")
+    notes = {BOUND: "yes"} | ({} if dig(claim, "spec", "volumeName") else {BY_CONTROLLER: "yes"})
     if not notes.items() <= annotations_of(claim).items() or not dig(claim, "spec", "volumeName"):
         body = {"metadata": {"annotations": notes}, "spec": {"volumeName": name_of(volume)}}
         return Plan(((edit(claim, CLAIM, body, f"{name_of(volume)} is reserved for it"),),), why="the claim is bound")
@@ -86,13 +109,51 @@ def _phase(claim: Obj, status: Obj, why: str) -> Plan:
     return Plan(status=set_status(claim, dict(claim.get("status") or {}) | status, why), why=why)
 
 
-def _reserve(volume: Obj, claim: Obj) -> Patch:
-    reference = {"apiVersion": "v1", "kind": CLAIM.kind, "namespace": namespace_of(claim), "name": name_of(claim)}
-    reference |= {"uid": uid_of(claim), "resourceVersion": dig(claim, "metadata", "resourceVersion")}
-    body: Obj = {"spec": {"claimRef": reference}}
-    if not dig(volume, "spec", "claimRef"):
-        body["metadata"] = {"annotations": {BY_CONTROLLER: "yes"}}
-    return edit(volume, VOLUME, body, f"reserved for {ref_of(claim)}")
+def _without_volume(seen: Observed) -> Plan:
+    """It stays Pending; people are told why, and a provisioner that it is its turn."""
+    claim, known = seen.claim, seen.storage_class
+    pending = _phase(claim, {"phase": "Pending"}, "there is no volume for it").status
+    class_name = str(dig(claim, "spec", "storageClassName", default=""))
+    if known is None:
+        if class_name:
+            told = _tell(
+                seen, "ProvisioningFailed", f'storageclass.storage.k8s.io "{class_name}" not found', warning=True
+            )
+        else:
+            none = "no persistent volumes available for this claim and no storage class is set"
+            told = _tell(seen, "FailedBinding", none)
+        return Plan(told, why="there is no volume and no class that makes one", status=pending)
+    if delays_binding(claim, {class_name: known}) and SELECTED_NODE not in annotations_of(claim):
+        return Plan(_tell(seen, *_waiting(seen.unplaced)), why="it waits for a pod to be placed", status=pending)
+    provisioner = str(known.get("provisioner"))
+    if provisioner == NO_PROVISIONER:
+        told = _tell(seen, "ProvisioningFailed", f"no volume plugin matched name: {provisioner}", warning=True)
+        return Plan(told, why="nobody makes volumes of its class", status=pending)
+    told = _tell(seen, "ExternalProvisioning", _external(provisioner))
+    notes = {PROVISIONER: provisioner, _OLD_PROVISIONER: provisioner}
+    if notes.items() <= annotations_of(claim).items():
+        return Plan(told, why="its provisioner makes a volume", status=pending)
+    ask = edit(claim, CLAIM, {"metadata": {"annotations": notes}}, f"{provisioner} makes its volume")
+    return Plan(((ask,), *told), why="a provisioner is asked for a volume")
+
+
+def _waiting(unplaced: tuple[str, ...]) -> tuple[str, str]:
+    if not unplaced:
+        return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
+    which = "pod" if len(unplaced) == 1 else "pods"
+    return "WaitForPodScheduled", f"waiting for {which} {','.join(unplaced)} to be scheduled"
+
+
+def _external(provisioner: str) -> str:
+    return (
+        f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
+        "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
+        "correctly registered."
+    )
+
+
+def _tell(seen: Observed, reason: str, message: str, *, warning: bool = False) -> tuple[tuple[Emit, ...], ...]:
+    return () if seen.said == message else ((Emit(seen.claim, reason, message, COMPONENT, warning),),)
 
 
 def _claims_of_volume(volume: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
@@ -106,7 +167,13 @@ def _claims_of_volume(volume: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def _claims_of_pod(pod: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-    return (ObjectRef("", CLAIM.kind, namespace_of(pod), name) for name in _claim_names(pod) if name)
+    return (ObjectRef("", CLAIM.kind, namespace_of(pod), name) for name in claim_names(pod))
+
+
+def _claims_of_class(storage_class: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    for claim in cache.objects(CLAIM):
+        if dig(claim, "spec", "storageClassName") == name_of(storage_class) and not dig(claim, "spec", "volumeName"):
+            yield ref_of(claim)
 
 
 class ClaimController:
@@ -114,11 +181,29 @@ class ClaimController:
 
     name = "volume-claim"
     kind = CLAIM
-    watches: tuple[Watch, ...] = (Watch(VOLUME, _claims_of_volume), Watch(POD, _claims_of_pod))
+    watches: tuple[Watch, ...] = (
+        Watch(VOLUME, _claims_of_volume),
+        Watch(POD, _claims_of_pod),
+        Watch(STORAGE_CLASS, _claims_of_class),
+    )
     reads: tuple[GroupKind, ...] = ()
 
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
+        claim = cache.get(ref)
+        return None if claim is None else observe(cache, ref, self._said.get(uid_of(claim), ""))
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+        made = plan(seen, now)
+        for action in made.actions:
+            if isinstance(action, Emit):
+                self._remember(uid_of(seen.claim), action.message)
+        return made
+
+    def _remember(self, uid: str, message: str) -> None:
+        self._said.pop(uid, None)
+        self._said[uid] = message
+        if len(self._said) > MAX_SAID:
+            del self._said[next(iter(self._said))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.base.clock import format_time
-from syncline.cluster.builtin.storage.matching import CLAIM, VOLUME, is_for, unprotect
+from syncline.cluster.builtin.storage.matching import CLAIM, VOLUME, unprotect
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, set_status
@@ -22,6 +22,7 @@ from syncline.kube.objects import (
     namespace_of,
     ref_of,
 )
+from syncline.kube.volumes import is_for
 
 __all__ = ["Observed", "VolumeController", "plan"]
 
