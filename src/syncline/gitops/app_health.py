@@ -50,7 +50,7 @@ def application_health(
         return ApplicationHealth(HealthStatus.MISSING, "", found)
     errors = tuple(
         f'failed to get resource health for "{ref_of(pair.obj).kind}" with name "{name_of(pair.obj)}" '
-        f'in namespace "{namespace_of(pair.obj)}": {health.message}'
+        f'in namespace "{namespace_of(pair.obj)}": {health.why}'
         for pair, health in zip(pairs, found, strict=True)
         if health is not None and health.failed
     )

@@ -15,7 +15,7 @@ from syncline.gitops.health.check import health_of, pending_deletion
 from syncline.gitops.health.verdict import Health, HealthStatus
 from syncline.gitops.lua import LuaFailed, LuaResult, LuaRunner
 from syncline.kube.glob import glob_matches
-from syncline.kube.objects import GroupKind, Obj, gvk_of
+from syncline.kube.objects import GroupKind, Obj, gvk_of, name_of, namespace_of
 from syncline.kube.yaml import load
 
 __all__ = ["HealthScript", "checked_with", "parse_overrides", "script_for"]
@@ -91,17 +91,20 @@ def _run(entry: HealthScript, obj: Obj, runner: LuaRunner) -> Health:
     try:
         result = runner.run(entry.script, {"obj": obj, "actionParams": {}}, open_libs=entry.open_libs)
     except LuaFailed as error:
-        return Health(HealthStatus.UNKNOWN, str(error), failed=True)
+        return _failed(str(error), obj)
+    if result.type not in ("nil", "table"):
+        return _failed(f"expect table output from Lua script, not {result.type}", obj)
     return _meaning(result)
+
+
+def _failed(why: str, obj: Obj) -> Health:
+    """The resource shows the bare reason, the condition of its application names the object too."""
+    where = f"failed to get resource health for {namespace_of(obj)}/{name_of(obj)}"
+    return Health(HealthStatus.UNKNOWN, why, failed=True, error=f"{where}: {why}")
 
 
 def _meaning(result: LuaResult) -> Health:
     """No result and a list say nothing; so does a table with a field of a wrong type, as Go cannot read it."""
-    if result.type == "nil":
-        return Health(HealthStatus.UNSTATED)
-    if result.type != "table":
-        why = f"expect table output from Lua script, not {result.type}"
-        return Health(HealthStatus.UNKNOWN, why, failed=True)
     if not isinstance(result.value, dict):
         return Health(HealthStatus.UNSTATED)
     status, message = _field(result.value, "status"), _field(result.value, "message")

@@ -31,11 +31,18 @@ _ORDER = {status: index for index, status in enumerate(HealthStatus)}
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``failed``: the check itself could not be made (status is Unknown, message says why)."""
+    """``failed``: the check itself could not be made (status is Unknown, message says why). ``error``: what a condition
+    says of that, where it is more than the message."""
 
     status: HealthStatus
     message: str = ""
     failed: bool = False
+    error: str = ""
+
+    @property
+    def why(self) -> str:
+        """What a failed check tells the application."""
+        return self.error or self.message
 
 
 def worst(statuses: Iterable[HealthStatus]) -> HealthStatus:

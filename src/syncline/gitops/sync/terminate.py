@@ -23,7 +23,7 @@ def judge_hook(book: Book, task: Task) -> None:
     assert task.live is not None, "only a live hook can be judged"
     health = book.seen.health(task.live)
     if health is not None and health.failed:
-        why = f"failed to get resource health: failed to get resource health: {health.message}"
+        why = f"failed to get resource health: failed to get resource health: {health.why}"
         book.note(task, task.status, OperationPhase.ERROR, why)
         return
     state, message = _state(task, health)
@@ -69,7 +69,7 @@ def _terminate(book: Book, runner: Runner, task: Task) -> Flow[bool]:
     health = book.seen.health(task.live)
     unknown = health is not None and health.failed
     if health is not None and unknown:
-        why = f"Failed to get hook health: failed to get resource health: {health.message}"
+        why = f"Failed to get hook health: failed to get resource health: {health.why}"
         book.note(task, task.status, OperationPhase.ERROR, why)
     state, message = (OperationPhase.NONE, "") if unknown else _state(task, health)
     for _, outcome in (yield from runner.release([task], "the operation is terminated", one_by_one=True)):
