@@ -1,6 +1,7 @@
 """How commands reach a cluster: kubeconfig, one HTTP client, blocking calls.
 
-A command is short-lived and sequential, so the asynchronous client is driven on a private event loop.
+A command is short-lived and sequential, so it takes the client that is imported at once; behind a proxy the other one,
+driven on a private event loop.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from syncline.control.executor import run_in_place
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.http import BlockingClient, HttpClient
-from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
+from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import GVK, Obj, ResourceInfo
 
@@ -55,6 +56,33 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+class _Proxied:
+    """The client that knows proxies, with the calls of :class:`BlockingClient`; it takes longer to import."""
+
+    def __init__(self, access: ClusterAccess) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._client = HttpClient(access)
+
+    def send(self, request: Request) -> Response:
+        return self._loop.run_until_complete(self._client.send(request))
+
+    def watch(self, request: Request) -> Iterator[bytes]:
+        batches = self._client.watch(request).__aiter__()
+        while True:
+            try:
+                yield from self._loop.run_until_complete(batches.__anext__())
+            except StopAsyncIteration:
+                return
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._client.close())
+        self._loop.close()
+
+
+def _client_of(access: ClusterAccess) -> BlockingClient | _Proxied:
+    return _Proxied(access) if access.proxy_url else BlockingClient(access)
+
+
 class Connection:
     """Blocking access for one command. Use as a context manager."""
 
@@ -66,8 +94,7 @@ class Connection:
         self.namespace = access.namespace or "default"
         self.server = access.server
         self._access = access
-        self._loop = asyncio.new_event_loop()
-        self._client = HttpClient(access)
+        self._client = _client_of(access)
         self._mapper: Mapper | None = None
         self._clock = SystemClock()
 
@@ -77,8 +104,7 @@ class Connection:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.run_until_complete(self._client.close())
-        self._loop.close()
+        self._client.close()
 
     def now(self) -> datetime:
         return self._clock.now()
@@ -86,7 +112,7 @@ class Connection:
     def send(self, request: Request) -> Response:
         """One request; a server that is not there is a failure of the command."""
         try:
-            return self._loop.run_until_complete(self._client.send(request))
+            return self._client.send(request)
         except ApiError as error:
             raise CommandFailed(f"{self.server}: {error}") from error
 
@@ -122,7 +148,7 @@ class Connection:
     def lines(self, request: Request) -> Iterator[str]:
         """Lines of a log that is followed, on a connection of its own, so that several threads may ask. Raises the
         ApiError of a refusal."""
-        follower = BlockingClient(self._access)
+        follower = _client_of(self._access)
         try:
             for line in follower.watch(request):
                 yield line.decode("utf-8", "replace")
@@ -131,16 +157,11 @@ class Connection:
 
     def watch(self, request: Request) -> Iterator[Obj]:
         """Decoded watch events until the server ends the watch."""
-        events = self._client.watch(request).__aiter__()
-        while True:
-            try:
-                raw = self._loop.run_until_complete(events.__anext__())
-            except StopAsyncIteration:
-                return
-            except ApiError as error:
-                raise CommandFailed(f"{self.server}: {error}") from error
-            for line in raw if isinstance(raw, list) else [raw]:
+        try:
+            for line in self._client.watch(request):
                 event = msgspec.json.decode(line)
                 if event.get("type") == "ERROR":
                     raise CommandFailed(str(error_from_status(event.get("object"))))
                 yield event
+        except ApiError as error:
+            raise CommandFailed(f"{self.server}: {error}") from error
