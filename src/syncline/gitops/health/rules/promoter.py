@@ -48,7 +48,8 @@ def _trouble(obj: Obj, item: Obj, settings: Settings) -> Health | None:
     spoken = name if " " not in name or name.startswith("Argo") else name[0].lower() + name[1:]
     if observed is not None and generation is not None and observed != generation:
         return Health(HealthStatus.PROGRESSING, f"Waiting for {spoken} spec update to be observed")
-    reason, message = item.get("reason") or "Unknown", item.get("message")
+    reason, message = item.get("reason"), item.get("message")
+    reason = "Unknown" if reason is None else reason
     if item.get("status") == "False":
         why = "Unknown error" if message is None else message
         if reason == CANNOT_RECONCILE:
