@@ -271,3 +271,25 @@ def test_hooks_of_every_phase_say_where_they_ran() -> None:
     state = play.sync()
     found = [(row["hookType"], row["message"]) for row in state["syncResult"]["resources"]]
     assert found == [("PreSync", "a created"), ("PostSync", "a created")]
+
+
+def test_a_wrong_number_of_revisions_is_an_error_and_keeps_nobody_busy() -> None:
+    sources = [{"repoURL": f"https://example.com/{n}.git", "path": ".", "targetRevision": "main"} for n in "ab"]
+    play = Play(config("a"), spec={"source": None, "sources": sources})
+    state = play.sync({"revisions": ["main"]}, limit_s=60)
+    assert state["phase"] == "Error"
+    assert state["message"] == "Invalid operation request: 1 revisions for 2 sources; give one for each"
+
+
+def test_revisions_are_for_several_sources_only() -> None:
+    state = Play(config("a")).sync({"revisions": ["x", "y"]}, limit_s=60)
+    assert state["phase"] == "Succeeded"
+
+
+def test_a_request_may_bring_another_number_of_sources() -> None:
+    sources = [{"repoURL": f"https://example.com/{n}.git", "path": ".", "targetRevision": "main"} for n in "ab"]
+    play = Play(config("a"), job("pre", hook="PreSync"))
+    state = play.sync({"sources": sources}, limit_s=60)
+    assert (state["phase"], len(state["syncResult"]["revisions"])) == ("Succeeded", 2)
+    state = play.sync({"source": sources[0]}, limit_s=60)
+    assert state["phase"] == "Succeeded"

@@ -95,12 +95,16 @@ def render_context(view: AppView, settings: AppSettings) -> RenderContext:
 
 
 def wanted_revisions(view: AppView) -> tuple[str, ...]:
-    """Revisions that the operation asks for, else those of the spec."""
+    """Revisions that the operation asks for, else those of its sources: ``revisions`` where there are several sources,
+    ``revision`` where there is one. Their number may be wrong, if somebody wrote it so."""
     sync = dig(view.operation, "sync", default={})
+    sources = operation_sources(view)
     several = sync.get("revisions")
-    if several:
+    if several and (len(sources) > 1 or view.multi_source):
         return tuple(str(revision) for revision in several)
-    return (str(sync["revision"]),) if sync.get("revision") else view.revisions_wanted
+    if len(sources) == 1 and sync.get("revision"):
+        return (str(sync["revision"]),)
+    return tuple(str(source.get("targetRevision") or "") for source in sources)
 
 
 def _current_result(view: AppView) -> Obj:

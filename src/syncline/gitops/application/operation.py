@@ -88,6 +88,10 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if view.operation.get("sync") is None:
         message = "Invalid operation request: no operation specified"
         return _finish(seen, OperationPhase.ERROR, message, None, None, now)
+    sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
+    if len(asked) != len(sources):
+        message = f"Invalid operation request: {len(asked)} revisions for {len(sources)} sources; give one for each"
+        return _finish(seen, OperationPhase.ERROR, message, None, None, now)
     missing = _render_first(seen)
     if missing is not None:
         return missing
@@ -239,6 +243,8 @@ def _resolve_now(seen: AppObserved, view: AppView) -> tuple[Render, ...]:
     """A branch or tag is resolved after the operation began, whatever an earlier look had found; a commit is what it
     is. Being part of the beginning is the evidence: times of whole seconds could not tell which came first."""
     asked = wanted_revisions(view)
+    if len(asked) != len(operation_sources(view)):
+        return ()
     if seen.pinned is not None and all(len(revision) == SHA_LENGTH for revision in asked):
         return ()
     return (Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context),)
@@ -393,7 +399,7 @@ def _sync_result(seen: AppObserved, sync: SyncPlan, pinned: Manifests) -> Obj:
     rows = [replace(row, message=augment_message(row.message, row.ref, row.version, kinds)) for row in sync.results]
     result: Obj = {"resources": rows_to_status(rows)}
     sources = operation_sources(view)
-    if view.multi_source:
+    if view.multi_source or len(sources) > 1:
         result |= {"revision": "", "revisions": list(pinned.revisions), "sources": list(sources)}
     else:
         result |= {"revision": pinned.revision, "source": dict(sources[0])}
@@ -476,7 +482,7 @@ def _history(view: AppView, state: Obj, pinned: Manifests, now: datetime) -> lis
         "initiatedBy": dig(state, "operation", "initiatedBy", default={}),
     }
     sources = operation_sources(view)
-    if view.multi_source:
+    if view.multi_source or len(sources) > 1:
         entry |= {"revisions": list(pinned.revisions), "sources": list(sources)}
     else:
         entry |= {"revision": pinned.revision, "source": dict(sources[0])}
