@@ -26,9 +26,21 @@ from syncline.kube.scheduling_terms import (
 from syncline.kube.selectors import label_selector_from
 from syncline.kube.volumes import PodVolumes, Storage
 
-__all__ = ["NO_NODES", "Cluster", "NodeState", "Refusal", "choose", "explain", "feasible"]
+__all__ = [
+    "NO_NODES",
+    "NO_VICTIMS",
+    "Cluster",
+    "Judgement",
+    "NodeState",
+    "Refusal",
+    "choose",
+    "explain",
+    "feasible",
+    "refusal_on",
+]
 
 NO_NODES = "no nodes available to schedule pods"
+NO_VICTIMS = "No preemption victims found for incoming pod."
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _TOPOLOGY = "node(s) didn't match pod topology spread constraints"
 
@@ -136,6 +148,17 @@ def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
     return fitting, refused
 
 
+def refusal_on(pod: Obj, cluster: Cluster, state: NodeState) -> Refusal | None:
+    """Why one node of the cluster does not take the pod; None if it does."""
+    wants = {ROOM: 1} | {name: amount for name, amount in requests_of(pod).items() if amount}
+    return (
+        _own_refusal(pod, wants, state)
+        or _volume_refusal(PodVolumes(pod, cluster.storage), state)
+        or _Spread(pod, cluster).refusal(state)
+        or _Neighbours(pod, cluster).refusal(state)
+    )
+
+
 def choose(pod: Obj, cluster: Cluster) -> tuple[str, Judgement]:
     """The best node, or an empty name with the refusals. Equal scores are decided by name.
 
@@ -152,23 +175,34 @@ def choose(pod: Obj, cluster: Cluster) -> tuple[str, Judgement]:
     return min(fitting, key=lambda state: (-scores[state.name], state.name)).name, refused
 
 
-def explain(pod: Obj, refused: Judgement) -> str:
-    """Kubernetes' FailedScheduling sentence over all nodes."""
+def explain(
+    pod: Obj, refused: Judgement, tried: Mapping[str, tuple[str, ...]] | None = None, *, preemption: str | None = None
+) -> str:
+    """Kubernetes' FailedScheduling sentence over all nodes.
+
+    ``tried``: why removing pods of lower priority would not help on a node; ``preemption``: what is said of preemption
+    instead, nothing at all if empty (victims were found).
+    """
     if not refused:
         return NO_NODES
     total = len(refused)
     reasons = Counter(reason for refusal in refused.values() for reason in refusal.reasons)
     own = next((refusal.reasons[0] for refusal in refused.values() if refusal.everywhere), "")
-    text = f"0/{total} nodes are available: {own or _listed(reasons)}. no new claims to deallocate, preemption: "
+    text = f"0/{total} nodes are available: {own or _listed(reasons)}."
+    if preemption == "":
+        return text
+    text += " no new claims to deallocate, preemption: "
+    if preemption is not None:
+        return text + preemption
     if dig(pod, "spec", "preemptionPolicy") == "Never":
         return text + "not eligible due to preemptionPolicy=Never."
-    preemption = Counter(
-        "Preemption is not helpful for scheduling."
-        if refusal.helpless
-        else "No preemption victims found for incoming pod."
-        for refusal in refused.values()
+    helpless = ("Preemption is not helpful for scheduling.",)
+    vain = Counter(
+        reason
+        for name, refusal in refused.items()
+        for reason in (helpless if refusal.helpless else (tried or {}).get(name, (NO_VICTIMS,)))
     )
-    return f"{text}0/{total} nodes are available: {_listed(preemption)}."
+    return f"{text}0/{total} nodes are available: {_listed(vain)}."
 
 
 def _listed(reasons: Counter[str]) -> str:

@@ -97,3 +97,90 @@ def test_placing_survives_a_crash_after_any_write() -> None:
             assert after > 4
             return
     raise AssertionError("still crashing after 30 writes")
+
+
+def priority(world: World, name: str, value: int, **more: Any) -> None:
+    body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+    world.post("/apis/scheduling.k8s.io/v1/priorityclasses", body | more)
+
+
+def test_an_important_pod_takes_the_room_of_a_lesser_one() -> None:
+    world = ready_world("a")
+    priority(world, "high", 1000)
+    for name in ("x", "y"):
+        world.post(PODS, pod(name))
+    world.settle()
+    made = world.post(PODS, pod("vip", "2", priorityClassName="high"))
+    world.settle()
+    seen = world.get(f"{PODS}/vip")
+    assert seen["status"]["nominatedNodeName"] == "a" and not seen["spec"].get("nodeName")
+    victims = [world.get(f"{PODS}/{name}") for name in ("x", "y")]
+    assert all("deletionTimestamp" in each["metadata"] for each in victims)
+    (condition,) = [c for c in victims[0]["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+    assert (condition["reason"], condition["message"]) == (
+        "PreemptionByScheduler",
+        "default-scheduler: preempting to accommodate a higher priority pod",
+    )
+    told = [event for event in world.events("default") if event[0] == "Preempted"]
+    assert told == [("Preempted", f"Preempted by pod {made['metadata']['uid']} on node a")] * 2
+    world.post(PODS, pod("sneaks-in"))
+    world.reap("default")
+    world.settle()
+    assert places(world) == {"vip": "a", "sneaks-in": ""}
+    assert "nominatedNodeName" not in world.get(f"{PODS}/vip")["status"]
+    sentences = [event[1] for event in world.events("default") if "Insufficient" in event[1]]
+    assert "0/1 nodes are available: 1 Insufficient cpu." in sentences
+
+
+def test_a_pod_waits_for_its_victims_without_taking_more() -> None:
+    world = ready_world("a", "b")
+    priority(world, "high", 1000)
+    for name in ("x", "y"):
+        world.post(PODS, pod(name, "2"))
+    world.settle()
+    world.post(PODS, pod("vip", "2", priorityClassName="high"))
+    world.settle()
+    world.advance(5)
+    going = [each for each in world.items(PODS) if "deletionTimestamp" in each["metadata"]]
+    assert len(going) == 1
+    waits = "preemption: not eligible due to a terminating pod on the nominated node."
+    assert [message for _, message in world.events("default") if message.endswith(waits)]
+
+
+def test_a_pod_that_never_preempts_waits() -> None:
+    world = ready_world("a")
+    priority(world, "polite", 1000, preemptionPolicy="Never")
+    world.post(PODS, pod("x", "2"))
+    world.settle()
+    world.post(PODS, pod("vip", "2", priorityClassName="polite"))
+    world.settle()
+    assert places(world) == {"x": "a", "vip": ""}
+    never = "preemption: not eligible due to preemptionPolicy=Never."
+    assert [message for _, message in world.events("default") if message.endswith(never)]
+    assert not [each for each in world.items(PODS) if "deletionTimestamp" in each["metadata"]]
+
+
+def test_preemption_survives_a_crash_after_any_write() -> None:
+    for after in range(1, 40):
+        world = ready_world("a")
+        priority(world, "high", 1000)
+        world.post(PODS, pod("x", "2"))
+        world.settle()
+        world.restart(CrashingTransport(world.transport, after))
+        died = False
+        try:
+            world.post(PODS, pod("vip", "2", priorityClassName="high"))
+            world.settle()
+            world.reap("default")
+            world.settle()
+        except Killed:
+            died = True
+            world.restart()
+            world.settle()
+            world.reap("default")
+            world.settle()
+        assert places(world) == {"vip": "a"}
+        if not died:
+            assert after > 4
+            return
+    raise AssertionError("still crashing after 40 writes")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from syncline.cluster.scheduler import observe as observing
 from syncline.cluster.scheduler import plan as planning
-from syncline.cluster.scheduler.observe import NAMESPACE, NODE, POD, STORAGE, Observed
+from syncline.cluster.scheduler.observe import BUDGET, NAMESPACE, NODE, POD, STORAGE, Observed
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
@@ -25,7 +25,7 @@ class SchedulerController:
         Watch(NODE, observing.concerned_by_node),
         *(Watch(kind, observing.concerned_by_storage) for kind in STORAGE),
     )
-    reads: tuple[GroupKind, ...] = (NAMESPACE,)
+    reads: tuple[GroupKind, ...] = (NAMESPACE, BUDGET)
     indices = observing.indices()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:

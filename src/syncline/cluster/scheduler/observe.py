@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import (
@@ -20,6 +20,7 @@ from syncline.kube.objects import (
 from syncline.kube.volumes import Storage, claim_names
 
 __all__ = [
+    "BUDGET",
     "BY_NODE",
     "NODE",
     "POD",
@@ -36,6 +37,7 @@ SCHEDULER = "default-scheduler"
 POD, NODE, NAMESPACE = GroupKind("", "Pod"), GroupKind("", "Node"), GroupKind("", "Namespace")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
 STORAGE_CLASS = GroupKind("storage.k8s.io", "StorageClass")
+BUDGET = GroupKind("policy", "PodDisruptionBudget")
 STORAGE = (CLAIM, VOLUME, STORAGE_CLASS)
 SCHEDULER_REF = ObjectRef("", "Node", "", "")
 """The scheduler's only key: one pass places all waiting pods, so that no two passes fill the same room."""
@@ -53,6 +55,7 @@ class Observed:
     placed: tuple[Obj, ...]
     namespaces: Mapping[str, Mapping[str, str]]
     storage: Storage = field(default_factory=Storage)
+    budgets: tuple[Obj, ...] = ()
     complete: bool = True
 
 
@@ -90,11 +93,12 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         return None
     namespaces = {name_of(each): labels_of(each) for each in cache.objects(NAMESPACE)}
     placed = tuple(cache.indexed(BY_NODE, ""))
-    nodes = tuple(cache.objects(NODE))
+    seen = Observed(
+        tuple(waiting), tuple(cache.objects(NODE)), placed, namespaces, budgets=tuple(cache.objects(BUDGET))
+    )
     if not any(claim_names(pod) for pod in waiting):
-        return Observed(tuple(waiting), nodes, placed, namespaces)
-    complete = all(cache.has_synced(kind) for kind in STORAGE)
-    return Observed(tuple(waiting), nodes, placed, namespaces, _storage(cache), complete)
+        return seen
+    return replace(seen, storage=_storage(cache), complete=all(cache.has_synced(kind) for kind in STORAGE))
 
 
 def _storage(cache: Snapshot) -> Storage:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.storage.matching import CLAIM, edit, reserve
 from syncline.cluster.scheduler.actions import Bind
 from syncline.cluster.scheduler.observe import SCHEDULER, Observed
-from syncline.control.plan import Emit, Patch, Plan, Requeue, Result, Retry, SetStatus, set_status
-from syncline.kube.objects import Obj, annotations_of, dig, generation, name_of, namespace_of, uid_of
-from syncline.kube.scheduling import Cluster, NodeState, choose, explain
+from syncline.control.plan import Delete, Emit, Patch, Plan, Requeue, Result, Retry, SetStatus, set_status
+from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, name_of, namespace_of, uid_of
+from syncline.kube.preemption import Preemption, preempt, priority_of
+from syncline.kube.scheduling import Cluster, Judgement, NodeState, choose, explain
 from syncline.kube.volumes import SELECTED_NODE, PodVolumes
 
 __all__ = ["MAX_PLACED", "plan", "settle"]
@@ -20,28 +24,88 @@ MAX_PLACED = 500
 CACHE_WAIT_S = 0.1
 
 
+@dataclass(slots=True)
+class _Decided:
+    """What a pass has decided so far, step by step."""
+
+    bindings: list[Bind | Patch] = field(default_factory=list)
+    refusals: list[SetStatus | Emit] = field(default_factory=list)
+    removals: list[Delete] = field(default_factory=list)
+    told: list[Emit] = field(default_factory=list)
+    going: set[str] = field(default_factory=set)
+    """Uids of the victims of this pass."""
+
+    def steps(self) -> tuple[tuple[Action, ...], ...]:
+        every: tuple[Sequence[Action], ...] = (self.bindings, self.refusals, self.removals, self.told)
+        return tuple(tuple(step) for step in every if step)
+
+
 def plan(seen: Observed, now: datetime) -> Plan:
     """Bind what fits; say of the rest why not, once for each reason. A pod whose claims wait for its node gets their
-    volumes first, and holds its room until they are bound."""
+    volumes first, and holds its room until they are bound; so does one for which others make room."""
     if not seen.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "claims are not listed yet"))
     cluster = Cluster.of(seen.nodes, seen.placed, seen.namespaces, seen.storage)
     states = {state.name: state for state in cluster.nodes}
-    bindings: list[Bind | Patch] = []
-    refusals: list[SetStatus | Emit] = []
+    lowest = min((priority_of(pod) for _, pod in cluster.pods()), default=None)
+    decided = _Decided()
     for pod in seen.waiting:
         node, refused = choose(pod, cluster)
-        if node and len(bindings) < MAX_PLACED:
+        if node and len(decided.bindings) < MAX_PLACED:
             volumes = PodVolumes(pod, cluster.storage)
             states[node].place(pod)
             if volumes.unbound:
-                bindings += _provide(volumes, states[node])
-                continue
-            bindings.append(Bind(namespace_of(pod), name_of(pod), uid_of(pod), node, "it fits best there"))
+                decided.bindings += _provide(volumes, states[node])
+            else:
+                bind = Bind(namespace_of(pod), name_of(pod), uid_of(pod), node, "it fits best there")
+                decided.bindings.append(bind)
         elif not node:
-            refusals += _refusal(pod, explain(pod, refused), now)
-    steps = (tuple(bindings), tuple(refusals)) if bindings else ((tuple(refusals),) if refusals else ())
-    return Plan(steps, why=f"{len(seen.waiting)} pods wait for a node")
+            higher = lowest is not None and lowest < priority_of(pod)
+            found = preempt(pod, cluster, refused, seen.budgets) if higher else Preemption()
+            _refuse(pod, refused, found, decided, now)
+            nominated = _nominated(pod, found)
+            if nominated in states:
+                states[nominated].place(pod)
+    return Plan(decided.steps(), why=f"{len(seen.waiting)} pods wait for a node")
+
+
+def _nominated(pod: Obj, found: Preemption) -> str:
+    """The node that is being freed for the pod; a nomination that came to nothing is given up."""
+    if found.victims is not None:
+        return found.victims.node
+    return str(dig(pod, "status", "nominatedNodeName", default="")) if found.ineligible else ""
+
+
+def _refuse(pod: Obj, refused: Judgement, found: Preemption, decided: _Decided, now: datetime) -> None:
+    """Say why, nominate the node, and remove the victims."""
+    instead = "" if found.victims is not None else found.ineligible or None
+    message = explain(pod, refused, found.reasons, preemption=instead)
+    decided.refusals += _refusal(pod, message, _nominated(pod, found), now)
+    for victim in found.victims.pods if found.victims is not None else ():
+        if is_terminating(victim) or uid_of(victim) in decided.going:
+            continue
+        decided.going.add(uid_of(victim))
+        decided.refusals += _doomed(victim, now)
+        decided.removals.append(Delete.of(victim, f"{namespace_of(pod)}/{name_of(pod)} is more important"))
+        said = f"Preempted by pod {uid_of(pod)} on node {_nominated(pod, found)}"
+        decided.told.append(Emit(victim, "Preempted", said, SCHEDULER, event_action="Preempting"))
+
+
+def _doomed(victim: Obj, now: datetime) -> tuple[SetStatus, ...]:
+    """The condition DisruptionTarget, by which Jobs know that it was no failure of the pod."""
+    condition = {
+        "type": "DisruptionTarget",
+        "observedGeneration": generation(victim),
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(now),
+        "reason": "PreemptionByScheduler",
+        "message": f"{SCHEDULER}: preempting to accommodate a higher priority pod",
+    }
+    conditions: list[Obj] = dig(victim, "status", "conditions", default=[])
+    others = [each for each in conditions if each.get("type") != "DisruptionTarget"]
+    status = dict(victim.get("status") or {}) | {"conditions": [*others, condition]}
+    return set_status(victim, status, "it makes room")
 
 
 def _provide(volumes: PodVolumes, state: NodeState) -> list[Patch]:
@@ -56,11 +120,13 @@ def _provide(volumes: PodVolumes, state: NodeState) -> list[Patch]:
     return found
 
 
-def _refusal(pod: Obj, message: str, now: datetime) -> list[SetStatus | Emit]:
+def _refusal(pod: Obj, message: str, nominated: str, now: datetime) -> list[SetStatus | Emit]:
     """The condition PodScheduled and an Event, unless the condition says just that already."""
     conditions: list[Obj] = dig(pod, "status", "conditions", default=[])
     old = next((each for each in conditions if each.get("type") == "PodScheduled"), None)
-    if old is not None and (old.get("reason"), old.get("message")) == ("Unschedulable", message):
+    known = str(dig(pod, "status", "nominatedNodeName", default=""))
+    same = old is not None and (old.get("reason"), old.get("message")) == ("Unschedulable", message)
+    if same and known == nominated:
         return []
     since = old["lastTransitionTime"] if old is not None and old.get("status") == "False" else format_time(now)
     new: Obj = {
@@ -74,8 +140,10 @@ def _refusal(pod: Obj, message: str, now: datetime) -> list[SetStatus | Emit]:
     }
     others = [each for each in conditions if each.get("type") != "PodScheduled"]
     status = dict(pod.get("status") or {}) | {"conditions": [*others, new]}
+    status.pop("nominatedNodeName", None)
+    status |= {"nominatedNodeName": nominated} if nominated else {}
     event = Emit(pod, "FailedScheduling", message, SCHEDULER, warning=True, event_action="Scheduling")
-    return [*set_status(pod, status, message), event]
+    return [*set_status(pod, status, message), *(() if same else (event,))]
 
 
 def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:

@@ -92,6 +92,7 @@ def _placed(x: Exchange, pod: Obj, node: str, binding: Obj) -> Obj:
         "lastTransitionTime": format_time(x.now),
     }
     status = made.setdefault("status", {})
+    status.pop("nominatedNodeName", None)
     others = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
     status["conditions"] = [*others, scheduled]
     return made
