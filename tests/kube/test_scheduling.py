@@ -12,6 +12,7 @@ from syncline.kube.objects import Obj
 from syncline.kube.podresources import requests_of
 from syncline.kube.scheduling import NO_NODES, Cluster, choose, explain
 from syncline.kube.scheduling_terms import tolerates
+from syncline.kube.volumes import Storage
 
 ROOM = {"cpu": "4", "memory": "8Gi", "pods": "3"}
 TAIL = ". no new claims to deallocate, preemption: 0/{n} nodes are available: {why}."
@@ -221,3 +222,89 @@ def test_the_order_of_nodes_and_pods_does_not_matter(names: list[str], where: li
     first = choose(pod(cpu="1"), Cluster.of([node(n) for n in sorted(names)], placed))
     second = choose(pod(cpu="1"), Cluster.of([node(n) for n in names], placed[::-1]))
     assert first == second
+
+
+SOFT = {"whenUnsatisfiable": "ScheduleAnyway"}
+APP = {"app": "a"}
+CROWD = [pod("q1", on="a", labels=APP), pod("q2", on="b", labels=APP), pod("q3", on="b", labels=APP)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "constraints", "zones", "pods", "expected"),
+    [
+        ("the emptier zone", spread(**SOFT), {"a": "1", "b": "2"}, CROWD, "a"),
+        ("nodes of one zone count together", spread(**SOFT), {"a": "1", "b": "2", "c": "2"}, CROWD[:2], "a"),
+        ("a node without the label comes last", spread(**SOFT), {"a": "1", "b": ""}, CROWD[:1], "a"),
+        (
+            "a smaller skew does not turn the order",
+            spread(maxSkew=5, **SOFT),
+            {"a": "1", "b": "2"},
+            [CROWD[1], CROWD[2]],
+            "a",
+        ),
+        ("soft never refuses", spread(**SOFT), {"b": ""}, CROWD[1:], "b"),
+        (
+            "of two constraints the one with more domains weighs more",
+            [*spread(**SOFT), *spread(topologyKey="kubernetes.io/hostname", **SOFT)],
+            {"a": "1", "b": "1", "c": "2", "d": "2"},
+            [pod("q1", on="c", labels=APP), pod("q2", on="a", labels=APP), pod("q3", on="b", labels=APP)],
+            "d",
+        ),
+    ],
+)
+def test_soft_spreading_prefers(
+    policy: str, constraints: list[Obj], zones: dict[str, str], pods: list[Obj], expected: str
+) -> None:
+    room = {"cpu": "4", "memory": "8Gi", "pods": "9"}
+    nodes = [node(name, room=room, zone=zone) if zone else node(name, room=room) for name, zone in zones.items()]
+    wanted = pod(labels=APP, topologySpreadConstraints=constraints)
+    assert choose(wanted, Cluster.of(nodes, pods))[0] == expected
+    assert choose(wanted, Cluster.of(nodes[::-1], pods[::-1]))[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "labels", "sentence"),
+    [
+        ("1", {"topology.kubernetes.io/zone": "2"}, "1 node(s) had no available volume zone"),
+        ("1", {"topology.kubernetes.io/zone": "0__1"}, ""),
+        ("", {"topology.kubernetes.io/zone": "2"}, ""),
+    ],
+)
+def test_zone_labels_of_a_volume_say_where_it_is(zone: str, labels: dict[str, str], sentence: str) -> None:
+    bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}, "name": "data", "namespace": "d"}
+    claim = {"metadata": bound, "spec": {"volumeName": "v"}, "status": {"phase": "Bound"}}
+    volume = {"metadata": {"name": "v", "labels": labels}, "spec": {}}
+    wanted = pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    place = node("a")
+    place["metadata"]["labels"] |= {"topology.kubernetes.io/zone": zone} if zone else {}
+    cluster = Cluster.of([place], [], storage=Storage({("d", "data"): claim}, {"v": volume}))
+    name, refused = choose(wanted, cluster)
+    if sentence:
+        assert explain(wanted, refused).startswith(f"0/1 nodes are available: {sentence}.")
+    else:
+        assert name == "a"
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, 'persistentvolumeclaim "data" is being deleted'),
+        (
+            {"spec": {"volumeName": "v"}, "status": {"phase": "Lost"}},
+            'persistentvolumeclaim "data" bound to non-existent persistentvolume "v"',
+        ),
+        (
+            {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": "v"}},
+            'persistentvolumeclaim "data" bound to non-existent persistentvolume "v"',
+        ),
+        ({"spec": {"volumeName": "v"}}, "pod has unbound immediate PersistentVolumeClaims"),
+    ],
+)
+def test_what_is_wrong_with_a_claim_is_said_once_for_all_nodes(claim: Obj, sentence: str) -> None:
+    whole = {"metadata": {"name": "data", "namespace": "d"} | claim.get("metadata", {}), "spec": claim.get("spec", {})}
+    whole["status"] = claim.get("status", {})
+    wanted = pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    cluster = Cluster.of([node("a"), node("b")], [], storage=Storage({("d", "data"): whole}))
+    assert explain(wanted, choose(wanted, cluster)[1]) == f"0/2 nodes are available: {sentence}" + TAIL.format(
+        n=2, why=f"2 {HELPLESS}"
+    )

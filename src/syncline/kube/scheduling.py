@@ -8,6 +8,7 @@ Source of the rules, reasons and their order: the default profile of Kubernetes'
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -375,14 +376,41 @@ class _Neighbours:
 
 
 def _scores(pod: Obj, nodes: list[NodeState], cluster: Cluster) -> dict[str, float]:
-    """Weighted as the default profile weighs: taints 3, affinities 2, spreading 2 (few pods of the same controller),
-    free room 1."""
+    """Weighted as the default profile weighs: taints 3, affinities 2, spreading 2 (the pod's soft constraints, or few
+    pods of the same controller where it has no constraints), free room 1."""
     taints = _inverted({s.name: _soft_taints(pod, s) for s in nodes})
     preferred = _normalised({s.name: _preference(pod, s, cluster) for s in nodes})
     owner, wants = _controller_uid(pod), requests_of(pod)
-    company = _inverted({s.name: s.owners[owner] if owner else 0 for s in nodes})
+    company = _soft_spread(pod, nodes, cluster)
+    if company is None:
+        company = _inverted({s.name: s.owners[owner] if owner else 0 for s in nodes})
     return {
         s.name: 3 * taints[s.name] + 2 * preferred[s.name] + 2 * company[s.name] + _least_allocated(wants, s)
+        for s in nodes
+    }
+
+
+def _soft_spread(pod: Obj, nodes: list[NodeState], cluster: Cluster) -> dict[str, float] | None:
+    """Few matching pods in the domains of the node, 0 to 100; None where the pod has no constraint at all.
+
+    A constraint weighs more the more domains there are (``topologyNormalizingWeight``); a node without the label of a
+    constraint comes last.
+    """
+    wanted = dig(pod, "spec", "topologySpreadConstraints", default=[])
+    soft = [each for each in wanted if each.get("whenUnsatisfiable") == "ScheduleAnyway"]
+    if not soft:
+        return None if not wanted else dict.fromkeys((state.name for state in nodes), 0.0)
+    raw = {s.name: 0.0 for s in nodes if all(each.get("topologyKey") in labels_of(s.node) for each in soft)}
+    for constraint in soft:
+        counts = _domain_counts(pod, constraint, soft, cluster)
+        weight = math.log(len(counts) + 2)
+        for state in nodes:
+            if state.name in raw:
+                count = counts.get(labels_of(state.node)[str(constraint.get("topologyKey"))], 0)
+                raw[state.name] += count * weight + int(constraint.get("maxSkew") or 1) - 1
+    low, high = min(raw.values(), default=0.0), max(raw.values(), default=0.0)
+    return {
+        s.name: 0.0 if s.name not in raw else (100 * (high + low - raw[s.name]) / high if high else 100.0)
         for s in nodes
     }
 
