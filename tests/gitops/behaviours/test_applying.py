@@ -83,8 +83,8 @@ def test_force_and_replace_make_a_job_anew_each_time_069() -> None:
     assert len(uids) == 3
 
 
-def changed_job(seconds: int, **a: str) -> dict[str, Any]:
-    return job("once", seconds=seconds, **a)
+def changed_job(seconds: int) -> dict[str, Any]:
+    return job("once", seconds=seconds)
 
 
 def test_force_in_the_options_of_the_application_does_nothing_070_071() -> None:

@@ -293,3 +293,24 @@ def test_a_request_may_bring_another_number_of_sources() -> None:
     assert (state["phase"], len(state["syncResult"]["revisions"])) == ("Succeeded", 2)
     state = play.sync({"source": sources[0]}, limit_s=60)
     assert state["phase"] == "Succeeded"
+
+
+def test_an_empty_request_is_answered() -> None:
+    play = Play(config("a"))
+    play.patch(f"{APPS}/app", {"operation": {"sync": None}})
+    assert play.finish(limit_s=60)["message"] == "Invalid operation request: no operation specified"
+    assert "operation" not in play.app()
+
+
+def test_manifests_of_the_request_are_refused_and_not_mistaken_for_the_source() -> None:
+    play = Play(config("a"))
+    state = play.sync({"manifests": ["{}"]}, limit_s=60)
+    assert (state["phase"], play.maps()) == ("Error", [])
+    assert "sync.manifests is not supported" in state["message"]
+
+
+def test_a_phase_that_nobody_knows_does_not_stop_the_next_operation() -> None:
+    play = Play(config("a"))
+    made_up = {"phase": "Bogus", "operation": {"sync": {}}, "startedAt": "2026-01-01T00:00:00Z"}
+    play.patch(f"{APPS}/app", {"operation": {"sync": {}}, "status": {"operationState": made_up}})
+    assert play.finish(limit_s=60)["phase"] == "Succeeded"

@@ -75,7 +75,7 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if view.operation is None:
         return None
     state = view.operation_state
-    if state is None or OperationPhase(state.get("phase") or "").completed:
+    if state is None or _over(state):
         return _begin(seen, now)
     if problems:
         return _finish(seen, OperationPhase.ERROR, ";".join(problems), None, None, now)
@@ -87,6 +87,9 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
             return waiting
     if view.operation.get("sync") is None:
         message = "Invalid operation request: no operation specified"
+        return _finish(seen, OperationPhase.ERROR, message, None, None, now)
+    if dig(view.operation, "sync", "manifests"):
+        message = "Invalid operation request: sync.manifests is not supported; commit them and sync the commit"
         return _finish(seen, OperationPhase.ERROR, message, None, None, now)
     sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
     if len(asked) != len(sources):
@@ -108,6 +111,12 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if refused is not None and state.get("phase") == OperationPhase.RUNNING:
         return _finish(seen, *refused, None, pinned, now)
     return _round(seen, sync_observed(seen, pinned, comparison), pinned, now)
+
+
+def _over(state: Obj) -> bool:
+    """No operation is in progress; a phase that somebody made up counts as none."""
+    phase = state.get("phase") or ""
+    return phase not in list(OperationPhase) or OperationPhase(phase).completed
 
 
 def _refused(view: AppView, comparison: Comparison) -> tuple[OperationPhase, str] | None:

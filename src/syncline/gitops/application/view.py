@@ -124,8 +124,9 @@ class AppView:
 
     @property
     def operation(self) -> Obj | None:
+        """The request; an empty one is a request too, and is answered with what it lacks."""
         found = self.obj.get("operation")
-        return found if isinstance(found, dict) and found else None
+        return found if isinstance(found, dict) else None
 
     @property
     def operation_state(self) -> Obj | None:
