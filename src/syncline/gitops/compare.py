@@ -20,9 +20,9 @@ from syncline.gitops.diff import (
     DiffSettings,
     IgnoreRule,
     Override,
-    compare_objects,
     respect_ignored,
 )
+from syncline.gitops.diff.memo import Verdicts, settings_key
 from syncline.gitops.health import Health, health_of
 from syncline.gitops.project import permits_destination, permits_kind
 from syncline.gitops.resource_filter import ResourceFilter
@@ -88,6 +88,8 @@ class ComparisonInput:
     control_namespace: str = "argocd"
     overrides: Mapping[str, Override] = field(default_factory=lambda: DEFAULT_OVERRIDES)
     excluded: ResourceFilter = field(default_factory=ResourceFilter)
+    verdicts: Verdicts | None = None
+    """Answers of earlier comparisons; the result is the same without."""
     diff: DiffSettings = field(default_factory=DiffSettings)
     """What is the same for all applications; mode, ignored fields and tracking are filled in here."""
     health: Callable[[Obj], Health | None] = health_of
@@ -243,10 +245,12 @@ def diff_settings(seen: ComparisonInput) -> DiffSettings:
 
 def _differences(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> _Differences:
     settings = diff_settings(seen)
+    verdicts = seen.verdicts or Verdicts()
+    known_by = settings_key(settings)
     modified: list[bool] = []
     for pair in pairs:
         try:
-            modified.append(compare_objects(pair.target, pair.live, settings).modified)
+            modified.append(verdicts.modified(pair.target, pair.live, settings, known_by))
         except DiffError as error:
             return _Differences((False,) * len(pairs), str(error))
     return _Differences(tuple(modified))

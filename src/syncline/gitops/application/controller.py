@@ -13,6 +13,7 @@ from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, App
 from syncline.gitops.application.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import plan_application
 from syncline.gitops.application.schemas import SchemaBook
+from syncline.gitops.diff.memo import Verdicts
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of
 
@@ -32,6 +33,7 @@ class ApplicationController:
         self._store = store
         self._settings = settings
         self._schemas = SchemaBook()
+        self._verdicts = Verdicts()
         self.watches = (
             Watch(APP_PROJECT.group_kind, self._of_project),
             Watch(CRDS, lambda _obj, cache: _all(cache)),
@@ -40,7 +42,7 @@ class ApplicationController:
         self.indices: Mapping[str, IndexFn] = {INSTANCE_INDEX: self._instances}
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
-        return observe_application(cache, ref, self._store, self._settings, self._schemas)
+        return observe_application(cache, ref, self._store, self._settings, self._schemas, self._verdicts)
 
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
         return plan_application(seen, now)

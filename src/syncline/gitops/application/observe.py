@@ -15,6 +15,7 @@ from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.view import AppView
 from syncline.gitops.clusters import HERE, Cluster, clusters_of
 from syncline.gitops.compare import live_refs
+from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.tracking import Tracking, instance_name
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -76,6 +77,8 @@ class AppObserved:
     """MachineConfigPools of the cluster, if it has any."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas of built-in kinds and of the cluster's definitions."""
+    verdicts: Verdicts | None = field(default=None, compare=False)
+    """Answers of earlier comparisons, kept by the controller."""
 
     @property
     def context(self) -> RenderContext:
@@ -136,9 +139,14 @@ def pinned_revisions(view: AppView) -> tuple[str, ...]:
 
 
 def observe_application(
-    cache: Snapshot, ref: ObjectRef, store: ManifestStore, settings: AppSettings, schemas: SchemaBook | None = None
+    cache: Snapshot,
+    ref: ObjectRef,
+    store: ManifestStore,
+    settings: AppSettings,
+    schemas: SchemaBook | None = None,
+    verdicts: Verdicts | None = None,
 ) -> AppObserved | None:
-    """None: the Application is gone."""
+    """None: the Application is gone. ``schemas`` and ``verdicts`` spare work; what is seen is the same without."""
     app = cache.get(ref)
     if app is None:
         return None
@@ -163,6 +171,7 @@ def observe_application(
         clusters=clusters_of(cache.objects(SECRETS, settings.control_namespace)),
         pools=tuple(cache.objects(POOL)),
         schema_of=(schemas or SchemaBook()).reader(cache),
+        verdicts=verdicts,
     )
 
 

@@ -74,6 +74,7 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
         kinds=seen.kinds,
         tracking=seen.settings.tracking,
         diff=DiffSettings(schema_of=seen.schema_of),
+        verdicts=seen.verdicts,
         control_namespace=seen.settings.control_namespace,
     )
 
