@@ -26,7 +26,7 @@ from syncline.cluster.builtin.namespace.controller import NamespaceController
 from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
 from syncline.cluster.builtin.node_lifecycle.observe import Beats
 from syncline.cluster.builtin.pod_garbage_collector import PodGarbageCollector
-from syncline.cluster.builtin.replicaset.controller import ReplicaSetController
+from syncline.cluster.builtin.replicaset.controller import ReplicaSetController, ReplicationControllerController
 from syncline.cluster.builtin.resource_quota import ResourceQuotaController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
@@ -67,6 +67,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         NamespaceDefaultsController(chosen.root_ca),
         DeploymentController(),
         ReplicaSetController(),
+        ReplicationControllerController(),
         StatefulSetController(),
         DaemonSetController(),
         JobController(),

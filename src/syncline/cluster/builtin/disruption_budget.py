@@ -34,7 +34,10 @@ from syncline.kube.objects import (
 __all__ = ["DisruptionBudgetController", "Observed", "plan"]
 
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
-_SCALED = tuple(GroupKind("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet"))
+_SCALED = (
+    *(GroupKind("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet")),
+    GroupKind("", "ReplicationController"),
+)
 DISRUPTION_TIMEOUT_S = 120.0
 """How long an evicted pod counts as going before it is believed to stay (DeletionTimeout)."""
 

@@ -27,7 +27,7 @@ from syncline.kube.objects import (
     resource_version,
     uid_of,
 )
-from syncline.kube.selectors import NOTHING, Selector, SelectorError, label_selector_from
+from syncline.kube.selectors import NOTHING, Selector, SelectorError, label_selector_from, selector_from_labels
 
 __all__ = ["Claim", "claim", "controller_of", "owner_reference", "selecting_owners", "selector_of", "set_owners"]
 
@@ -71,7 +71,10 @@ def set_owners(obj: Obj, owners: list[Obj], reason: str) -> Patch:
 
 
 def selector_of(owner: Obj) -> Selector:
-    """``spec.selector``; one that cannot be read selects nothing."""
+    """``spec.selector``; one that cannot be read selects nothing. That of a ReplicationController is a plain map."""
+    if gvk_of(owner).kind == "ReplicationController":
+        labels = dig(owner, "spec", "selector", default={})
+        return selector_from_labels(labels) if labels else NOTHING
     try:
         return label_selector_from(dig(owner, "spec", "selector"))
     except SelectorError:

@@ -37,6 +37,7 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("", "Pod"): pods.PodKind(),
     GroupKind("", "ResourceQuota"): core.ResourceQuotaKind(),
     GroupKind("", "Secret"): core.SecretKind(),
+    GroupKind("", "ReplicationController"): workloads.ReplicationControllerKind(),
     GroupKind("", "Service"): services.ServiceKind(),
     GroupKind("", "ServiceAccount"): core.ServiceAccountKind(),
     GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): policies.WebhookKind(),

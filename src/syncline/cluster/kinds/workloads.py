@@ -28,7 +28,15 @@ from syncline.cluster.kinds.podwarnings import template_warnings
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["ControllerRevisionKind", "DaemonSetKind", "DeploymentKind", "ReplicaSetKind", "StatefulSetKind", "Workload"]
+__all__ = [
+    "ControllerRevisionKind",
+    "DaemonSetKind",
+    "DeploymentKind",
+    "ReplicaSetKind",
+    "ReplicationControllerKind",
+    "StatefulSetKind",
+    "Workload",
+]
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 MISMATCH = "`selector` does not match template `labels`"
@@ -209,6 +217,14 @@ class ReplicaSetKind(Workload):
         return natural_numbers(status, "status", "replicas", *keys, "observedGeneration") + _above_replicas(
             status, *keys
         )
+
+
+class ReplicationControllerKind(Kind):
+    """The older form of a ReplicaSet; its selector is a plain map and may change."""
+
+    has_status = True
+    has_generation = True
+    empty_status: ClassVar[Obj | None] = {"replicas": 0}
 
 
 class StatefulSetKind(Workload):

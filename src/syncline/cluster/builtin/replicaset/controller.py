@@ -8,13 +8,13 @@ from syncline.cluster.builtin.owners import selecting_owners
 from syncline.cluster.builtin.pods import POD
 from syncline.cluster.builtin.replicaset import observe as observing
 from syncline.cluster.builtin.replicaset import plan as planning
-from syncline.cluster.builtin.replicaset.observe import REPLICASET, Observed
+from syncline.cluster.builtin.replicaset.observe import REPLICASET, REPLICATION_CONTROLLER, Observed
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, ObjectRef
 
-__all__ = ["ReplicaSetController"]
+__all__ = ["ReplicaSetController", "ReplicationControllerController"]
 
 
 class ReplicaSetController:
@@ -35,3 +35,11 @@ class ReplicaSetController:
         self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[Observed, Plan] | None:
         return planning.settle(seen, results, now)
+
+
+class ReplicationControllerController(ReplicaSetController):
+    """The same for the older kind."""
+
+    name = "replicationcontroller"
+    kind = REPLICATION_CONTROLLER
+    watches: tuple[Watch, ...] = (Watch(POD, selecting_owners(REPLICATION_CONTROLLER)),)

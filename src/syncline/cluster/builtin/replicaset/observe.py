@@ -10,9 +10,11 @@ from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, uid_of
 
-__all__ = ["REPLICASET", "Observed", "observe"]
+__all__ = ["REPLICASET", "REPLICATION_CONTROLLER", "Observed", "observe"]
 
 REPLICASET = GroupKind("apps", "ReplicaSet")
+REPLICATION_CONTROLLER = GroupKind("", "ReplicationController")
+"""The older kind: the same engine, another shape of selector and status."""
 
 
 @dataclass(frozen=True, slots=True)

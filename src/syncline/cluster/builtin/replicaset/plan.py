@@ -12,13 +12,13 @@ from syncline.cluster.builtin.replicaset.status import Failure, replicaset_statu
 from syncline.cluster.builtin.slow_start import slow_start
 from syncline.cluster.builtin.templates import pod_from_template
 from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Plan, Requeue, Result, Retry, set_status
-from syncline.kube.objects import Obj, dig, is_terminating, name_of
+from syncline.kube.objects import Obj, dig, gvk_of, is_terminating, name_of
 
-__all__ = ["BURST_REPLICAS", "COMPONENT", "plan", "settle"]
+__all__ = ["BURST_REPLICAS", "COMPONENTS", "plan", "settle"]
 
 BURST_REPLICAS = 500
 """Most pods made or removed in one pass, as in Kubernetes, so that one set cannot occupy the server."""
-COMPONENT = "replicaset-controller"
+COMPONENTS = {"ReplicaSet": "replicaset-controller", "ReplicationController": "replication-controller"}
 
 Steps: TypeAlias = tuple[tuple[Create | Delete, ...], ...]
 
@@ -69,14 +69,15 @@ def _failure(result: Result) -> Failure:
 
 
 def _event(replicaset: Obj, result: Result) -> Emit | None:
+    component = COMPONENTS[gvk_of(replicaset).kind]
     match result.action, result.ok:
         case Create(), True:
-            return Emit(replicaset, "SuccessfulCreate", f"Created pod: {name_of(result.value)}", COMPONENT)
+            return Emit(replicaset, "SuccessfulCreate", f"Created pod: {name_of(result.value)}", component)
         case Create(), False:
-            return Emit(replicaset, "FailedCreate", f"Error creating: {result.error}", COMPONENT, warning=True)
+            return Emit(replicaset, "FailedCreate", f"Error creating: {result.error}", component, warning=True)
         case Delete(name=name), True:
-            return Emit(replicaset, "SuccessfulDelete", f"Deleted pod: {name}", COMPONENT)
+            return Emit(replicaset, "SuccessfulDelete", f"Deleted pod: {name}", component)
         case Delete(name=_), False:
-            return Emit(replicaset, "FailedDelete", f"Error deleting: {result.error}", COMPONENT, warning=True)
+            return Emit(replicaset, "FailedDelete", f"Error deleting: {result.error}", component, warning=True)
         case _:
             return None

@@ -7,8 +7,8 @@ from datetime import datetime
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.conditions import find, put, without
 from syncline.cluster.builtin.pods import is_active, is_available, is_finished, is_ready
-from syncline.cluster.builtin.replicaset.observe import Observed
-from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of
+from syncline.cluster.builtin.replicaset.observe import REPLICASET, Observed
+from syncline.kube.objects import Obj, dig, generation, gvk_of, is_terminating, labels_of
 
 __all__ = ["Failure", "replicaset_status"]
 
@@ -27,7 +27,8 @@ def replicaset_status(seen: Observed, now: datetime, failure: Failure | None = N
     }
     terminating = sum(is_terminating(pod) and not is_finished(pod) for pod in seen.pods)
     status: Obj = {"replicas": len(active)} | {name: count for name, count in counts.items() if count}
-    status["terminatingReplicas"] = terminating
+    if gvk_of(seen.replicaset).kind == REPLICASET.kind:
+        status["terminatingReplicas"] = terminating
     if generation(seen.replicaset):
         status["observedGeneration"] = generation(seen.replicaset)
     conditions = _conditions(dig(seen.replicaset, "status", "conditions", default=[]), now, failure)
