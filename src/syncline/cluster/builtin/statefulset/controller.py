@@ -26,9 +26,9 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     if statefulset is None or not (cache.has_synced(CLAIM) and cache.has_synced(REVISION)):
         return None
     claimed = claim(statefulset, cache.objects(POD, ref.namespace))
-    names = frozenset(name_of(each) for each in cache.objects(CLAIM, ref.namespace))
+    claims = {name_of(each): each for each in cache.objects(CLAIM, ref.namespace)}
     revisions = tuple(cache.owned(uid_of(statefulset), REVISION))
-    return Observed(statefulset, claimed.owned, claimed.patches, names, revisions)
+    return Observed(statefulset, claimed.owned, claimed.patches, claims, revisions)
 
 
 class StatefulSetController:

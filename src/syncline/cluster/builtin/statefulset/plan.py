@@ -5,12 +5,14 @@ Source: Kubernetes' stateful set control.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.cluster.builtin.history import HASH_LABEL, History, expired, history, template_of
 from syncline.cluster.builtin.pods import available_at, is_available, is_ready, phase
 from syncline.cluster.builtin.statefulset.identity import claims_of, ordinal_of, stateful_pod
+from syncline.cluster.builtin.statefulset.retention import retention_patches
 from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, name_of
 
@@ -21,12 +23,12 @@ COMPONENT = "statefulset-controller"
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``claims`` are the names of all claims in the namespace."""
+    """``claims`` are all claims in the namespace, by name."""
 
     statefulset: Obj
     pods: tuple[Obj, ...]
     patches: tuple[Patch, ...]
-    claims: frozenset[str]
+    claims: Mapping[str, Obj]
     revisions: tuple[Obj, ...]
 
     @property
@@ -73,6 +75,9 @@ def plan(seen: Observed, now: datetime) -> Plan:
         return _status_plan(seen, known, now)
     if known.action is not None:
         return Plan(((known.action,),), why="a new revision begins")
+    retained = retention_patches(seen.statefulset, seen.by_ordinal(), frozenset(seen.ordinals), seen.claims)
+    if retained:
+        return Plan((retained,), Requeue(0.0, "then the pods"), "claims get the owners with which they go")
     actions = _next_actions(seen, known, now)
     if actions:
         steps = tuple((action,) for action in actions)
