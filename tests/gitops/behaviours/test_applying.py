@@ -105,7 +105,23 @@ def test_force_in_the_strategy_of_the_request_makes_it_anew_070() -> None:
     assert uid_of(play.get(f"{JOBS}/once") or {}) != before
 
 
-@pytest.mark.parametrize("options", ["Force=true", "Force=true,Replace=true", "Replace=true"])
+def test_replace_alone_deletes_no_workload_whose_selector_changed() -> None:
+    play = Play(deployment("web", sync_options="Replace=true"))
+    play.sync()
+    before = uid_of(play.get(f"{DEPLOYMENTS}/web") or {})
+    other = deployment("web", sync_options="Replace=true")
+    other["spec"]["selector"] = {"matchLabels": {"app": "web", "tier": "front"}}
+    other["spec"]["template"]["metadata"]["labels"]["tier"] = "front"
+    play.source.commit(other)
+    state = play.sync()
+    assert state["phase"] == "Failed"
+    message = rows(state)["Deployment/web"]["message"]
+    assert "field is immutable" in message
+    assert "Force=true" in message
+    assert uid_of(play.get(f"{DEPLOYMENTS}/web") or {}) == before
+
+
+@pytest.mark.parametrize("options", ["Force=true", "Force=true,Replace=true"])
 def test_a_selector_that_changes_is_a_new_deployment_where_forced(options: str) -> None:
     play = Play(deployment("web", sync_options=options))
     play.sync()

@@ -60,6 +60,12 @@ _ALWAYS_RECREATED = frozenset(
 """``kubectl auth reconcile``, which upstream runs first, makes a binding anew when its role changes."""
 
 
+_RECREATED_BY_REPLACE = frozenset({GroupKind("batch", "Job")})
+"""``Replace=true`` alone makes only Jobs anew: they run once, and to run again is what the option is set for. Where an
+application-wide ``Replace=true`` met a changed selector or claim template, deleting a workload with its pods is not
+what anybody asked for; that takes ``Force=true``."""
+
+
 def immutable_fields(target: Obj, live: Obj) -> tuple[str, ...]:
     """Immutable fields whose value in ``target`` cannot be what ``live`` has."""
     changed = [path for path in _IMMUTABLE.get(gvk_of(target).group_kind, ()) if _differs(target, live, path)]
@@ -78,18 +84,21 @@ def classify_change(target: Obj, live: Obj, *, replace: bool = False, force: boo
         return Classified(Change.RECREATE, fields)
     if not fields:
         return Classified(Change.REPLACE if replaced else Change.UPDATE)
-    if forced or replaced or gvk_of(target).group_kind in _ALWAYS_RECREATED:
+    kind = gvk_of(target).group_kind
+    if forced or kind in _ALWAYS_RECREATED or (replaced and kind in _RECREATED_BY_REPLACE):
         return Classified(Change.RECREATE, fields)
     return Classified(Change.REFUSE, fields, _refusal(target, fields))
 
 
 def _refusal(target: Obj, fields: tuple[str, ...]) -> str:
-    return (
-        f"{ref_of(target)}: {', '.join(fields)} changed but the field is immutable; either set the sync option "
-        "Replace=true (on the resource or the application), or annotate the resource with "
-        "argocd.argoproj.io/sync-options: Force=true, or make it a hook with the delete policy BeforeHookCreation "
-        "(or give it a new name)"
-    )
+    said = f"{ref_of(target)}: {', '.join(fields)} changed but the field is immutable; "
+    forcing = "annotate the resource with argocd.argoproj.io/sync-options: Force=true"
+    if gvk_of(target).group_kind in _RECREATED_BY_REPLACE:
+        return (
+            f"{said}either set the sync option Replace=true (on the resource or the application), or {forcing}, "
+            "or make it a hook with the delete policy BeforeHookCreation (or give it a new name)"
+        )
+    return f"{said}either {forcing}, which deletes it and makes it anew, or give it a new name, or leave the field"
 
 
 def _differs(target: Obj, live: Obj, path: str) -> bool:
