@@ -18,16 +18,7 @@ from syncline.control.executor import kube_performers
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import AppObserved, AppSettings
-from syncline.gitops.sync.actions import (
-    AfterWave,
-    ApplyObject,
-    DeleteHook,
-    DryRun,
-    PruneObject,
-    ReadObject,
-    RemoveHookFinalizer,
-)
-from syncline.gitops.sync.perform import SyncPerformer
+from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef
@@ -35,15 +26,6 @@ from syncline.kube.objects import Obj, ObjectRef
 __all__ = ["GitOpsSettings", "foreign_objects", "gitops_loop", "gitops_objects", "gitops_user"]
 
 GITOPS_ACCOUNT = "syncline-application-controller"
-SYNC_ACTIONS: tuple[type, ...] = (
-    ApplyObject,
-    DryRun,
-    PruneObject,
-    DeleteHook,
-    RemoveHookFinalizer,
-    ReadObject,
-    AfterWave,
-)
 
 
 @dataclass(frozen=True, slots=True)

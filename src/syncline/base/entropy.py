@@ -51,9 +51,3 @@ class Entropy:
 
     def choice(self, items: list[T]) -> T:
         return self._random.choice(items)
-
-    def shuffled(self, items: list[T]) -> list[T]:
-        """A new list in random order."""
-        copy = list(items)
-        self._random.shuffle(copy)
-        return copy

@@ -10,7 +10,7 @@ import click
 from syncline.assembly.live import LiveCluster
 from syncline.assembly.settings import ClusterSettings
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.serving import host_and_port, run_cluster, run_commands_of
+from syncline.cli.serving import host_and_port, run_cluster, run_commands_of, run_commands_option
 
 
 @click.command()
@@ -22,14 +22,7 @@ from syncline.cli.serving import host_and_port, run_cluster, run_commands_of
 @click.option("--nodes", default=0, show_default=True, help="Simulated nodes.")
 @click.option("--controllers", default="all", show_default=True, help="all, none, or names with commas.")
 @click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), default=None, help="A line per request.")
-@click.option(
-    "--run-commands",
-    is_flag=False,
-    flag_value="sandboxed",
-    default=None,
-    type=click.Choice(["off", "sandboxed", "unsandboxed"]),
-    help="Run containers' commands as local processes.",
-)
+@run_commands_option
 def apiserver(
     data: Path | None,
     memory: bool,

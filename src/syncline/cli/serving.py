@@ -19,7 +19,7 @@ from syncline.cluster.disk import DiskError
 from syncline.cluster.serve import ServeError
 from syncline.kube.rules import rules_available
 
-__all__ = ["face_address", "face_options", "host_and_port", "run_cluster", "run_commands_of"]
+__all__ = ["face_address", "face_options", "host_and_port", "run_cluster", "run_commands_of", "run_commands_option"]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -51,6 +51,16 @@ def face_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metrics = "HOST:PORT of /metrics and /healthz."
     command = click.option("--metrics-listen", default=None, help=metrics)(command)
     return click.option("--webhook-listen", default=None, help=webhook)(command)
+
+
+run_commands_option = click.option(
+    "--run-commands",
+    is_flag=False,
+    flag_value="sandboxed",
+    default=None,
+    type=click.Choice([str(value) for value in RunCommands]),
+    help="Run containers' commands as local processes.",
+)
 
 
 def run_commands_of(value: str | None) -> RunCommands:

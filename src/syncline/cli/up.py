@@ -13,7 +13,14 @@ from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.connection import state_directory
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.node import label_pairs
-from syncline.cli.serving import face_address, face_options, host_and_port, run_cluster, run_commands_of
+from syncline.cli.serving import (
+    face_address,
+    face_options,
+    host_and_port,
+    run_cluster,
+    run_commands_of,
+    run_commands_option,
+)
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.selectors import label_value_problems
 
@@ -46,14 +53,7 @@ def _zones(text: str) -> tuple[str, ...]:
 @click.option(
     "--sync-timeout", default=0.0, show_default=True, help="Seconds that a sync may take; 0: as long as it likes."
 )
-@click.option(
-    "--run-commands",
-    is_flag=False,
-    flag_value="sandboxed",
-    default=None,
-    type=click.Choice(["off", "sandboxed", "unsandboxed"]),
-    help="Run containers' commands as local processes.",
-)
+@run_commands_option
 def up(
     data: Path | None,
     memory: bool,

@@ -7,6 +7,7 @@ thread only.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 from syncline.base.clock import Clock
@@ -38,6 +39,8 @@ from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotF
 from syncline.kube.schema.resources import subresource_of
 
 __all__ = ["Api"]
+
+log = logging.getLogger("syncline.cluster")
 
 Verb = Callable[[Exchange], Response]
 
@@ -97,6 +100,8 @@ class Api:
         except ApiError as error:
             return refusal(error)
         except Exception as error:
+            # A bug of ours: the caller gets Kubernetes' words for it, the log gets the trace.
+            log.exception("%s %s failed", request.method, request.path)
             return refusal(InternalError(f"Internal error occurred: {type(error).__name__}: {error}"))
 
     def _handle(self, request: Request, user: UserInfo) -> Response:

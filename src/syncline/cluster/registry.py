@@ -20,7 +20,7 @@ from syncline.cluster.store import Event, EventType, Store, Stored
 from syncline.cluster.versions import version_order
 from syncline.kube.fieldset import FieldSet
 from syncline.kube.managedfields import reset_fields
-from syncline.kube.objects import GVK, GroupKind, Obj, ResourceInfo
+from syncline.kube.objects import GVK, Obj, ResourceInfo
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.schema.resources import builtin_resources
 
@@ -155,7 +155,6 @@ class Registry:
         self._builtin_versions: set[tuple[str, str]] = set()
         self._custom: dict[str, tuple[Resource, ...]] = {}
         self._by_kind: dict[GVK, Resource] = {}
-        self._by_group_kind: dict[GroupKind, Resource] = {}
         self._listeners: list[Callable[[], None]] = []
         self.generation = 0
         for info in builtin_resources():
@@ -172,10 +171,6 @@ class Registry:
 
     def of_kind(self, gvk: GVK) -> Resource | None:
         return self._by_kind.get(gvk)
-
-    def by_group_kind(self, kind: GroupKind) -> Resource | None:
-        """The preferred served version of a kind."""
-        return self._by_group_kind.get(kind)
 
     def is_builtin_version(self, group: str, version: str) -> bool:
         """Whether unknown resources of this group version are answered as Kubernetes' own groups answer."""
@@ -220,10 +215,8 @@ class Registry:
         for resource in self._custom.pop(definition, ()):
             self._resources.pop((resource.info.group, resource.info.version, resource.info.plural), None)
             self._by_kind.pop(resource.gvk, None)
-            self._by_group_kind.pop(resource.info.group_kind, None)
 
     def _add(self, resource: Resource) -> None:
         info = resource.info
         self._resources[(info.group, info.version, info.plural)] = resource
         self._by_kind.setdefault(info.gvk, resource)
-        self._by_group_kind.setdefault(info.group_kind, resource)

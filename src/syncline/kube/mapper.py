@@ -41,9 +41,6 @@ class Mapper:
         """The resource of a kind in the group's preferred version."""
         return self._preferred.get(kind)
 
-    def serves(self, api_version: str) -> bool:
-        return any(info.api_version == api_version for info in self._by_gvk.values())
-
     def by_name(self, name: str) -> ResourceInfo | None:
         """What a person typed: plural, singular, kind, short name or ``plural.group``, any case."""
         wanted = name.lower()

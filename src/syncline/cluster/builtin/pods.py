@@ -5,9 +5,11 @@ Readers only; pods come from the cache and are never changed here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from syncline.base.clock import parse_time
+from syncline.control.plan import Done, Outcome, Requeue
 from syncline.kube.objects import GroupKind, Obj, dig, is_terminating, meta
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "is_ready",
     "phase",
     "ready_since",
+    "until_available",
 ]
 
 POD = GroupKind("", "Pod")
@@ -87,3 +90,9 @@ def is_available(pod: Obj, min_ready_s: int, now: datetime) -> bool:
     """Ready for at least ``min_ready_s`` seconds (Kubernetes ``IsPodAvailable``)."""
     at = available_at(pod, min_ready_s)
     return at is not None and at <= now
+
+
+def until_available(pods: Iterable[Obj], min_ready_s: int, now: datetime) -> Outcome:
+    """Come back when the next ready pod has been ready for ``min_ready_s`` seconds; done where none is waiting."""
+    times = [at for pod in pods if (at := available_at(pod, min_ready_s)) is not None and at > now]
+    return Requeue((min(times) - now).total_seconds(), "a ready pod becomes available") if times else Done()

@@ -22,7 +22,7 @@ from syncline.cluster.routes import Route
 from syncline.cluster.store import Key, Store, Stored
 from syncline.cluster.tokens import ServiceAccountTokens
 from syncline.cluster.users import UserInfo
-from syncline.kube.client import Request, Response, Stream
+from syncline.kube.client import Request, Stream
 from syncline.kube.errors import ApiError, NotFound, not_found
 from syncline.kube.objects import Obj
 
@@ -104,6 +104,3 @@ class Exchange:
     def warn(self, text: str) -> None:
         if text not in self.warnings:
             self.warnings.append(text)
-
-    def respond(self, status: int, obj: Obj, revision: int = 0) -> Response:
-        return Response.of(status, obj, revision=revision)

@@ -20,7 +20,7 @@ from syncline.kube.kinds.structure import (
     obj,
     strings,
 )
-from syncline.kube.objects import GVK, GroupKind, Obj
+from syncline.kube.objects import GVK, Obj
 
 __all__ = ["APPLICATION", "APP_PROJECT", "GROUP", "VERSION", "application_crd", "app_project_crd", "crds"]
 
@@ -28,8 +28,6 @@ GROUP = "argoproj.io"
 VERSION = "v1alpha1"
 APPLICATION = GVK(GROUP, VERSION, "Application")
 APP_PROJECT = GVK(GROUP, VERSION, "AppProject")
-APPLICATION_KIND = GroupKind(GROUP, "Application")
-APP_PROJECT_KIND = GroupKind(GROUP, "AppProject")
 
 _NAME_VALUE = obj({"name": STR, "value": STR}, "name", "value")
 _ENV = items(_NAME_VALUE)

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from syncline.cluster.builtin.daemonset.placing import daemon_pod, node_of, should_run
 from syncline.cluster.builtin.history import HASH_LABEL, History, expired, history
-from syncline.cluster.builtin.pods import available_at, created_at, is_available, is_ready, phase
-from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
+from syncline.cluster.builtin.pods import created_at, is_available, is_ready, phase, until_available
+from syncline.control.plan import Create, Delete, Done, Emit, Patch, Plan, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, name_of
 
 __all__ = ["COMPONENT", "Observed", "plan", "settle"]
@@ -136,12 +136,7 @@ def _status_plan(seen: Observed, known: History, now: datetime) -> Plan:
         if (value := dig(seen.daemonset, "status", kept)) is not None:
             status[kept] = value
     write = set_status(seen.daemonset, status, "the pods changed")
-    return Plan(status=write, outcome=_until_available(seen, now), why="every node has its pod")
-
-
-def _until_available(seen: Observed, now: datetime) -> Outcome:
-    times = [at for pod in seen.pods if (at := available_at(pod, seen.min_ready_s)) is not None and at > now]
-    return Requeue((min(times) - now).total_seconds(), "a ready pod becomes available") if times else Done()
+    return Plan(status=write, outcome=until_available(seen.pods, seen.min_ready_s, now), why="every node has its pod")
 
 
 def settle(seen: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TypeAlias
 
-from syncline.cluster.builtin.pods import available_at, is_active
+from syncline.cluster.builtin.pods import is_active, until_available
 from syncline.cluster.builtin.replicaset.observe import Observed
 from syncline.cluster.builtin.replicaset.ranking import deletion_order
 from syncline.cluster.builtin.replicaset.status import Failure, replicaset_status
 from syncline.cluster.builtin.slow_start import slow_start
 from syncline.cluster.builtin.templates import pod_from_template
-from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Plan, Requeue, Result, Retry, set_status
+from syncline.control.plan import Create, Delete, Done, Emit, Plan, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, gvk_of, is_terminating, name_of
 
 __all__ = ["BURST_REPLICAS", "COMPONENTS", "plan", "settle"]
@@ -31,7 +31,8 @@ def plan(seen: Observed, now: datetime) -> Plan:
     if steps:
         return Plan(steps, why=f"{name_of(seen.replicaset)} wants {seen.replicas} pods")
     status = set_status(seen.replicaset, replicaset_status(seen, now), "the pods changed")
-    return Plan(outcome=_until_available(seen, now), status=status, why="the number of pods is right")
+    wait = until_available((pod for pod in seen.pods if is_active(pod)), seen.min_ready_s, now)
+    return Plan(outcome=wait, status=status, why="the number of pods is right")
 
 
 def _scale(seen: Observed) -> Steps:
@@ -44,13 +45,6 @@ def _scale(seen: Observed) -> Steps:
     template = dig(seen.replicaset, "spec", "template", default={})
     pod = pod_from_template(seen.replicaset, template)
     return slow_start(Create(pod, reason), min(-surplus, BURST_REPLICAS))
-
-
-def _until_available(seen: Observed, now: datetime) -> Outcome:
-    times = [at for pod in seen.pods if is_active(pod) and (at := available_at(pod, seen.min_ready_s)) and at > now]
-    if not times:
-        return Done()
-    return Requeue((min(times) - now).total_seconds(), "a ready pod becomes available")
 
 
 def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.cluster.builtin.history import HASH_LABEL, History, expired, history, template_of
-from syncline.cluster.builtin.pods import available_at, is_available, is_ready, phase
+from syncline.cluster.builtin.pods import is_available, is_ready, phase, until_available
 from syncline.cluster.builtin.statefulset.identity import claims_of, ordinal_of, stateful_pod
 from syncline.cluster.builtin.statefulset.retention import retention_patches
-from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
+from syncline.control.plan import Create, Delete, Done, Emit, Patch, Plan, Requeue, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, name_of
 
 __all__ = ["COMPONENT", "Observed", "plan", "settle"]
@@ -176,12 +176,11 @@ def _status_plan(seen: Observed, known: History, now: datetime) -> Plan:
     status |= {"currentRevision": current, "updateRevision": update, "availableReplicas": available}
     status["collisionCount"] = dig(seen.statefulset, "status", "collisionCount", default=0)
     write = set_status(seen.statefulset, status, "the pods changed")
-    return Plan(status=write, outcome=_until_available(seen, now), why="the pods are as wanted, or must be waited for")
-
-
-def _until_available(seen: Observed, now: datetime) -> Outcome:
-    times = [at for pod in seen.pods if (at := available_at(pod, seen.min_ready_s)) is not None and at > now]
-    return Requeue((min(times) - now).total_seconds(), "a ready pod becomes available") if times else Done()
+    return Plan(
+        status=write,
+        outcome=until_available(seen.pods, seen.min_ready_s, now),
+        why="the pods are as wanted, or must be waited for",
+    )
 
 
 def settle(seen: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:
