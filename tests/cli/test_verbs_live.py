@@ -16,8 +16,10 @@ from tests.live import Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
+from syncline.cli.connection import Connection
 from syncline.cli.main import main
 from syncline.gitops.application.observe import AppSettings
+from syncline.kube.client import Request
 
 CANARY = "canary-7f3a"
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: menu}\ndata: {soup: %s}\n"
@@ -153,6 +155,43 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     )
     shell("app", "delete", "shop", "--yes", "--wait")
     assert "does not exist" in shell("app", "get", "shop", code=1)
+
+
+ACTIONS = """discovery.lua: |
+  return {stir = {disabled = false}}
+definitions:
+- name: stir
+  action.lua: |
+    obj.data.soup = "stirred"
+    return obj
+"""
+
+
+def test_actions_known_and_of_users_are_listed_and_run(shell: Shell, tmp_path: Path) -> None:
+    pytest.importorskip("lupa", reason="the extra lua is not installed")
+    repository = Repository(tmp_path / "acting")
+    repository.commit(menu=CONFIG % "leek", web=WEB)
+    data = {"resource.customizations.actions.ConfigMap": ACTIONS}
+    named = {"name": "argocd-cm", "namespace": "argocd"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, "data": data}
+    with Connection() as link:
+        link.ask(Request("POST", "/api/v1/namespaces/argocd/configmaps", body=body))
+    shell("app", "create", "acting", "--repo", str(repository.folder), "--dest-namespace", "default")
+    shell("app", "sync", "acting", "--timeout", "60")
+    shell("app", "wait", "acting", "--timeout", "60")
+    rows = [line.split() for line in shell("app", "actions", "list", "acting").splitlines()]
+    assert rows[0] == ["GROUP", "KIND", "NAME", "ACTION", "DISABLED"]
+    assert ["<none>", "ConfigMap", "menu", "stir", "false"] in rows
+    assert ["apps", "Deployment", "web", "resume", "true"] in rows
+    scaled = ("app", "actions", "run", "acting", "scale", "--kind", "Deployment", "--param")
+    assert shell(*scaled, "replicas=2") == "Deployment/web patched\n"
+    assert "invalid number: many" in shell(*scaled, "replicas=many", code=1)
+    assert shell("app", "actions", "run", "acting", "stir", "--kind", "ConfigMap") == "ConfigMap/menu patched\n"
+    assert "soup: stirred" in shell("app", "manifests", "acting", "--source", "live")
+    assert "has no action 'fry'; it has: stir" in shell(
+        "app", "actions", "run", "acting", "fry", "--kind", "ConfigMap", code=1
+    )
+    shell("app", "delete", "acting", "--yes", "--wait")
 
 
 def test_async_ends_at_once_and_a_sync_that_fails_ends_with_1_094(shell: Shell, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from syncline.assembly.snapshot import system_of
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import ManifestStore, SourceReader
 from syncline.gitops.application.observe import AppSettings, observe_application
@@ -62,7 +63,7 @@ def application_differences(
     view = AppView(app)
     cache.put(APPLICATION.group_kind, app)
     store = ManifestStore()
-    seen = observe_application(cache, view.ref, store, settings)
+    seen = observe_application(cache, view.ref, store, settings, system=system_of(cache, settings))
     assert seen is not None, "an Application that was put into the cache is there"
     problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
     if problems:
@@ -72,7 +73,7 @@ def application_differences(
     if manifests.error:
         return AppDifferences(problems=(f"ComparisonError: Failed to load target state: {manifests.error}",))
     store.put(view.sources, view.revisions_wanted, manifests, seen.context)
-    seen = observe_application(cache, view.ref, store, settings)
+    seen = observe_application(cache, view.ref, store, settings, system=system_of(cache, settings))
     assert seen is not None, "an Application that was put into the cache is there"
     wanted = comparison_input(seen, manifests)
     comparison = compare(wanted)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from syncline.assembly.credentials import CredentialedRenders
+from syncline.assembly.lua_worker import LuaWorker
 from syncline.assembly.metrics import MeasuredLoop
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
@@ -18,6 +19,7 @@ from syncline.control.executor import kube_performers
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import AppObserved, AppSettings
+from syncline.gitops.lua import LuaRunner
 from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.mapper import Mapper
@@ -51,8 +53,10 @@ def gitops_user(control_namespace: str) -> UserInfo:
 class SharedApplications(ApplicationController):
     """The Application controller of one replica of several: it plans only what ``admits`` says is its own."""
 
-    def __init__(self, store: ManifestStore, settings: AppSettings, admits: Callable[[ObjectRef], bool]) -> None:
-        super().__init__(store, settings)
+    def __init__(
+        self, store: ManifestStore, settings: AppSettings, admits: Callable[[ObjectRef], bool], runner: LuaRunner
+    ) -> None:
+        super().__init__(store, settings, runner)
         self._admits = admits
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
@@ -77,7 +81,7 @@ def gitops_loop(
     cache = Cache(mapper)
     mine[Render] = CredentialedRenders(reader, store, clock, cache, settings.control_namespace)
     mine |= kube_performers(mapper, clock, "argocd-controller")
-    controllers: list[Controller] = [SharedApplications(store, settings, admits)]
+    controllers: list[Controller] = [SharedApplications(store, settings, admits, LuaWorker())]
     return loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, cache=cache, strict=strict)
 
 

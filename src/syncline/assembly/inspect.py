@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, assert_never
 
+from syncline.assembly.snapshot import system_of
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import Manifests, ManifestStore, SourceReader
 from syncline.gitops.application.observe import (
@@ -204,7 +205,7 @@ def planned_sync(
     kind = APPLICATION.group_kind
     view = AppView(app)
     cache.put(kind, app)
-    seen = observe_application(cache, view.ref, ManifestStore(), settings)
+    seen = observe_application(cache, view.ref, ManifestStore(), settings, system=system_of(cache, settings))
     assert seen is not None, "an Application that was put into the cache is there"
     problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
     if view.terminating:
@@ -221,7 +222,7 @@ def planned_sync(
     pinned = ManifestStore()
     begun_view = AppView(started)
     pinned.put(operation_sources(begun_view), wanted_revisions(begun_view), manifests, seen.context)
-    seen = observe_application(cache, view.ref, pinned, settings)
+    seen = observe_application(cache, view.ref, pinned, settings, system=system_of(cache, settings))
     assert seen is not None, "an Application that was put into the cache is there"
     planned = _planned(seen, manifests, compare_application(seen, manifests), now)
     return _with_decision(planned, view, decision, automated=operation is not None)
@@ -244,7 +245,7 @@ def _decision(cache: Cache, view: AppView, manifests: Manifests, settings: AppSe
     """Whether the controller would start a sync by itself, and which: its own function on its own comparison."""
     latest = ManifestStore()
     latest.put(view.sources, view.revisions_wanted, manifests, render_context(view, settings))
-    seen = observe_application(cache, view.ref, latest, settings)
+    seen = observe_application(cache, view.ref, latest, settings, system=system_of(cache, settings))
     assert seen is not None, "an Application that was put into the cache is there"
     comparison = compare_application(seen, manifests)
     return decide(view.obj, comparison.status, manifests.revisions, comparison.resources, now)
@@ -389,10 +390,10 @@ def observed_application(
     None: there is no such Application. A source that cannot be read is an error inside ``pinned``.
     """
     store = ManifestStore()
-    seen = observe_application(cache, ref, store, settings)
+    seen = observe_application(cache, ref, store, settings, system=system_of(cache, settings))
     if seen is None or seen.view.operation is None or not seen.view.operation_state:
         return seen
     view = seen.view
     sources, revisions = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
     store.put(sources, revisions, reader.read(sources, revisions, now, seen.context), seen.context)
-    return observe_application(cache, ref, store, settings)
+    return observe_application(cache, ref, store, settings, system=system_of(cache, settings))

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
+from syncline.assembly.lua_worker import LuaWorker
 from syncline.control.cache import Cache, IndexFn
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
+from syncline.gitops.application.system import SystemBook
+from syncline.gitops.system import System
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover
-from syncline.kube.objects import Obj, ResourceInfo
+from syncline.kube.objects import ResourceInfo
 
-__all__ = ["ClusterLook", "application_indices", "look_at_cluster"]
+__all__ = ["ClusterLook", "application_indices", "look_at_cluster", "system_of"]
 
 PAGE = 500
 """Objects per request, as kubectl asks for them."""
@@ -34,12 +37,15 @@ class ClusterLook:
 
 def application_indices(settings: AppSettings) -> Mapping[str, IndexFn]:
     """The indices that observing an Application needs, as its controller declares them."""
+    return {INSTANCE_INDEX: SystemBook(settings).instances}
 
-    def instances(obj: Obj) -> tuple[str, ...]:
-        name = settings.tracking.app_name(obj)
-        return (name,) if name else ()
 
-    return {INSTANCE_INDEX: instances}
+def system_of(cache: Cache, settings: AppSettings) -> System:
+    """What ``argocd-cm`` says, for one look; the index of a cache of ours follows it."""
+    book = SystemBook(settings, LuaWorker())
+    found = book.of(cache)
+    cache.use_index(INSTANCE_INDEX, book.instances)
+    return found
 
 
 def look_at_cluster(indices: Mapping[str, IndexFn]) -> Generator[Request, Response, ClusterLook]:

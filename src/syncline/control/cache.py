@@ -59,12 +59,18 @@ class Cache:
         self._owned: dict[str, set[_Place]] = {}
         self._indices: dict[str, IndexFn] = dict(indices or {})
         self._indexed: dict[str, dict[str, set[_Place]]] = {name: {} for name in self._indices}
+        self._versions: dict[str, int] = {}
 
     def add_index(self, name: str, values: IndexFn) -> None:
         """Declare an index before anything is cached."""
         assert not self._objects, "indices are declared before the first object arrives"
         self._indices[name] = values
         self._indexed[name] = {}
+
+    def use_index(self, name: str, values: IndexFn) -> None:
+        """Replace an index's rule; it is built anew when next asked."""
+        self._indices[name] = values
+        self._versions[name] = -1
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -148,7 +154,22 @@ class Cache:
         return self._at(p for p in self._owned.get(uid, ()) if kind is None or p[0] == kind)
 
     def indexed(self, index: str, value: str) -> list[Obj]:
+        self._refresh_index(index)
         return self._at(self._indexed[index].get(value, ()))
+
+    def _refresh_index(self, index: str) -> None:
+        """An index whose values depend on settings says by ``version`` that they changed; then it is built anew."""
+        values = self._indices[index]
+        version = getattr(values, "version", 0)
+        if self._versions.get(index, 0) == version:
+            return
+        self._versions[index] = version
+        found = self._indexed[index] = {}
+        for kind, spaces in self._objects.items():
+            for namespace, bucket in spaces.items():
+                for name, obj in bucket.items():
+                    for value in values(obj):
+                        found.setdefault(value, set()).add((kind, namespace, name))
 
     def has_synced(self, kind: GroupKind) -> bool:
         return kind in self._synced

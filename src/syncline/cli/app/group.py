@@ -9,6 +9,7 @@ from syncline.cli.lazy import CONTEXT, LazyGroup
 __all__ = ["VERBS", "app"]
 
 VERBS: dict[str, tuple[str, str]] = {
+    "actions": ("app.actions:actions", "List and run actions on objects: restart, pause, scale and more."),
     "confirm-deletion": ("app.edit:confirm_deletion", "Approve deletions that wait for a confirmation."),
     "create": ("app.create:create", "Create an Application from flags or from a file."),
     "delete": ("app.delete:delete", "Delete Applications, with their resources unless --no-cascade."),

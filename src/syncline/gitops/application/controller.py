@@ -13,12 +13,16 @@ from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, App
 from syncline.gitops.application.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import plan_application
 from syncline.gitops.application.schemas import SchemaBook
+from syncline.gitops.application.system import SystemBook
 from syncline.gitops.diff.memo import Verdicts
+from syncline.gitops.lua import LuaRunner
+from syncline.gitops.system import CONFIG_MAP
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, namespace_of, ref_of
 
 __all__ = ["ApplicationController"]
 
+CONFIG_MAPS = GroupKind("", "ConfigMap")
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
@@ -29,20 +33,23 @@ class ApplicationController:
     kind = APPLICATION.group_kind
     reads: tuple[GroupKind, ...] = ()
 
-    def __init__(self, store: ManifestStore, settings: AppSettings) -> None:
+    def __init__(self, store: ManifestStore, settings: AppSettings, runner: LuaRunner | None = None) -> None:
         self._store = store
         self._settings = settings
         self._schemas = SchemaBook()
         self._verdicts = Verdicts()
+        self._system = SystemBook(settings, runner)
         self.watches = (
             Watch(APP_PROJECT.group_kind, self._of_project),
             Watch(CRDS, lambda _obj, cache: _all(cache)),
+            Watch(CONFIG_MAPS, self._of_settings),
             Watch(None, self._of_live),
         )
-        self.indices: Mapping[str, IndexFn] = {INSTANCE_INDEX: self._instances}
+        self.indices: Mapping[str, IndexFn] = {INSTANCE_INDEX: self._system.instances}
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
-        return observe_application(cache, ref, self._store, self._settings, self._schemas, self._verdicts)
+        system = self._system.of(cache)
+        return observe_application(cache, ref, self._store, self._settings, self._schemas, self._verdicts, system)
 
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
         return plan_application(seen, now)
@@ -52,12 +59,12 @@ class ApplicationController:
     ) -> tuple[AppObserved, Plan] | None:
         return settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
 
-    def _instances(self, obj: Obj) -> Iterable[str]:
-        name = self._settings.tracking.app_name(obj)
-        return (name,) if name else ()
+    def _of_settings(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        is_ours = name_of(obj) == CONFIG_MAP and namespace_of(obj) == self._settings.control_namespace
+        return _all(cache) if is_ours else ()
 
     def _of_live(self, obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-        for instance in self._instances(obj):
+        for instance in self._system.instances(obj):
             namespace, separator, name = instance.partition("_")
             if not separator:
                 namespace, name = self._settings.control_namespace, instance

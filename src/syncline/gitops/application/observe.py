@@ -17,9 +17,10 @@ from syncline.gitops.clusters import HERE, Cluster, clusters_of
 from syncline.gitops.compare import live_refs
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.sync.model import KindTable
+from syncline.gitops.system import System, SystemSettings, with_globals
 from syncline.gitops.tracking import Tracking, instance_name
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
-from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, owner_references, ref_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, name_of, owner_references, ref_of
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.version import GIT_VERSION
 from syncline.sources.environment import RenderContext
@@ -77,6 +78,8 @@ class AppObserved:
     """MachineConfigPools of the cluster, if it has any."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas of built-in kinds and of the cluster's definitions."""
+    system: System = field(default_factory=System, compare=False)
+    """What ``argocd-cm`` says about all Applications."""
     verdicts: Verdicts | None = field(default=None, compare=False)
     """Answers of earlier comparisons, kept by the controller."""
 
@@ -145,9 +148,12 @@ def observe_application(
     settings: AppSettings,
     schemas: SchemaBook | None = None,
     verdicts: Verdicts | None = None,
+    system: System | None = None,
 ) -> AppObserved | None:
     """None: the Application is gone. ``schemas`` and ``verdicts`` spare work; what is seen is the same without."""
     app = cache.get(ref)
+    system = system or System()
+    settings = _effective(settings, system.settings)
     if app is None:
         return None
     view = AppView(app)
@@ -161,7 +167,7 @@ def observe_application(
     kinds = KindTable({info.gvk: info for info in cache.mapper.versions()})
     return AppObserved(
         view=view,
-        project=cache.get(project_ref),
+        project=_project(cache, project_ref, system.settings),
         latest=latest,
         pinned=pinned,
         live=_live(cache, view, (latest, pinned), kinds, settings),
@@ -172,7 +178,25 @@ def observe_application(
         pools=tuple(cache.objects(POOL)),
         schema_of=(schemas or SchemaBook()).reader(cache),
         verdicts=verdicts,
+        system=system,
     )
+
+
+def _effective(settings: AppSettings, system: SystemSettings) -> AppSettings:
+    """The settings of this process, with those that the installation sets."""
+    if system.tracking is None and system.poll_s is None:
+        return settings
+    poll = settings.poll_s if system.poll_s is None else system.poll_s
+    return replace(settings, tracking=system.tracking or settings.tracking, poll_s=poll)
+
+
+def _project(cache: Snapshot, ref: ObjectRef, system: SystemSettings) -> Obj | None:
+    """With the lists of the global projects that its labels select."""
+    found = cache.get(ref)
+    if found is None or not system.global_projects:
+        return found
+    named = {name_of(one): one for one in cache.objects(ref.group_kind, ref.namespace)}
+    return with_globals(found, system.global_projects, named)
 
 
 def _live(

@@ -329,6 +329,7 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         results=rows_from_status(dig(state, "syncResult", "resources", default=[])),
         in_sync=comparison.in_sync,
         permits=_permits(seen),
+        health=seen.system.health,
         namespace_live=seen.namespace_live,
         operation=_attempt(view, started, attempt),
     )

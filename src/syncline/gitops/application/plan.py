@@ -53,10 +53,11 @@ def plan_application(seen: AppObserved, now: datetime) -> Plan:
 
 
 def spec_problems(seen: AppObserved) -> list[Condition]:
-    """What is wrong with the spec, in upstream's words."""
-    return validate_spec(
+    """What is wrong with the spec, in upstream's words, and with the settings that all Applications share."""
+    found = validate_spec(
         seen.view.obj, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters
     )
+    return [*found, *(Condition("ComparisonError", text) for text in seen.system.settings.problems)]
 
 
 def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
@@ -66,6 +67,7 @@ def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
 
 def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput:
     """All that the comparison looks at."""
+    system = seen.system.settings
     return ComparisonInput(
         app=seen.view.obj,
         targets=manifests.objects,
@@ -73,8 +75,11 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
         project=seen.project or {},
         kinds=seen.kinds,
         tracking=seen.settings.tracking,
-        diff=DiffSettings(schema_of=seen.schema_of),
+        overrides=system.overrides,
+        excluded=system.excluded,
+        diff=DiffSettings(schema_of=seen.schema_of, ignore_aggregated_roles=system.ignore_aggregated_roles),
         verdicts=seen.verdicts,
+        health=seen.system.health,
         control_namespace=seen.settings.control_namespace,
     )
 

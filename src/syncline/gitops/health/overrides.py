@@ -7,6 +7,7 @@ sync engine as their ``health``. Pure but for the runner that it is given. Rules
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,14 @@ from syncline.gitops.health.check import health_of, pending_deletion
 from syncline.gitops.health.verdict import Health, HealthStatus
 from syncline.gitops.lua import LuaFailed, LuaResult, LuaRunner
 from syncline.kube.glob import glob_matches
-from syncline.kube.objects import GroupKind, Obj, gvk_of, name_of, namespace_of
+from syncline.kube.objects import GroupKind, Obj, gvk_of, name_of, namespace_of, resource_version, uid_of
 from syncline.kube.yaml import load
 
-__all__ = ["HealthScript", "checked_with", "parse_overrides", "script_for"]
+__all__ = ["HealthMemo", "HealthScript", "checked_with", "parse_overrides", "script_for"]
 
 SETTING = "resource.customizations"
+MAX_REMEMBERED = 50_000
+"""Answers of scripts that are kept; a few hundred bytes each."""
 INVALID = "Lua returned an invalid health status"
 
 
@@ -75,16 +78,40 @@ def script_for(overrides: Mapping[str, HealthScript], kind: GroupKind) -> Health
     return None
 
 
-def checked_with(overrides: Mapping[str, HealthScript], runner: LuaRunner) -> Callable[[Obj], Health | None]:
+def checked_with(
+    overrides: Mapping[str, HealthScript], runner: LuaRunner, memo: HealthMemo | None = None
+) -> Callable[[Obj], Health | None]:
     """A ``health_of`` in which scripts of users come first. A script that fails is an answer: Unknown, failed."""
+    if not any(entry.script for entry in overrides.values()):
+        return health_of
+    remembered = memo or HealthMemo()
 
     def check(obj: Obj) -> Health | None:
         entry = script_for(overrides, gvk_of(obj).group_kind)
         if entry is None:
             return health_of(obj)
-        return pending_deletion(obj) or _run(entry, obj, runner)
+        return pending_deletion(obj) or remembered.answer(entry, obj, runner)
 
     return check
+
+
+class HealthMemo:
+    """Answers of scripts, kept by script and version of the object, so that a pass costs what changed; bounded."""
+
+    def __init__(self, limit: int = MAX_REMEMBERED) -> None:
+        self._known: OrderedDict[tuple[HealthScript, str, str], Health] = OrderedDict()
+        self._limit = limit
+
+    def answer(self, entry: HealthScript, obj: Obj, runner: LuaRunner) -> Health:
+        key = (entry, uid_of(obj), resource_version(obj))
+        if not key[1] or not key[2]:
+            return _run(entry, obj, runner)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _run(entry, obj, runner)
+            if len(self._known) > self._limit:
+                self._known.popitem(last=False)
+        return known
 
 
 def _run(entry: HealthScript, obj: Obj, runner: LuaRunner) -> Health:

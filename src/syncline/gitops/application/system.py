@@ -1,0 +1,65 @@
+"""The installation's settings as the controller knows them now, and the index that depends on them.
+
+``argocd-cm`` is parsed once per version; everything else that looks at it gets the frozen result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from syncline.control.cache import Snapshot
+from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.health.overrides import HealthMemo, checked_with
+from syncline.gitops.lua import LuaMissing, LuaResult, LuaRunner
+from syncline.gitops.system import CONFIG_MAP, System, parse_system
+from syncline.gitops.tracking import Tracking
+from syncline.kube.objects import Obj, ObjectRef, dig, resource_version
+
+__all__ = ["InstanceIndex", "SystemBook"]
+
+
+class InstanceIndex:
+    """Index function: the application that an object's tracking data names. ``version`` counts changes of the rule."""
+
+    def __init__(self, tracking: Tracking) -> None:
+        self.tracking = tracking
+        self.version = 0
+
+    def use(self, tracking: Tracking) -> None:
+        if tracking != self.tracking:
+            self.tracking = tracking
+            self.version += 1
+
+    def __call__(self, obj: Obj) -> Iterable[str]:
+        name = self.tracking.app_name(obj)
+        return (name,) if name else ()
+
+
+class _NoRunner:
+    """Where the process has no way to run scripts; each says so."""
+
+    def run(self, script: str, names: Mapping[str, Any], *, open_libs: bool) -> LuaResult:
+        raise LuaMissing
+
+
+class SystemBook:
+    """Held by the controller; ``instances`` is its index function."""
+
+    def __init__(self, settings: AppSettings, runner: LuaRunner | None = None) -> None:
+        self._settings = settings
+        self._runner: LuaRunner = runner or _NoRunner()
+        self._memo = HealthMemo()
+        self._version: str | None = ""
+        self._current = System()
+        self.instances = InstanceIndex(settings.tracking)
+
+    def of(self, cache: Snapshot) -> System:
+        found = cache.get(ObjectRef("", "ConfigMap", self._settings.control_namespace, CONFIG_MAP))
+        version = None if found is None else resource_version(found)
+        if version != self._version:
+            self._version = version
+            system = parse_system(dig(found, "data", default={}) or {})
+            self._current = System(system, checked_with(system.health, self._runner, self._memo))
+            self.instances.use(system.tracking or self._settings.tracking)
+        return self._current
