@@ -28,6 +28,7 @@ from syncline.gitops.sync.actions import (
     ReadObject,
     SyncAction,
 )
+from syncline.gitops.sync.annotations import is_delete_hook
 from syncline.gitops.sync.cause import causes
 from syncline.gitops.sync.model import Outcome, SyncObserved, SyncPlan, WaitKind
 from syncline.gitops.sync.plan import plan_sync, record
@@ -92,10 +93,14 @@ def _joined(seen: AppObserved, state: str, message: str, since: datetime | None,
 def _deletion(view: View, seen: AppObserved) -> Found | None:
     if not seen.view.terminating or seen.view.operation is not None:
         return None
-    plan = plan_deletion(seen)
-    going = [obj for _, obj in sorted(seen.live.items()) if is_terminating(obj)]
+    plan = plan_deletion(seen, view.now)
+    going = [obj for _, obj in sorted(seen.live.items()) if is_terminating(obj) or _runs_at_the_end(obj)]
     below = [explain_object(view, obj) for obj in going[:MAX_ROWS]]
     return _joined(seen, "Deleting", plan.why, instant(dig(seen.view.obj, "metadata", "deletionTimestamp")), below)
+
+
+def _runs_at_the_end(obj: Obj) -> bool:
+    return is_delete_hook(obj, "PreDelete") or is_delete_hook(obj, "PostDelete")
 
 
 def _operation(view: View, seen: AppObserved) -> Found | None:

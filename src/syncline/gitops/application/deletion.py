@@ -1,43 +1,232 @@
-"""Deleting an Application: what goes, in which order, and when the finalizer may go; pure.
+"""Deleting an Application: hooks, what goes, in which order, and when which finalizer may go; pure.
 
-Cascade: the highest wave first, the next when it is gone. Rules: ``finalizeApplicationDeletion`` and
-``sort_delete.go`` of Argo CD (reference argocd-sync §7). PreDelete and PostDelete hooks are not run yet.
+Stages, each re-entered until it is done, and each on record as a finalizer: PreDelete hooks, the cascade (highest wave
+first, the next when it is gone), PostDelete hooks, then what their delete policies take away. Rules:
+``finalizeApplicationDeletion``, ``hook.go`` and ``sort_delete.go`` of Argo CD (reference argocd-sync §7).
 """
 
 from __future__ import annotations
 
-from syncline.control.plan import Delete, Patch, Plan, Requeue
-from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.application.view import AppView, instant
-from syncline.gitops.deletion import deletion_rounds
-from syncline.gitops.sync.annotations import listed_value, needs_deletion_approval, option_value
-from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, annotations_of, finalizers, is_terminating, owner_references, ref_of
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 
-__all__ = ["CASCADE", "plan_deletion"]
+from syncline.control.plan import Create, Delete, Patch, Plan, Requeue
+from syncline.gitops.application.manifests import Render
+from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.application.status import app_patch
+from syncline.gitops.application.view import AppView, instant
+from syncline.gitops.conditions import Condition, merge_conditions
+from syncline.gitops.deletion import deletion_rounds
+from syncline.gitops.health import HealthStatus
+from syncline.gitops.project import sync_permission
+from syncline.gitops.sync.annotations import (
+    DeletePolicy,
+    delete_policies,
+    is_delete_hook,
+    listed_value,
+    needs_deletion_approval,
+    option_value,
+)
+from syncline.gitops.targets import scoped
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import (
+    Obj,
+    annotations_of,
+    dig,
+    finalizers,
+    gvk_of,
+    is_terminating,
+    meta,
+    name_of,
+    namespace_of,
+    owner_references,
+    ref_of,
+)
+
+__all__ = ["CASCADE", "POST_DELETE", "PRE_DELETE", "plan_deletion", "wanted_finalizers"]
 
 CASCADE = "resources-finalizer.argocd.argoproj.io"
 """Also with ``/foreground`` or ``/background``; the first in the list decides."""
-OURS = (CASCADE, "pre-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io")
+PRE_DELETE = "pre-delete-finalizer.argocd.argoproj.io"
+POST_DELETE = "post-delete-finalizer.argocd.argoproj.io"
+CLEANUP = "/cleanup"
+OURS = (CASCADE, PRE_DELETE, POST_DELETE)
 APPROVED = "argocd.argoproj.io/deletion-approved"
+DELETION_ERROR = "DeletionError"
 CRD_KIND = "CustomResourceDefinition"
 WAIT_S = 30.0
+RETRY = timedelta(seconds=30)
+"""A failed hook is kept this long before it is made anew, so that it can be looked at and does not run all the time."""
+BARE_REVISION = 7
+"""Characters of a commit in a generated name, as in those of sync hooks."""
 
 
-def plan_deletion(seen: AppObserved) -> Plan:
+class _Stuck(Exception):
+    """What keeps the deletion from going on, in one sentence."""
+
+
+def wanted_finalizers(obj: Obj, *, pre_delete: bool, post_delete: bool) -> list[str]:
+    """The finalizers that an Application should have, by the delete hooks that its manifests hold."""
+    wanted = list(finalizers(obj))
+    for name, holds in ((PRE_DELETE, pre_delete), (POST_DELETE, post_delete)):
+        both = (name, name + CLEANUP)
+        if holds:
+            wanted += [each for each in both if each not in wanted]
+        else:
+            wanted = [each for each in wanted if each not in both]
+    return wanted
+
+
+def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
     """The next step of a deletion; an application whose destination is not there is let go (upstream, stage 1)."""
     view = seen.view
     mine = [name for name in finalizers(view.obj) if name.startswith(OURS)]
     if not mine:
         return Plan(why="deleted without cascade: its resources stay")
+    if not view.is_in(seen.clusters):
+        return _release(view, mine, "its destination is not there: what it made is left alone")
     cascading = [name for name in mine if name.startswith(CASCADE)]
-    if not cascading or not view.is_in(seen.clusters):
-        return _release(view, mine, "nothing of it is left to delete")
-    propagation = "Background" if cascading[0].endswith("/background") else "Foreground"
+    stages: tuple[tuple[list[str], Callable[[], Plan | None]], ...] = (
+        ([name for name in mine if name == PRE_DELETE], lambda: _hooks(seen, "PreDelete", now)),
+        (cascading, lambda: _cascade(seen, cascading[0])),
+        ([name for name in mine if name == POST_DELETE], lambda: _hooks(seen, "PostDelete", now)),
+        ([name for name in mine if name == PRE_DELETE + CLEANUP], lambda: _clean_up(seen, "PreDelete")),
+        ([name for name in mine if name == POST_DELETE + CLEANUP], lambda: _clean_up(seen, "PostDelete")),
+    )
+    for held, work in stages:
+        if not held:
+            continue
+        try:
+            return work() or _release(view, held, f"{held[0].partition('.')[0]}: nothing is left to do")
+        except _Stuck as error:
+            return _failed(view, str(error), now)
+    return _release(view, mine, "nothing of it is left to delete")
+
+
+# -- hooks --------------------------------------------------------------------------------------------------------
+
+
+def _hooks(seen: AppObserved, kind: str, now: datetime) -> Plan | None:
+    """None: all of them have run. Raises :class:`_Stuck`."""
+    view, latest = seen.view, seen.latest
+    if latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s):
+        why = f"the deletion needs the {kind} hooks"
+        render = Render(view.name, view.sources, view.revisions_wanted, why, context=seen.context)
+        return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=why)
+    if latest.error:
+        raise _Stuck(f"Failed to load target state: {latest.error}; without it no {kind} hook is known")
+    wanted = _targets(seen, kind)
+    there = {ref_of(obj): obj for obj in _managed(seen) if is_delete_hook(obj, kind)}
+    missing = [obj for obj in wanted if ref_of(obj) not in there]
+    if missing:
+        for obj in missing:
+            _check(seen, obj, kind)
+        step = tuple(Create(obj, f"{kind} hook of {view.namespace}/{view.name}") for obj in missing)
+        return Plan(steps=(step,), outcome=Requeue(WAIT_S, f"{kind} hooks run"), why=step[0].reason)
+    return _judged(seen, kind, there.values(), now)
+
+
+def _targets(seen: AppObserved, kind: str) -> list[Obj]:
+    """The hooks as they are to be created: scoped, named, stamped as ours."""
+    view, latest = seen.view, seen.latest
+    assert latest is not None, "hooks are looked for once there are manifests"
+    tracking = seen.settings.tracking
+    instance = tracking.instance_of_app(view.obj, seen.settings.control_namespace)
+    found = []
+    for obj in latest.objects:
+        if is_delete_hook(obj, kind):
+            named = _named(scoped(obj, seen.kinds, view.destination_namespace), kind, view, latest.revision)
+            found.append(tracking.stamp(named, instance, view.destination_namespace))
+    return found
+
+
+def _named(obj: Obj, kind: str, view: AppView, revision: str) -> Obj:
+    """A name to generate is fixed by the commit and the time of the deletion, so that a pass later finds the object."""
+    prefix = meta(obj).get("generateName")
+    if name_of(obj) or not prefix:
+        return obj
+    deleted = instant(view.obj["metadata"].get("deletionTimestamp"))
+    second = int(deleted.timestamp()) if deleted else 0
+    metadata = {key: value for key, value in meta(obj).items() if key != "generateName"}
+    return obj | {"metadata": metadata | {"name": f"{prefix}{revision[:BARE_REVISION]}-{kind.lower()}-{second}"}}
+
+
+def _check(seen: AppObserved, obj: Obj, kind: str) -> None:
+    info = seen.kinds.served.get(gvk_of(obj))
+    if info is None:
+        raise _Stuck(f"{kind} hook {ref_of(obj)}: the cluster serves no {gvk_of(obj)}; install its definition")
+    refused = sync_permission(seen.project or {}, obj, info, seen.view.destination)
+    if refused:
+        raise _Stuck(f"{kind} hook {ref_of(obj)}: {refused}")
+    if ref_of(obj) in seen.live:
+        raise _Stuck(f"{kind} hook {ref_of(obj)}: an object of this name is there and is not ours; rename or delete it")
+
+
+def _judged(seen: AppObserved, kind: str, hooks: Iterable[Obj], now: datetime) -> Plan | None:
+    """Wait, retry what failed, or go on."""
+    view = seen.view
+    failed, running = [], []
+    for obj in hooks:
+        health = seen.system.health(obj)
+        status = HealthStatus.HEALTHY if health is None else health.status
+        if status is HealthStatus.DEGRADED:
+            failed.append(obj)
+        elif status is not HealthStatus.HEALTHY:
+            running.append(obj)
+    if failed:
+        names = ", ".join(sorted(f"{namespace_of(obj)}/{name_of(obj)}" for obj in failed))
+        text = f"{kind} hook(s) failed: {names}"
+        due = [obj for obj in failed if now >= _ended(obj, now) + RETRY and not is_terminating(obj)]
+        step = tuple(Delete.of(obj, "a failed hook is made anew", propagation="Background") for obj in due)
+        return _failed(view, text, now, step)
+    if running:
+        first = sorted(str(ref_of(obj)) for obj in running)
+        why = f"waiting for completion of {kind} hook {first[0]}" + _more(len(first) - 1, "hooks")
+        return Plan(outcome=Requeue(WAIT_S, why), why=why)
+    return None
+
+
+def _ended(obj: Obj, now: datetime) -> datetime:
+    """When it failed, as its conditions say it; else when it was made."""
+    listed = dig(obj, "status", "conditions", default=[])
+    times = [instant(one.get("lastTransitionTime")) for one in listed if isinstance(one, dict)]
+    known = [time for time in times if time is not None]
+    return max(known) if known else instant(meta(obj).get("creationTimestamp")) or now
+
+
+def _clean_up(seen: AppObserved, kind: str) -> Plan | None:
+    """What the delete policies of all hooks of the kind take away, judged by the worst of them (behaviour 91)."""
+    hooks = [obj for obj in _managed(seen) if is_delete_hook(obj, kind)]
+    found = [seen.system.health(obj) for obj in hooks]
+    statuses = {HealthStatus.HEALTHY if health is None else health.status for health in found}
+    policy = None
+    if HealthStatus.DEGRADED in statuses:
+        policy = DeletePolicy.HOOK_FAILED
+    elif statuses == {HealthStatus.HEALTHY}:
+        policy = DeletePolicy.HOOK_SUCCEEDED
+    going = [obj for obj in hooks if policy in delete_policies(obj)]
+    if not going:
+        return None
+    why = f"waiting for deletion of {kind} hook {ref_of(going[0])}" + _more(len(going) - 1, "hooks")
+    step = tuple(
+        Delete.of(obj, f"its delete policy is {policy}", propagation="Background")
+        for obj in going
+        if not is_terminating(obj)
+    )
+    return Plan(steps=(step,) if step else (), outcome=Requeue(WAIT_S, why), why=why)
+
+
+# -- the cascade --------------------------------------------------------------------------------------------------
+
+
+def _cascade(seen: AppObserved, finalizer: str) -> Plan | None:
+    """None: everything that goes is gone."""
+    view = seen.view
+    propagation = "Background" if finalizer.endswith("/background") else "Foreground"
     ours = [obj for obj in _managed(seen) if _cascades(obj, view.sync_options)]
     ending = sorted(str(ref_of(obj)) for obj in ours if is_terminating(obj))
     if ending:
-        why = f"waiting for deletion of {ending[0]}" + (f" and {len(ending) - 1} more" if len(ending) > 1 else "")
+        why = f"waiting for deletion of {ending[0]}" + _more(len(ending) - 1, "")
         return Plan(outcome=Requeue(WAIT_S, why), why=why)
     asking = [str(ref_of(obj)) for obj in ours if needs_deletion_approval(obj, view.sync_options)]
     if asking and not _approved(view):
@@ -45,10 +234,14 @@ def plan_deletion(seen: AppObserved) -> Plan:
         return Plan(outcome=Requeue(WAIT_S, why, background=True), why=why)
     rounds = deletion_rounds(ours)
     if not rounds:
-        return _release(view, mine, "all of its resources are gone")
+        return None
     reason = f"Application {view.namespace}/{view.name} is deleted with cascade"
     step = tuple(Delete.of(obj, reason, propagation=propagation) for obj in rounds[0])
     return Plan(steps=(step,), outcome=Requeue(WAIT_S, "its resources are being deleted"), why=reason)
+
+
+def _more(count: int, what: str) -> str:
+    return f" and {count} more {what}".rstrip() if count > 0 else ""
 
 
 def _approved(view: AppView) -> bool:
@@ -72,6 +265,19 @@ def _cascades(obj: Obj, options: tuple[str, ...]) -> bool:
         return False
     own = option_value(obj, "Delete")
     return (listed_value(options, "Delete") if own is None else own) != "false"
+
+
+# -- the Application itself ---------------------------------------------------------------------------------------
+
+
+def _failed(view: AppView, text: str, now: datetime, step: tuple[Delete, ...] = ()) -> Plan:
+    """The condition says so; the stage is tried again."""
+    merged = merge_conditions(
+        view.status.get("conditions") or [], (DELETION_ERROR,), [Condition(DELETION_ERROR, text)], now
+    )
+    patch = app_patch(view, {**view.status, "conditions": merged}, text)
+    steps = tuple(each for each in (step,) if each)
+    return Plan(steps=steps, status=patch, outcome=Requeue(RETRY.total_seconds(), text), why=text)
 
 
 def _release(view: AppView, mine: list[str], why: str) -> Plan:

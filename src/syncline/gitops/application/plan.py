@@ -10,7 +10,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from syncline.control.plan import Emit, Plan, Requeue
-from syncline.gitops.application.deletion import plan_deletion
+from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
 from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import COMPONENT, plan_operation
@@ -39,7 +39,7 @@ def plan_application(seen: AppObserved, now: datetime) -> Plan:
     if view.skipped:
         return Plan(why=f"{view.ref}: annotation skip-reconcile is set")
     if view.terminating and view.operation is None:
-        return plan_deletion(seen)
+        return plan_deletion(seen, now)
     problems = spec_problems(seen)
     texts = tuple(f"{problem.type}: {problem.message}" for problem in problems)
     operation = plan_operation(seen, now, compare_application, texts)
@@ -119,15 +119,18 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
         *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
     )
     status = _with_auto(compared_status(view, comparison, latest, conditions, now), decision, now)
+    finalizers = wanted_finalizers(
+        view.obj, pre_delete=comparison.has_pre_delete_hooks, post_delete=comparison.has_post_delete_hooks
+    )
     why = f"{comparison.status} at {', '.join(latest.revisions) or '-'}, {comparison.health.status}; {decision.why}"
     if decision.operation is None:
         wait = decision.requeue_after_s
         outcome = _poll(seen, now) if wait is None else Requeue(wait, decision.why)
-        return Plan(status=app_patch(view, status, why), outcome=outcome, why=why)
+        return Plan(status=app_patch(view, status, why, finalizers=finalizers), outcome=outcome, why=why)
     status.pop("operationState", None)
     revision = ", ".join(latest.revisions)
     event = Emit(view.obj, "OperationStarted", f"Initiated automated sync to '{revision}'", COMPONENT)
-    patch = app_patch(view, status, decision.why, operation=decision.operation)
+    patch = app_patch(view, status, decision.why, operation=decision.operation, finalizers=finalizers)
     return Plan(status=(*patch, event), outcome=Requeue(0, "the operation begins"), why=why)
 
 

@@ -18,6 +18,7 @@ from syncline.gitops.compare import Comparison
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, dig, resource_version
+from syncline.kube.objects import finalizers as finalizers_of
 from syncline.kube.patches import create_merge_patch
 
 __all__ = ["app_patch", "compared_status", "failed_status"]
@@ -125,11 +126,12 @@ def app_patch(
     *,
     operation: Any = ...,
     annotations: Mapping[str, str | None] | None = None,
-    **extra: Any,
+    finalizers: list[str] | None = None,
 ) -> tuple[Patch, ...]:
     """One conditional merge patch of ``status`` (and ``operation``: an object, or None to remove it); nothing when
-    nothing differs. A processed refresh annotation and ``annotations`` (None removes) go in the same patch."""
-    body: Obj = dict(extra)
+    nothing differs. A processed refresh annotation, ``annotations`` (None removes) and ``finalizers`` (all; None
+    leaves them) go in the same patch."""
+    body: Obj = {}
     if status != view.status:
         body["status"] = create_merge_patch(view.status, status)
     if operation is not ... and operation != view.operation:
@@ -139,6 +141,8 @@ def app_patch(
     if view.refresh and REFRESH in known:
         changed[REFRESH] = None
     metadata: Obj = {"annotations": changed} if changed else {}
+    if finalizers is not None and finalizers != finalizers_of(view.obj):
+        metadata["finalizers"] = finalizers or None
     if not body and not metadata:
         return ()
     body["metadata"] = metadata | {"resourceVersion": resource_version(view.obj)}
