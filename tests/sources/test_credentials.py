@@ -15,7 +15,7 @@ from tests.sources.githttp import Server
 
 from syncline.base.secret import Secret
 from syncline.kube.objects import Obj
-from syncline.sources.credentials import CredentialBook, GitAccess, credential_book
+from syncline.sources.credentials import CredentialBook, RepositoryAccess, credential_book
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings
 from syncline.sources.git_access import git_environment
@@ -96,7 +96,7 @@ def test_secrets_of_other_types_are_not_for_git() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ({"githubAppPrivateKey": CANARY}, "githubAppPrivateKey is not supported"),
+        ({"gcpServiceAccountKey": CANARY}, "gcpServiceAccountKey is not supported"),
         ({"username": "u", "password": CANARY + "\n"}, "password contains a line break"),
         ({"bearerToken": CANARY + "\r\nX: y"}, "bearerToken contains a line break"),
     ],
@@ -118,7 +118,7 @@ def test_known_hosts_and_certificates_go_with_any_repository_of_the_host() -> No
 
 
 def test_an_access_shows_no_value_when_it_is_printed() -> None:
-    access = GitAccess("https://h/x", password=Secret(CANARY), ssh_key=Secret(CANARY), proxy=Secret(CANARY))
+    access = RepositoryAccess("https://h/x", password=Secret(CANARY), ssh_key=Secret(CANARY), proxy=Secret(CANARY))
     assert CANARY not in f"{access} {access!r}"
     assert access.mask(f"fatal: {CANARY}!") == "fatal: ***!"
 
@@ -127,14 +127,14 @@ def test_an_access_shows_no_value_when_it_is_printed() -> None:
 
 
 def test_settings_of_the_administrator_stay_before_ours() -> None:
-    access = GitAccess("https://h/x", bearer_token=Secret("t"))
+    access = RepositoryAccess("https://h/x", bearer_token=Secret("t"))
     with git_environment(access, {"GIT_CONFIG_COUNT": "2"}) as values:
         assert values["GIT_CONFIG_COUNT"] == "3"
         assert values["GIT_CONFIG_KEY_2"] == "http.https://h/.extraHeader"
 
 
 def test_files_of_a_call_are_private_and_gone_after_it() -> None:
-    access = GitAccess("git@h:x", ssh_key=Secret("KEY"), known_hosts="HOSTS")
+    access = RepositoryAccess("git@h:x", ssh_key=Secret("KEY"), known_hosts="HOSTS")
     with git_environment(access) as values:
         words = values["GIT_SSH_COMMAND"].split()
         key = Path(words[words.index("-i") + 1])

@@ -77,7 +77,7 @@ def test_values_files_are_named_from_the_chart_from_the_root_or_by_pattern() -> 
         ({"valueFiles": ["/../x"]}, "resolved to outside repository root"),
         ({"valueFiles": ["nope.yaml"]}, r"values file 'nope\.yaml' is not in the repository .*ignoreMissingValueFiles"),
         ({"valueFiles": ["nope/*.yaml"]}, r'values file glob "nope/\*\.yaml" matched no files'),
-        ({"valueFiles": ["https://example.org/x"]}, "https:// addresses are not supported yet"),
+        ({"valueFiles": ["https://example.org/x"]}, "the URL scheme 'https' is not allowed"),
         ({"valueFiles": ["$other/x.yaml"]}, r'source referenced "\$other", which is not one of the available sources'),
         ({"fileParameters": [{"name": "a", "path": "../../x"}]}, "resolved to outside repository root"),
         ({"fileParameters": [{"name": "a", "path": "x"}]}, "file parameter 'x' is not in the repository"),

@@ -1,7 +1,7 @@
-"""Keeps the reader of repositories informed about the credentials that stand in the control namespace.
+"""Keeps the reader of repositories informed about credentials, settings and projects of the control namespace.
 
-Wraps the performer of :class:`Render`: before each render the Secrets and ConfigMaps of the cache are looked at, in the
-loop's own thread, and read anew only if one of them changed.
+Wraps the performer of :class:`Render`: before each render the Secrets, ConfigMaps and AppProjects of the cache are
+looked at, in the loop's own thread, and read anew only if one of them changed.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Protocol, runtime_checkable
 
+from syncline.assembly.source_rules import SETTINGS_MAP, source_rules
 from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.control.cache import Snapshot
 from syncline.gitops.application.manifests import Manifests, ManifestStore, Render, RenderPerformer, SourceReader
+from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, labels_of, name_of, resource_version
 from syncline.sources.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, SECRET_TYPE, CredentialBook, credential_book
+from syncline.sources.sourcing import SourceRules
 
 __all__ = ["CredentialedRenders"]
 
@@ -25,6 +28,8 @@ CONFIG_MAPS = GroupKind("", "ConfigMap")
 @runtime_checkable
 class _Learns(Protocol):
     def learn(self, book: CredentialBook) -> None: ...
+
+    def learn_rules(self, rules: SourceRules) -> None: ...
 
 
 class CredentialedRenders(RenderPerformer):
@@ -46,9 +51,11 @@ class CredentialedRenders(RenderPerformer):
 
     def _teach(self, learner: _Learns) -> None:
         secrets = [s for s in self._cache.objects(SECRETS, self._namespace) if SECRET_TYPE in labels_of(s)]
-        named = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP)
+        named = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP, SETTINGS_MAP)
         maps = [m for m in self._cache.objects(CONFIG_MAPS, self._namespace) if name_of(m) in named]
-        state = tuple((name_of(obj), resource_version(obj)) for obj in (*secrets, *maps))
+        projects = self._cache.objects(APP_PROJECT.group_kind, self._namespace)
+        state = tuple((name_of(obj), resource_version(obj)) for obj in (*secrets, *maps, *projects))
         if state != self._known:
             learner.learn(credential_book(secrets, maps))
+            learner.learn_rules(source_rules(projects, maps))
             self._known = state

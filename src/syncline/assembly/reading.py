@@ -10,10 +10,11 @@ from syncline.gitops.application.manifests import Manifests
 from syncline.kube.objects import Obj
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.environment import NO_CONTEXT, RenderContext
-from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings, GitTree
+from syncline.sources.errors import SourceError
+from syncline.sources.git import GitSettings
 from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, SourceType, parse_source, render_source
+from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, SourceType, render_opened
+from syncline.sources.sourcing import Opened, SourceRules, Sources
 
 __all__ = ["GitSourceReader"]
 
@@ -24,17 +25,21 @@ class GitSourceReader:
     def __init__(
         self, cache_directory: Path, *, allow_local: bool, renderers: Sequence[Renderer] = DEFAULT_RENDERERS
     ) -> None:
-        self._git = Git(GitSettings(cache_directory, allow_local=allow_local))
+        self._sources = Sources(GitSettings(cache_directory, allow_local=allow_local))
         self._cache = RenderCache()
         self._renderers = renderers
 
     def learn(self, book: CredentialBook) -> None:
         """From now on remotes are reached with these credentials."""
-        self._git.learn(book)
+        self._sources.learn(book)
+
+    def learn_rules(self, rules: SourceRules) -> None:
+        """From now on settings and projects say this about reading sources."""
+        self._sources.learn_rules(rules)
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Calls of remotes until now: address, command, success, how many."""
-        return self._git.requests()
+        return self._sources.requests()
 
     def read(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
@@ -43,9 +48,13 @@ class GitSourceReader:
         rendered: list[Rendered] = []
         try:
             pairs = list(zip(sources, revisions, strict=True))
-            refs = {str(one["ref"]): self._tree(one, revision, context) for one, revision in pairs if one.get("ref")}
+            lent = {
+                str(one["ref"]): self._sources.lend(one, revision, context.project)
+                for one, revision in pairs
+                if one.get("ref")
+            }
             for source, revision in pairs:
-                rendered.append(self._read_one(source, revision, context, refs))
+                rendered.append(self._read_one(source, revision, context, lent))
         except SourceError as error:
             return Manifests((), (), (), now, error=str(error))
         return Manifests(
@@ -56,27 +65,18 @@ class GitSourceReader:
             warnings=tuple(warning for one in rendered for warning in one.warnings),
         )
 
-    def _tree(self, source: Obj, revision: str, context: RenderContext) -> GitTree:
-        """The whole repository of a source that lends files to others."""
-        if source.get("chart"):
-            message = f"source with ref {source['ref']!r} has a `chart` field, which lends no files"
-            raise SourceError(Problem.INVALID, message, field="spec.sources")
-        repository = self._git.repository(str(source.get("repoURL") or ""), context.project)
-        return repository.tree(repository.resolve(revision or "HEAD"))
-
-    def _read_one(self, source: Obj, revision: str, context: RenderContext, refs: Mapping[str, GitTree]) -> Rendered:
-        if source.get("ref") and not source.get("path"):
+    def _read_one(self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened]) -> Rendered:
+        if source.get("ref") and not source.get("path") and not source.get("chart"):
             # It only lends its files.
-            return Rendered((), refs[str(source["ref"])].sha, SourceType.DIRECTORY, "")
-        spec = parse_source(source, context)
-        repository = self._git.repository(spec.repo_url, context.project)
-        resolved = repository.resolve(revision or "HEAD")
-        return render_source(
+            return Rendered((), lent[str(source["ref"])].revision.sha, SourceType.DIRECTORY, "")
+        opened = self._sources.open(source, revision, context.project)
+        return render_opened(
             source,
-            repository,
+            opened.tree,
+            opened.revision.sha,
             context=context,
-            revision=resolved,
-            refs=refs,
+            refs={name: one.tree for name, one in lent.items()},
+            remote=self._sources.remote(context.project),
             cache=self._cache,
             renderers=self._renderers,
         )

@@ -12,11 +12,13 @@ import click
 
 from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.source_rules import source_rules
 from syncline.cli.connection import Connection
 from syncline.cli.failure import CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.errors import ApiError
+from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind
 from syncline.sources.credentials import credential_book
 
@@ -46,6 +48,7 @@ def source_reader(link: Connection, cache: Cache, control_namespace: str) -> Ite
         reader = GitSourceReader(Path(scratch), allow_local=is_local(link))
         secrets, maps = (cache.objects(kind, control_namespace) for kind in (SECRETS, CONFIG_MAPS))
         reader.learn(credential_book(secrets, maps))
+        reader.learn_rules(source_rules(cache.objects(APP_PROJECT.group_kind, control_namespace), maps))
         yield reader
 
 

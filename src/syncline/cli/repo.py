@@ -30,7 +30,8 @@ from syncline.cli.secretkind import (
 from syncline.kube.objects import Obj
 from syncline.sources.credentials import credential_book
 from syncline.sources.errors import SourceError, mask_credentials
-from syncline.sources.git import Git, GitSettings
+from syncline.sources.git import GitSettings
+from syncline.sources.sourcing import Sources
 
 __all__ = ["connected", "declared_repositories", "repo", "repository_fields"]
 
@@ -152,21 +153,22 @@ def declared_repositories(secrets: Iterable[Obj], templates: Iterable[Obj]) -> l
 
 
 def connected(secrets: list[Obj], templates: list[Obj], *, local: bool) -> list[Declared]:
-    """The same, each asked for its branches with its own credentials; only git is asked. ``local``: paths too."""
+    """The same, each asked with its own credentials for its branches or its charts. ``local``: paths too."""
     book = credential_book([*secrets, *templates], [])
     with tempfile.TemporaryDirectory(prefix="syncline-repo-") as scratch:
-        git = Git(GitSettings(Path(scratch), allow_local=local))
-        git.learn(book)
+        sources = Sources(GitSettings(Path(scratch), allow_local=local))
+        sources.learn(book)
         found = [(_declared(one, _prefixes(templates)), plain_fields(one).get("url", "")) for one in secrets]
-        answers = [_asked(git, one, url) for one, url in found]
+        answers = [_asked(sources, one, url) for one, url in found]
     return sorted(answers, key=lambda one: (one.url, one.project))
 
 
-def _asked(git: Git, one: Declared, url: str) -> Declared:
-    if one.kind != "git":
-        return one
+def _asked(sources: Sources, one: Declared, url: str) -> Declared:
     try:
-        git.repository(url, one.project).refs()
+        if one.kind == "git":
+            sources.git.repository(url, one.project).refs()
+        else:
+            sources.artifacts.connect(url, one.project)
     except SourceError as error:
         return replace(one, status="Failed", message=mask_credentials(str(error)))
     return replace(one, status="Successful")

@@ -1,7 +1,8 @@
 """Which credentials a repository is reached with: the Secrets and ConfigMaps that people know, read into values.
 
-``assembly`` makes a :class:`CredentialBook` from the objects of the control namespace; ``sources/git.py`` asks it for a
-repository's access, and ``sources/git_access.py`` hands that to git. Pure. Rules: Argo CD ``util/db`` (reference
+``assembly`` makes a :class:`CredentialBook` from the objects of the control namespace; ``sources/git.py`` and
+``sources/artifacts.py`` ask it for a repository's access; ``sources/git_access.py`` and ``sources/web.py`` hand that
+over. Pure. Rules: Argo CD ``util/db`` (reference
 argocd-app 5.8): a repository's own Secret first, that of its project before one for all; what it lacks comes from the
 ``repo-creds`` with the longest prefix. Values stand in :class:`Secret` and in no message.
 """
@@ -25,7 +26,8 @@ __all__ = [
     "NO_CREDENTIALS",
     "SECRET_TYPE",
     "CredentialBook",
-    "GitAccess",
+    "GitHubApp",
+    "RepositoryAccess",
     "credential_book",
 ]
 
@@ -34,18 +36,39 @@ KNOWN_HOSTS_MAP = "argocd-ssh-known-hosts-cm"
 CERTIFICATES_MAP = "argocd-tls-certs-cm"
 MAX_VALUE = 65536
 """Letters of one credential; the largest real ones are RSA keys of 16,384 bits."""
-_UNSUPPORTED = ("githubAppPrivateKey", "gcpServiceAccountKey", "azureServicePrincipalClientSecret")
+_UNSUPPORTED = (
+    "gcpServiceAccountKey",
+    "azureServicePrincipalClientId",
+    "azureServicePrincipalClientSecret",
+    "useAzureWorkloadIdentity",
+)
 _ONE_LINE = ("username", "password", "bearerToken", "proxy", "noProxy")
-_OTHER_TYPES = ("helm", "oci")
+_CHART_TYPES = ("helm", "oci")
 
 
 @dataclass(frozen=True, slots=True)
-class GitAccess:
-    """How one repository is reached. ``name`` is the Secret's, for messages; ``project`` owns it (empty: nobody)."""
+class GitHubApp:
+    """An app that mints short-lived passwords; ``installation`` empty: the one of the repository's owner."""
+
+    identity: str
+    key: Secret
+    installation: str = ""
+    base_url: str = ""
+    """Of a GitHub of one's own, as ``https://git.example.com/api/v3``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryAccess:
+    """How one repository is reached. ``name`` is the Secret's, for messages; ``project`` owns it (empty: nobody).
+
+    ``kind`` is its ``type``: git, helm or oci; ``alias`` the name that charts may call it by.
+    """
 
     url: str
     name: str = ""
     project: str = ""
+    kind: str = "git"
+    alias: str = ""
     username: str = ""
     password: Secret | None = None
     bearer_token: Secret | None = None
@@ -60,14 +83,28 @@ class GitAccess:
     ca_pem: str = ""
     known_hosts: str | None = None
     """Text of a known_hosts file; None: the administrator's own."""
+    github_app: GitHubApp | None = None
+    force_basic: bool = False
+    """Git shows the password without being asked for it (``forceHttpBasicAuth``)."""
+    lfs: bool = False
+    depth: int = 0
+    """How many commits of history are brought; 0: all."""
+    enable_oci: bool = False
+    plain_http: bool = False
+    """A registry without TLS (``insecureOCIForceHttp``)."""
     problem: str = ""
     """Why it cannot be used, empty if it can."""
 
     @property
     def has_credentials(self) -> bool:
         """Upstream: then no ``repo-creds`` fills it."""
-        keys = (self.password, self.bearer_token, self.ssh_key, self.certificate_key)
+        keys = (self.password, self.bearer_token, self.ssh_key, self.certificate_key, self.github_app)
         return bool(self.username or self.problem) or any(key is not None for key in keys)
+
+    @property
+    def is_chart_repository(self) -> bool:
+        """Its credentials are for charts and artifacts, never for git."""
+        return self.kind in _CHART_TYPES
 
     def mask(self, text: str) -> str:
         """``text`` without any value of this access, should a program have repeated one."""
@@ -81,21 +118,22 @@ class GitAccess:
 class CredentialBook:
     """Everything that is known about repositories at one moment."""
 
-    repositories: tuple[GitAccess, ...] = ()
-    templates: tuple[GitAccess, ...] = ()
+    repositories: tuple[RepositoryAccess, ...] = ()
+    templates: tuple[RepositoryAccess, ...] = ()
     known_hosts: str | None = None
     certificates: Mapping[str, str] = field(default_factory=dict)
     """PEM of certificate authorities by host."""
 
-    def access(self, url: str, project: str = "") -> GitAccess | None:
+    def access(self, url: str, project: str = "", *, charts: bool = False) -> RepositoryAccess | None:
         """How ``url`` is reached for an application of ``project``; None: without anything of ours.
 
-        Raises :class:`SourceError` where the Secret that decides cannot be used.
+        ``charts``: it holds charts or artifacts, so Secrets of these types count too. Raises :class:`SourceError` where
+        the Secret that decides cannot be used.
         """
-        own = self._own(url, project)
-        found = own or GitAccess(url)
+        own = _of_project([one for one in self._known(charts) if _same(one.url, url)], project)
+        found = own or RepositoryAccess(url)
         if not found.has_credentials:
-            found = _filled(found, self._template(url, project))
+            found = _filled(found, self._template(url, project, charts))
         if found.problem:
             raise SourceError(
                 Problem.DENIED,
@@ -103,18 +141,37 @@ class CredentialBook:
                 subject=url,
                 field="spec.source.repoURL",
             )
-        host = urlsplit(url).hostname or ""
-        found = replace(found, url=url, ca_pem=self.certificates.get(host, ""), known_hosts=self.known_hosts)
-        return found if found != GitAccess(url) else None
+        found = replace(found, url=url, ca_pem=self.authority(url), known_hosts=self.known_hosts)
+        return found if found != RepositoryAccess(url) else None
 
-    def _own(self, url: str, project: str) -> GitAccess | None:
-        wanted = normalize_url(url)
-        same = [one for one in self.repositories if wanted and normalize_url(one.url) == wanted]
-        return _of_project(same, project)
+    def authority(self, url: str) -> str:
+        """PEM of the certificate authority for the host of ``url``, empty for that of the machine."""
+        parts = urlsplit(url if "://" in url else f"//{url}")
+        return self.certificates.get(parts.netloc.rpartition("@")[2], self.certificates.get(parts.hostname or "", ""))
 
-    def _template(self, url: str, project: str) -> GitAccess | None:
-        wanted = normalize_url(url)
-        fitting = [one for one in self.templates if one.project in ("", project) and _begins(wanted, one.url)]
+    def named(self, alias: str, project: str = "") -> RepositoryAccess | None:
+        """The chart repository that is declared under this name."""
+        return _of_project([one for one in self._known(charts=True) if one.alias == alias], project)
+
+    def registry(self, url: str, project: str = "") -> RepositoryAccess | None:
+        """That of another repository of the same registry, for a chart's dependency that has none of its own."""
+        host = _bare(url).partition("/")[0]
+        fitting = [
+            one
+            for one in self._known(charts=True)
+            if (one.enable_oci or one.kind == "oci")
+            and _bare(one.url).partition("/")[0] == host
+            and (_begins(_bare(url), _bare(one.url)) or _begins(_bare(one.url), _bare(url)))
+        ]
+        found = _of_project(fitting, project)
+        return None if found is None or found.problem else replace(found, url=url, ca_pem=self.authority(url))
+
+    def _known(self, charts: bool) -> list[RepositoryAccess]:
+        return [one for one in self.repositories if charts or not one.is_chart_repository]
+
+    def _template(self, url: str, project: str, charts: bool) -> RepositoryAccess | None:
+        known = [one for one in self.templates if charts or not one.is_chart_repository]
+        fitting = [one for one in known if one.project in ("", project) and _fits(url, one.url)]
         longest = max((len(normalize_url(one.url)) for one in fitting), default=0)
         return _of_project([one for one in fitting if len(normalize_url(one.url)) == longest], project)
 
@@ -122,10 +179,24 @@ class CredentialBook:
 NO_CREDENTIALS = CredentialBook()
 
 
-def _of_project(found: list[GitAccess], project: str) -> GitAccess | None:
+def _of_project(found: list[RepositoryAccess], project: str) -> RepositoryAccess | None:
     """That of the project first, else one that is everybody's; of several the first by name."""
     mine = [one for one in found if project and one.project == project]
     return next(iter(mine or [one for one in found if not one.project]), None)
+
+
+def _bare(url: str) -> str:
+    """Registries are written with and without their scheme."""
+    return normalize_url(url).removeprefix("oci://").rstrip("/")
+
+
+def _same(one: str, other: str) -> bool:
+    wanted = normalize_url(other)
+    return bool(wanted) and (normalize_url(one) == wanted or ("oci://" in other.lower() and _bare(one) == _bare(other)))
+
+
+def _fits(url: str, prefix: str) -> bool:
+    return _begins(normalize_url(url), prefix) or ("oci://" in url.lower() and _begins(_bare(url), _bare(prefix)))
 
 
 def _begins(url: str, prefix: str) -> bool:
@@ -139,7 +210,7 @@ def _begins(url: str, prefix: str) -> bool:
     return not host_only or rest == "" or rest[0] in "/:"
 
 
-def _filled(own: GitAccess, template: GitAccess | None) -> GitAccess:
+def _filled(own: RepositoryAccess, template: RepositoryAccess | None) -> RepositoryAccess:
     if template is None:
         return own
     return replace(
@@ -148,6 +219,13 @@ def _filled(own: GitAccess, template: GitAccess | None) -> GitAccess:
         proxy=own.proxy or template.proxy,
         no_proxy=own.no_proxy or template.no_proxy,
         insecure=own.insecure or template.insecure,
+        kind=own.kind,
+        alias=own.alias,
+        lfs=own.lfs,
+        depth=own.depth,
+        force_basic=own.force_basic or template.force_basic,
+        enable_oci=own.enable_oci or template.enable_oci,
+        plain_http=own.plain_http or template.plain_http,
     )
 
 
@@ -156,7 +234,7 @@ def _filled(own: GitAccess, template: GitAccess | None) -> GitAccess:
 
 def credential_book(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> CredentialBook:
     """From the Secrets and ConfigMaps of the control namespace; others among them are passed over."""
-    by_type: dict[str, list[GitAccess]] = {"repository": [], "repo-creds": []}
+    by_type: dict[str, list[RepositoryAccess]] = {"repository": [], "repo-creds": []}
     for secret in sorted(secrets, key=name_of):
         kind = labels_of(secret).get(SECRET_TYPE, "")
         if kind in by_type:
@@ -169,20 +247,23 @@ def credential_book(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> Crede
     return CredentialBook(tuple(by_type["repository"]), tuple(by_type["repo-creds"]), hosts, certificates)
 
 
-def _parse(secret: Obj) -> GitAccess | None:
-    """None: it is not about git. What cannot be used becomes a ``problem`` that is told when it would decide."""
+def _parse(secret: Obj) -> RepositoryAccess | None:
+    """None: it names no repository. What cannot be used becomes a ``problem`` that is told when it would decide."""
     name = name_of(secret)
     raw = dig(secret, "data", default={}) or {}
     try:
         data = {str(key): base64.b64decode(str(value), validate=True).decode() for key, value in raw.items()}
     except (binascii.Error, UnicodeDecodeError):
         return None
-    if data.get("type") in _OTHER_TYPES or not data.get("url"):
+    if not data.get("url"):
         return None
-    access = GitAccess(
+    depth = data.get("depth", "").strip()
+    access = RepositoryAccess(
         url=data["url"].strip(),
         name=name,
         project=data.get("project", ""),
+        kind=data.get("type") or "git",
+        alias=data.get("name", ""),
         username=data.get("username", ""),
         password=_secret(data, "password"),
         bearer_token=_secret(data, "bearerToken"),
@@ -192,8 +273,26 @@ def _parse(secret: Obj) -> GitAccess | None:
         proxy=_secret(data, "proxy"),
         no_proxy=data.get("noProxy", ""),
         insecure="true" in (data.get("insecure"), data.get("insecureIgnoreHostKey")),
+        github_app=_github_app(data),
+        force_basic=data.get("forceHttpBasicAuth") == "true",
+        lfs=data.get("enableLfs") == "true",
+        depth=int(depth) if depth.isdigit() else 0,
+        enable_oci=data.get("enableOCI") == "true",
+        plain_http=data.get("insecureOCIForceHttp") == "true",
     )
     return replace(access, problem=_problem(data))
+
+
+def _github_app(data: Mapping[str, str]) -> GitHubApp | None:
+    key = _secret(data, "githubAppPrivateKey")
+    if key is None:
+        return None
+    return GitHubApp(
+        data.get("githubAppID", "").strip(),
+        key,
+        data.get("githubAppInstallationID", "").strip(),
+        data.get("githubAppEnterpriseBaseUrl", "").strip().rstrip("/"),
+    )
 
 
 def _secret(data: Mapping[str, str], key: str) -> Secret | None:
@@ -202,8 +301,12 @@ def _secret(data: Mapping[str, str], key: str) -> Secret | None:
 
 def _problem(data: Mapping[str, str]) -> str:
     for key in _UNSUPPORTED:
-        if data.get(key):
+        if data.get(key) and data[key] != "false":
             return f"{key} is not supported; use username and password, bearerToken or sshPrivateKey"
+    if data.get("githubAppPrivateKey") and not data.get("githubAppID", "").strip().isdigit():
+        return "githubAppPrivateKey needs the number of its app in githubAppID"
+    if data.get("depth") and not data["depth"].strip().isdigit():
+        return "depth is not a whole number"
     for key in sorted(data):
         if len(data[key]) > MAX_VALUE:
             return f"{key} is longer than {MAX_VALUE} letters"

@@ -17,11 +17,11 @@ from functools import cached_property
 from pathlib import Path
 
 from syncline.sources.address import check_url, normalize_url
-from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, GitAccess
+from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.git_access import git_environment
 from syncline.sources.git_process import GitAnswer, run_git
-from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, is_short_sha
+from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choose_tag, is_short_sha
 from syncline.sources.tree import SUBMODULE_MODE, Entry, clean_path
 
 __all__ = ["Git", "GitSettings", "GitTree", "Repository", "check_url", "normalize_url"]
@@ -96,7 +96,7 @@ class Repository:
     ) -> None:
         self.url = url
         self._count = count
-        self.access: GitAccess | None = None
+        self.access: RepositoryAccess | None = None
         self.shown = mask_credentials(url)
         self._settings = settings
         name = hashlib.sha256(f"{url}\n{owner}".encode() if owner else url.encode()).hexdigest()[:32]
@@ -112,14 +112,18 @@ class Repository:
             raise self._failure(answer)
         return _parse_refs(answer.output.decode("utf-8", "replace"))
 
-    def resolve(self, revision: str, refs: Refs | None = None) -> ResolvedRevision:
+    def resolve(self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "") -> ResolvedRevision:
         """The commit that ``revision`` names now; empty means HEAD. ``refs`` spares asking the remote.
+
+        ``tag_prefix``: the revision is a range of versions among the tags that begin so.
 
         Forty hex digits are believed, as upstream does; :meth:`tree` fails if the commit is missing.
         """
         if revision.startswith("-") or any(ord(letter) < 32 for letter in revision) or len(revision) > 1024:
             raise self._unknown(revision, "it is not a name of a branch, tag or commit")
-        advertised = Refs(()) if choose(revision, Refs(())) is not None else refs or self.refs()
+        advertised = Refs(()) if tag_prefix or choose(revision, Refs(())) is not None else refs or self.refs()
+        if tag_prefix:
+            return self._among_tags(revision, tag_prefix, refs or self.refs())
         found = choose(revision, advertised)
         if found is not None:
             return found
@@ -128,6 +132,14 @@ class Repository:
             if sha is not None:
                 return ResolvedRevision(revision, sha)
         raise self._unknown(revision or "HEAD")
+
+    def _among_tags(self, revision: str, prefix: str, refs: Refs) -> ResolvedRevision:
+        """Rules: Argo CD ``util/versions`` MaxVersion; an exact version is the tag itself."""
+        found = choose_tag(revision, prefix, refs)
+        if found is None:
+            why = f"tagPrefix {prefix!r} needs a range of versions that one of these tags lies in"
+            raise self._unknown(revision or "HEAD", why)
+        return found
 
     def tree(self, revision: ResolvedRevision | str, path: str = "") -> GitTree:
         """The folder ``path`` at a commit, brought from the remote if the mirror lacks it."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from syncline.sources.credentials import GitAccess
+from syncline.sources.credentials import RepositoryAccess
 
 __all__ = ["git_environment"]
 
@@ -31,7 +31,9 @@ _HELPER = (
 
 
 @contextlib.contextmanager
-def git_environment(access: GitAccess | None, inherited: Mapping[str, str] | None = None) -> Iterator[dict[str, str]]:
+def git_environment(
+    access: RepositoryAccess | None, inherited: Mapping[str, str] | None = None
+) -> Iterator[dict[str, str]]:
     """What to add to the environment of a git child; its files live as long as the context.
 
     ``inherited``: the environment that it is added to (None: ours), whose own git settings stay in force.
@@ -46,17 +48,17 @@ def git_environment(access: GitAccess | None, inherited: Mapping[str, str] | Non
         yield values | _config(_settings(access), inherited)
 
 
-def _is_http(access: GitAccess) -> bool:
+def _is_http(access: RepositoryAccess) -> bool:
     return urlsplit(access.url).scheme.lower() in ("http", "https")
 
 
-def _origin(access: GitAccess) -> str:
+def _origin(access: RepositoryAccess) -> str:
     """``https://host:port`` as git's credential protocol names it."""
     parts = urlsplit(access.url)
     return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _http(access: GitAccess, folder: Path) -> dict[str, str]:
+def _http(access: RepositoryAccess, folder: Path) -> dict[str, str]:
     values: dict[str, str] = {}
     if access.password is not None:
         values |= {
@@ -76,7 +78,7 @@ def _http(access: GitAccess, folder: Path) -> dict[str, str]:
     return values
 
 
-def _settings(access: GitAccess) -> list[tuple[str, str]]:
+def _settings(access: RepositoryAccess) -> list[tuple[str, str]]:
     """Settings of git for this one call. An empty helper forgets those of the administrator, which would keep what
     they are told."""
     if not _is_http(access):
@@ -104,7 +106,7 @@ def _config(pairs: list[tuple[str, str]], inherited: Mapping[str, str]) -> dict[
     return values
 
 
-def _ssh(access: GitAccess, folder: Path) -> dict[str, str]:
+def _ssh(access: RepositoryAccess, folder: Path) -> dict[str, str]:
     command = ["ssh", "-oBatchMode=yes"]
     if access.ssh_key is not None:
         key = access.ssh_key.reveal()

@@ -7,6 +7,7 @@ it is installed, else a ``helm`` program. Rules: Argo CD ``reposerver`` helmTemp
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import posixpath
@@ -14,16 +15,22 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from syncline.kube import yaml
 from syncline.kube.objects import annotations_of
+from syncline.sources.archive import unpack
 from syncline.sources.directory import Manifests, SourcedObject, read_output
 from syncline.sources.environment import RenderContext, expand
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.helm_values import FIELD, file_at, merged, parameters_into, read_values, values_paths
+from syncline.sources.helm_dependencies import (
+    Remote,
+    declared_dependencies,
+    fetched_dependencies,
+    local_dependencies,
+)
+from syncline.sources.helm_values import FIELD, file_at, has_scheme, merged, parameters_into, read_values, values_paths
 from syncline.sources.lookup import Lookup, join
 from syncline.sources.tree import Entry
 from syncline.sources.worker import shared_workers
@@ -80,7 +87,7 @@ def _path(name: str, environment: Mapping[str, str]) -> str:
 
 
 def parse_helm(block: Mapping[str, Any]) -> HelmOptions:
-    """Read the block; ``version`` and ``passCredentials`` mean nothing here. Raises :class:`SourceError`."""
+    """Read the block; ``version`` means nothing, ``passCredentials`` is for fetching. Raises :class:`SourceError`."""
     inline = block.get("valuesObject")
     return HelmOptions(
         release_name=str(block.get("releaseName") or ""),
@@ -118,30 +125,66 @@ class ChartFiles:
     """Name, folder and files of dependencies that lie elsewhere in the repository (``file://``)."""
     values: tuple[Entry, ...] = ()
     parameters: tuple[tuple[str, Entry], ...] = ()
+    archives: tuple[Entry, ...] = ()
+    """Dependencies from chart repositories, named from the chart; the blob is the digest."""
+    texts: Mapping[str, bytes] = field(default_factory=dict, compare=False)
+    """Values files by address, as they were a moment ago."""
+
+    @property
+    def inside(self) -> list[Entry]:
+        """What lies in repositories."""
+        found = [*self.chart, *self.values, *(entry for _, entry in self.parameters)]
+        found += [entry for _, _, entries in self.local for entry in entries]
+        return sorted({entry for entry in found if entry.path not in self.texts})
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        found = [*self.chart, *self.values, *(entry for _, entry in self.parameters)]
-        found += [entry for _, _, entries in self.local for entry in entries]
-        return tuple(sorted(set(found)))
+        others = {entry for entry in (*self.values, *(one for _, one in self.parameters)) if entry.path in self.texts}
+        return tuple(sorted({*self.inside, *self.archives, *others}))
 
 
-def chart_files(lookup: Lookup, folder: str, options: HelmOptions) -> ChartFiles:
-    """Everything that rendering the chart in ``folder`` depends on. Raises :class:`SourceError`."""
+def chart_files(lookup: Lookup, folder: str, options: HelmOptions, remote: Remote | None = None) -> ChartFiles:
+    """Everything that rendering the chart in ``folder`` depends on; ``remote`` None: nothing is fetched.
+
+    Raises :class:`SourceError`.
+    """
     chart = tuple(lookup.below(folder))
+    texts: dict[str, bytes] = {}
+    schemes = remote.schemes if remote is not None else ()
     paths = values_paths(
         folder,
         options.value_files,
         ignore_missing=options.ignore_missing,
-        exists=lambda path: lookup.find(path) is not None,
+        exists=lambda path: has_scheme(path) or lookup.find(path) is not None,
         listing=lookup.paths,
         refs=lookup.refs,
+        schemes=schemes,
     )
+
+    def entry_at(path: str) -> Entry | None:
+        if remote is None or not has_scheme(path):
+            return lookup.find(path)
+        if path not in texts:
+            texts[path] = remote.text(path)
+        return Entry(path, "100644", hashlib.sha256(texts[path]).hexdigest(), len(texts[path]))
+
+    parameters: list[tuple[str, Entry]] = []
+    for name, path in options.file_parameters:
+        entry = entry_at(file_at(folder, path, f"{FIELD}.fileParameters", lookup.refs, schemes))
+        if entry is None:
+            message = f"file parameter '{path}' is not in the repository"
+            raise SourceError(Problem.INVALID, message, field=f"{FIELD}.fileParameters")
+        parameters.append((name, entry))
+    declared = declared_dependencies(lookup, folder, chart)
+    pin = hashlib.sha256("".join(f"{entry.path} {entry.blob}\n" for entry in chart).encode()).hexdigest()
+    fetched = fetched_dependencies(declared, remote, pin)
     found = ChartFiles(
         chart,
-        tuple(_local_dependencies(lookup, folder, chart)),
-        tuple(entry for entry in (lookup.find(path) for path in paths) if entry is not None),
-        tuple((name, _parameter_file(lookup, folder, path)) for name, path in options.file_parameters),
+        tuple(local_dependencies(lookup, folder, declared)),
+        tuple(entry for entry in (entry_at(path) for path in paths) if entry is not None),
+        tuple(parameters),
+        tuple(Entry(name, "100644", digest, 0) for name, digest in fetched),
+        texts,
     )
     size = sum(entry.size for entry in found.entries)
     if len(found.entries) > MAX_FILES or size > MAX_BYTES:
@@ -150,45 +193,9 @@ def chart_files(lookup: Lookup, folder: str, options: HelmOptions) -> ChartFiles
     return found
 
 
-def _parameter_file(lookup: Lookup, folder: str, path: str) -> Entry:
-    field = f"{FIELD}.fileParameters"
-    entry = lookup.find(file_at(folder, path, field, lookup.refs))
-    if entry is None:
-        raise SourceError(Problem.INVALID, f"file parameter '{path}' is not in the repository", field=field)
-    return entry
-
-
-def _local_dependencies(
-    lookup: Lookup, folder: str, chart: Sequence[Entry]
-) -> list[tuple[str, str, tuple[Entry, ...]]]:
-    """Dependencies by ``file://`` that are not vendored: Helm would pack them into ``charts/``."""
-    prefix = f"{folder}/" if folder else ""
-    names = {entry.path.removeprefix(prefix): entry for entry in chart}
-    found: list[tuple[str, str, tuple[Entry, ...]]] = []
-    declaring = [names[name] for name in ("Chart.yaml", "requirements.yaml") if name in names]
-    contents = lookup.read(declaring) if declaring else {}
-    for entry in declaring:
-        for declared in _declared(contents[entry.path], entry.path):
-            name, place = str(declared.get("name") or ""), str(declared.get("repository") or "")
-            vendored = any(one.startswith((f"charts/{name}/", f"charts/{name}-")) for one in names)
-            if not place.startswith("file://") or vendored or join("", name) != name or not name:
-                continue
-            target = join(folder, place.removeprefix("file://").lstrip("/"))
-            if target is None:
-                message = f"{entry.path}: dependency {name}: {place} resolved to outside repository root"
-                raise SourceError(Problem.REFUSED, message, subject=entry.path)
-            found.append((name, target, tuple(lookup.below(target))))
-    return found
-
-
-def _declared(content: bytes, name: str) -> list[dict[str, Any]]:
-    loaded = yaml.load_all(content, file=name)
-    value = next((document.value for document in loaded.documents), None)
-    given = value.get("dependencies") if isinstance(value, dict) else None
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-
-
-def render_chart(lookup: Lookup, folder: str, files: ChartFiles, options: HelmOptions) -> Manifests:
+def render_chart(
+    lookup: Lookup, folder: str, files: ChartFiles, options: HelmOptions, remote: Remote | None = None
+) -> Manifests:
     """The objects of the chart; ``files`` is what :func:`chart_files` gave. Raises :class:`SourceError`."""
     if not options.engine:
         raise SourceError(
@@ -198,10 +205,12 @@ def render_chart(lookup: Lookup, folder: str, files: ChartFiles, options: HelmOp
             fix="pip install 'syncline[helm]', or put a helm program on PATH",
         )
     _check_release_name(options.release_name)
-    contents = lookup.read(list(files.entries))
+    contents = {**lookup.read(files.inside), **files.texts}
     values, warnings = _values(files, contents, options)
     with tempfile.TemporaryDirectory(prefix="syncline-chart-") as scratch:
         _write_chart(Path(scratch) / "chart", folder, files, contents, options)
+        if remote is not None:
+            _write_archives(Path(scratch) / "chart", files.archives, remote)
         payload = {
             "chart": str(Path(scratch) / "chart"),
             "scratch": scratch,
@@ -258,6 +267,15 @@ def _write_chart(
             path = target / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(contents[entry.path])
+
+
+def _write_archives(target: Path, archives: Sequence[Entry], remote: Remote) -> None:
+    """Packed charts as Helm wants them in ``charts/``, with nothing in them that leaves."""
+    for entry in archives:
+        content = remote.archive(entry.blob)
+        unpack(content, entry.path)
+        (target / "charts").mkdir(parents=True, exist_ok=True)
+        (target / entry.path).write_bytes(content)
 
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")

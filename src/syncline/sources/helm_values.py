@@ -16,7 +16,7 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
 from syncline.sources.strvals import SetError, set_text, set_with, typed
 
-__all__ = ["FIELD", "escaped", "file_at", "merged", "parameters_into", "read_values", "values_paths"]
+__all__ = ["FIELD", "escaped", "file_at", "has_scheme", "merged", "parameters_into", "read_values", "values_paths"]
 
 FIELD = "spec.source.helm"
 
@@ -27,17 +27,25 @@ _GLOB = re.compile(r"[*?\[{]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def file_at(folder: str, name: str, field: str, refs: Collection[str] = ()) -> str:
+def has_scheme(name: str) -> bool:
+    """Whether a values file is named by an address."""
+    return _SCHEME.match(name) is not None
+
+
+def file_at(folder: str, name: str, field: str, refs: Collection[str] = (), schemes: Collection[str] = ()) -> str:
     """The path from the root of a values file or file parameter as it is written. Raises :class:`SourceError`.
 
-    ``$ref/path`` stays as it is if ``refs`` has the name.
+    ``$ref/path`` stays as it is if ``refs`` has the name, an address if ``schemes`` has its.
     """
-    if _SCHEME.match(name):
+    if has_scheme(name):
+        scheme = name.partition("://")[0].lower()
+        if scheme in schemes and scheme in ("http", "https"):
+            return name
         raise SourceError(
-            Problem.UNSUPPORTED,
-            f"{field}: {name.partition('://')[0]}:// addresses are not supported yet",
+            Problem.REFUSED,
+            f"{field}: the URL scheme '{scheme}' is not allowed",
             field=field,
-            fix="commit the file to the repository",
+            fix="commit the file to the repository, or allow the scheme in helm.valuesFileSchemes of argocd-cm",
         )
     ref, _, rest = name.partition("/")
     if ref.startswith("$") and ref[1:] not in refs:
@@ -63,17 +71,20 @@ def values_paths(
     exists: Callable[[str], bool],
     listing: Callable[[], list[str]],
     refs: Collection[str] = (),
+    schemes: Collection[str] = (),
 ) -> list[str]:
     """The values files from the root, in the order in which they are applied. Raises :class:`SourceError`.
 
     A file that is named keeps its place also where a pattern finds it too.
     """
     field = f"{FIELD}.valueFiles"
-    places = [(name, file_at(folder, name, field, refs)) for name in names if name]
-    named = {path for _, path in places if not _GLOB.search(path)}
+    places = [(name, file_at(folder, name, field, refs, schemes)) for name in names if name]
+    named = {path for _, path in places if has_scheme(path) or not _GLOB.search(path)}
     found: list[str] = []
     for name, path in places:
-        if not _GLOB.search(path):
+        if path in named:
+            if path in found:
+                continue
             if exists(path):
                 found.append(path)
             elif not ignore_missing:

@@ -27,7 +27,8 @@ from syncline.sources.directory import (
 from syncline.sources.environment import NO_CONTEXT, RenderContext, build_environment
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Repository
-from syncline.sources.helm import HelmOptions, chart_files, parse_helm, render_chart
+from syncline.sources.helm import ChartFiles, HelmOptions, chart_files, parse_helm, render_chart
+from syncline.sources.helm_dependencies import Remote
 from syncline.sources.jsonnet import JsonnetOptions, evaluate, imported, parse_jsonnet
 from syncline.sources.kustomize.argocd import KustomizeOptions, parse_options
 from syncline.sources.kustomize.engine import KustomizeEngine
@@ -48,6 +49,7 @@ __all__ = [
     "detect",
     "parse_source",
     "render",
+    "render_opened",
     "render_source",
     "render_tree",
     "with_overrides",
@@ -80,6 +82,10 @@ class SourceSpec:
     sha: str = ""
     refs: Mapping[str, Tree] = field(default_factory=dict, compare=False, repr=False)
     """Repositories of other sources by the names that values files may call them."""
+    remote: Remote | None = field(default=None, compare=False, repr=False)
+    """What the render may fetch; None: nothing."""
+    found: dict[str, ChartFiles] = field(default_factory=dict, compare=False, repr=False)
+    """What ``reads`` found, for ``render`` right after it."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -170,14 +176,16 @@ class HelmRenderer:
         return SourceType.HELM
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
-        return chart_files(Lookup(tree, spec.refs), tree.path, self._helm(spec)).entries
+        spec.found[tree.path] = chart_files(Lookup(tree, spec.refs), tree.path, self._helm(spec), spec.remote)
+        return spec.found[tree.path].entries
 
     def options(self, spec: SourceSpec) -> object:
         return self._helm(spec)
 
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
         lookup, options = Lookup(tree, spec.refs), self._helm(spec)
-        return render_chart(lookup, tree.path, chart_files(lookup, tree.path, options), options)
+        files = spec.found.get(tree.path) or chart_files(lookup, tree.path, options, spec.remote)
+        return render_chart(lookup, tree.path, files, options, spec.remote)
 
     def _helm(self, spec: SourceSpec) -> HelmOptions:
         return spec.helm.completed(spec.context, spec.environment)
@@ -220,13 +228,6 @@ def parse_source(source: Mapping[str, Any], context: RenderContext = NO_CONTEXT)
     if len(given) > 1:
         names = ",".join(_BLOCKS[name].value for name in sorted(given))
         raise SourceError(Problem.INVALID, f"multiple application sources defined: {names}", field="spec.source")
-    if source.get("chart"):
-        raise SourceError(
-            Problem.UNSUPPORTED,
-            f"chart {source['chart']}: Helm chart repositories are not supported yet",
-            field="spec.source.chart",
-            fix="keep the chart in a Git repository",
-        )
     directory, kustomize, helm = (_block(source, name) for name in ("directory", "kustomize", "helm"))
     options = DirectoryOptions(
         bool(directory.get("recurse")), str(directory.get("include") or ""), str(directory.get("exclude") or "")
@@ -286,14 +287,29 @@ def render_source(
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
-    """The objects of an Application's source as it is written, with the overrides that lie in its folder.
-
-    Raises :class:`SourceError`.
-    """
+    """As :func:`render_opened`, of a Git repository. Raises :class:`SourceError`."""
     resolved = revision or repository.resolve(str(source.get("targetRevision") or ""))
     tree = repository.tree(resolved, str(source.get("path") or ""))
+    return render_opened(source, tree, resolved.sha, context=context, refs=refs, cache=cache, renderers=renderers)
+
+
+def render_opened(
+    source: Mapping[str, Any],
+    tree: Tree,
+    sha: str,
+    *,
+    context: RenderContext = NO_CONTEXT,
+    refs: Mapping[str, Tree] | None = None,
+    remote: Remote | None = None,
+    cache: RenderCache | None = None,
+    renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
+) -> Rendered:
+    """The objects of an Application's source as it is written, with the overrides that lie in its folder.
+
+    ``sha`` is the commit, version or digest that ``tree`` is. Raises :class:`SourceError`.
+    """
     spec = parse_source(with_overrides(source, tree, context.application), context)
-    return render_tree(replace(spec, refs=refs or {}), tree, resolved.sha, cache=cache, renderers=renderers)
+    return render_tree(replace(spec, refs=refs or {}, remote=remote), tree, sha, cache=cache, renderers=renderers)
 
 
 _FIXED = ("repoURL", "path", "chart", "targetRevision")

@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import total_ordering
 
-__all__ = ["Ref", "Refs", "ResolvedRevision", "Version", "choose", "is_full_sha", "is_short_sha", "parse_constraint"]
+__all__ = [
+    "Ref",
+    "Refs",
+    "ResolvedRevision",
+    "Version",
+    "choose",
+    "choose_tag",
+    "is_full_sha",
+    "is_short_sha",
+    "parse_constraint",
+]
 
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")
 _SHORT_SHA = re.compile(r"[0-9a-f]{7,39}")
@@ -74,6 +84,17 @@ def choose(revision: str, refs: Refs) -> ResolvedRevision | None:
     return None
 
 
+def choose_tag(revision: str, prefix: str, refs: Refs) -> ResolvedRevision | None:
+    """The tag for a range of versions (or one version) among those that begin with ``prefix``."""
+    if Version.parse(revision):
+        return _named(revision, f"refs/tags/{prefix}{revision}", refs)
+    constraint = parse_constraint(revision)
+    if constraint is None:
+        return None
+    tag = _highest(constraint, [one.removeprefix(prefix) for one in refs.tags() if one.startswith(prefix)])
+    return _named(revision, f"refs/tags/{prefix}{tag}", refs) if tag else None
+
+
 def _named(revision: str, name: str, refs: Refs) -> ResolvedRevision | None:
     sha = refs.sha_of(name)
     if sha is None:
@@ -126,19 +147,25 @@ _HYPHEN = re.compile(r"(\S+)\s+-\s+(\S+)")
 def parse_constraint(text: str) -> Constraint | None:
     """``1.x``, ``>=1.0 <2``, ``~1.2 || ^3``, ``1 - 2``: a predicate, or None if the text is no constraint.
 
-    Prereleases match only where the term itself carries one (Masterminds/semver).
+    Prereleases match only where one of the terms that are joined carries one (Masterminds/semver 3.4).
     """
     alternatives: list[list[Constraint]] = []
     for part in text.split("||"):
         terms = _terms(_HYPHEN.sub(r">=\1 <=\2", part.strip()))
         if terms is None:
             return None
-        alternatives.append(terms)
+        stable = [] if any(with_prerelease for _, with_prerelease in terms) else [_is_release]
+        alternatives.append([*stable, *(test for test, _ in terms)])
     return lambda version: any(all(term(version) for term in terms) for terms in alternatives)
 
 
-def _terms(text: str) -> list[Constraint] | None:
-    terms: list[Constraint] = []
+def _is_release(version: Version) -> bool:
+    return not version.prerelease
+
+
+def _terms(text: str) -> list[tuple[Constraint, bool]] | None:
+    """Each with whether it names a prerelease."""
+    terms: list[tuple[Constraint, bool]] = []
     position = 0
     while position < len(text):
         match = _TERM.match(text, position)
@@ -149,7 +176,7 @@ def _terms(text: str) -> list[Constraint] | None:
     return terms or None
 
 
-def _term(match: re.Match[str]) -> Constraint:
+def _term(match: re.Match[str]) -> tuple[Constraint, bool]:
     operator, *texts, prerelease = match.groups()
     given: list[int] = []
     for part in texts:
@@ -157,8 +184,7 @@ def _term(match: re.Match[str]) -> Constraint:
             break
         given.append(int(part))
     low = Version((*given, 0, 0, 0)[:3], (prerelease or "")[1:])  # type: ignore[arg-type]
-    test = _comparison(operator or "=", given, low)
-    return lambda version: (not version.prerelease or bool(low.prerelease)) and test(version)
+    return _comparison(operator or "=", given, low), bool(low.prerelease)
 
 
 def _comparison(operator: str, given: list[int], low: Version) -> Constraint:

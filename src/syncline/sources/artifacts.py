@@ -1,0 +1,427 @@
+"""Charts and artifacts that no Git repository holds: resolved, fetched, checked, kept by content, seen as trees.
+
+Drivers call it in a worker thread: everything here blocks. A repository, a chart and a version or range come in, the
+version or digest and a tree leave. Archives are kept on disk under the hash of their content, so what was fetched once
+is not fetched again, and a chart of an exact version needs no network at all. One store belongs to one process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from syncline.sources.archive import unpack
+from syncline.sources.charts import (
+    MAX_INDEX,
+    ChartVersion,
+    archive_url,
+    chart_versions,
+    choose_version,
+    index_url,
+    is_exact,
+)
+from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
+from syncline.sources.errors import Problem, SourceError, mask_credentials
+from syncline.sources.registry import HELM_CHART, HELM_CONFIG, Registry, is_digest, ping
+from syncline.sources.revision import parse_constraint
+from syncline.sources.tree import MemoryTree
+from syncline.sources.web import NOT_MODIFIED, WebAnswer, WebLimits, WebRequest, fetch, origin_of, shown_url
+
+__all__ = ["Artifacts", "Found", "is_registry"]
+
+MAX_ARCHIVE = 100_000_000
+MAX_LAYERS = 10
+MAX_VALUES = 5_000_000
+"""Bytes of a values file by address."""
+TREES_BYTES = 64_000_000
+"""Unpacked trees that are kept in memory; the last one stays whatever its size."""
+Asked = TypeVar("Asked")
+STRIPES = 32
+"""Locks that fetches share; two that wait for one another by chance lose time, not sense."""
+PINS = 10_000
+KEPT_ANSWERS = 64
+"""Indexes and values files that are kept, to be asked for only whether they changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One archive: the version that was meant, the SHA-256 of its content in hex."""
+
+    version: str
+    digest: str
+
+
+def is_registry(url: str, access: RepositoryAccess | None = None) -> bool:
+    """Whether charts at ``url`` lie in an OCI registry: by its scheme, for want of one, or because its Secret says."""
+    return url.startswith("oci://") or "://" not in url or (access is not None and access.enable_oci)
+
+
+class Artifacts:
+    """The store of one process. Safe to use from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._book = NO_CREDENTIALS
+        self._lock = threading.Lock()
+        self._turns = tuple(threading.Lock() for _ in range(STRIPES))
+        self._pins: OrderedDict[str, Found] = OrderedDict()
+        self._trees: OrderedDict[str, MemoryTree] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, str], WebAnswer] = OrderedDict()
+        self._requests: Counter[tuple[str, str, bool]] = Counter()
+
+    def learn(self, book: CredentialBook) -> None:
+        """From now on repositories are reached with these credentials."""
+        self._book = book
+
+    def requests(self) -> list[tuple[str, str, bool, int]]:
+        """Calls of repositories until now: address without credentials, what for, success, how many."""
+        with self._lock:
+            return [(*key, count) for key, count in sorted(self._requests.items())]
+
+    def connect(self, url: str, project: str = "") -> None:
+        """Ask the repository whether it answers with these credentials. Raises :class:`SourceError` if not."""
+        access = self._book.access(url, project, charts=True)
+        if is_registry(url, access):
+            plain_http = access is not None and access.plain_http
+            ping(url.removeprefix("oci://").partition("/")[0], access, plain_http=plain_http)
+            return
+        label = f"chart repository {shown_url(url)}"
+        answer = self._asked(WebRequest(index_url(url), label, access, limits=WebLimits(bytes=MAX_INDEX)), "index")
+        if not answer.ok:
+            raise _failed(answer, f"{label}: failed to get index: {answer.said}")
+
+    # -- charts -------------------------------------------------------------------------------------------------
+
+    def chart(
+        self, url: str, chart: str, wanted: str, project: str = "", *, pass_credentials: bool = False
+    ) -> tuple[str, MemoryTree]:
+        """The version that ``wanted`` names now, and the files of the chart. Raises :class:`SourceError`."""
+        if not wanted:
+            raise SourceError(
+                Problem.INVALID,
+                "spec.source.targetRevision is required if the manifest source is a helm chart",
+                field="spec.source.targetRevision",
+            )
+        access = self._book.access(url, project, charts=True)
+        found = self._find(url, chart, wanted, access, pass_credentials=pass_credentials)
+        name = chart.rpartition("/")[2]
+        return found.version, self._tree(found.digest, f"chart {chart} {found.version}", name)
+
+    def dependency(
+        self, repository: str, chart: str, wanted: str, project: str, *, pin: str, trusted: bool = True
+    ) -> Found:
+        """A chart that another one needs; ``repository`` as it is declared: an address, ``@name`` or ``alias:name``.
+
+        ``pin``: what was found once for it is found again, as long as this process lives and so that one commit renders
+        one way. ``trusted``: credentials are given. Raises :class:`SourceError`.
+        """
+        with self._lock:
+            pinned = self._pins.get(pin)
+        if pinned is not None and self._archive(pinned.digest).exists():
+            return pinned
+        found = self._dependency(repository, chart, wanted, project, trusted=trusted)
+        with self._lock:
+            self._pins[pin] = found
+            while len(self._pins) > PINS:
+                self._pins.popitem(last=False)
+        return found
+
+    def _dependency(self, repository: str, chart: str, wanted: str, project: str, *, trusted: bool) -> Found:
+        alias = next((repository[len(mark) :] for mark in ("@", "alias:") if repository.startswith(mark)), "")
+        access = self._book.named(alias, project) if alias else self._book.access(repository, project, charts=True)
+        if alias and access is None:
+            message = f"chart {chart}: no repository is declared under the name {alias!r}"
+            raise SourceError(Problem.INVALID, message, fix="declare it by a repository Secret with this name")
+        url = access.url if alias and access is not None else repository
+        if access is None and is_registry(url):
+            access = self._book.registry(url, project)
+        return self._find(url, chart, wanted, access if trusted else None)
+
+    def address(self, repository: str, project: str) -> str:
+        """The address that ``@name`` or ``alias:name`` stands for, else ``repository`` itself."""
+        for mark in ("@", "alias:"):
+            if repository.startswith(mark):
+                found = self._book.named(repository[len(mark) :], project)
+                return found.url if found is not None else repository
+        return repository
+
+    def content(self, digest: str) -> bytes:
+        """The archive under ``digest``, which :meth:`dependency` gave. Raises :class:`SourceError`."""
+        try:
+            return self._archive(digest).read_bytes()
+        except OSError as error:
+            raise SourceError(Problem.UNREACHABLE, f"the archive {digest} is gone ({error.strerror})") from None
+
+    def _find(
+        self, url: str, chart: str, wanted: str, access: RepositoryAccess | None, *, pass_credentials: bool = False
+    ) -> Found:
+        """Bring the archive of a chart, unless it is there; an exact version is looked up here first."""
+        _check_chart(chart)
+        owner = access.project if access is not None else ""
+        key = _key(url, chart, wanted, owner)
+        with self._turn(key):
+            known = self._known(key) if is_exact(wanted) else None
+            if known is not None:
+                return known
+            if is_registry(url, access):
+                found = self._from_registry(url, chart, wanted, access)
+            else:
+                found = self._from_index(url, chart, wanted, access, pass_credentials=pass_credentials)
+            exact = _key(url, chart, found.version, owner)
+            for each in {key, exact} if is_exact(wanted) else {exact}:
+                self._write(self._folder / f"{each}.json", json.dumps([found.version, found.digest]).encode())
+            return found
+
+    def _from_index(
+        self, url: str, chart: str, wanted: str, access: RepositoryAccess | None, *, pass_credentials: bool
+    ) -> Found:
+        label = f"chart repository {shown_url(url)}"
+        answer = self._asked(WebRequest(index_url(url), label, access, limits=WebLimits(bytes=MAX_INDEX)), "index")
+        if not answer.ok:
+            raise _failed(answer, f"{label}: failed to get index: {answer.said}")
+        versions = chart_versions(answer.body, chart, label)
+        field = "spec.source.targetRevision"
+        version = choose_version(wanted, [one.version for one in versions], f"{label}: chart '{chart}'", field)
+        chosen = next(one for one in versions if one.version == version)
+        owner = access.project if access is not None else ""
+        known = self._known(_key(url, chart, version, owner))
+        if known is not None and known.digest == (chosen.digest or known.digest):
+            return known
+        return Found(version, self._download(url, chart, chosen, access, pass_credentials=pass_credentials))
+
+    def _download(
+        self, url: str, chart: str, chosen: ChartVersion, access: RepositoryAccess | None, *, pass_credentials: bool
+    ) -> str:
+        label = f"chart {chart} {chosen.version}"
+        if not chosen.urls:
+            raise SourceError(Problem.INVALID, f"{label}: the index of {shown_url(url)} names no archive")
+        place = archive_url(url, chosen.urls[0])
+        if place.startswith("oci://"):
+            repository, _, tag = place.rpartition(":")
+            repository, tag = (repository, tag) if "/" not in tag else (place, chosen.version)
+            digest = self._pull(repository, tag, access if pass_credentials else self._book.access(place, charts=True))
+        else:
+            own = origin_of(place) == origin_of(url)
+            request = WebRequest(
+                place, label, access if own or pass_credentials else None, limits=WebLimits(bytes=MAX_ARCHIVE)
+            )
+            answer = self._counted(request, "archive")
+            if not answer.ok:
+                raise _failed(answer, f"{label}: {shown_url(place)}: {answer.said}")
+            digest = self._keep(answer.body)
+        if chosen.digest and digest != chosen.digest:
+            message = f"{label}: the archive's digest is {digest}, the index says {chosen.digest}"
+            raise SourceError(Problem.INVALID, message, subject=label, fix="publish the chart again")
+        return digest
+
+    def _from_registry(self, url: str, chart: str, wanted: str, access: RepositoryAccess | None) -> Found:
+        repository = f"{url.removeprefix('oci://').removeprefix('https://').rstrip('/')}/{chart}"
+        registry = _registry(repository, access)
+        if is_exact(wanted):
+            version = wanted
+        else:
+            tags = [tag.replace("_", "+") for tag in self._told(registry, "tags", registry.tags)]
+            version = choose_version(wanted, tags, registry.label, "spec.source.targetRevision")
+        return Found(version, self._pull(repository, version.replace("+", "_"), access, registry))
+
+    def _pull(
+        self, repository: str, tag: str, access: RepositoryAccess | None, registry: Registry | None = None
+    ) -> str:
+        """The archive of the chart behind a tag."""
+        asked = registry or _registry(repository, access)
+        digest = self._told(asked, "manifest", lambda: asked.resolve(tag))
+        if digest is None:
+            field = "spec.source.targetRevision"
+            raise SourceError(Problem.REVISION_UNKNOWN, f"{asked.label} has no version {tag}", field=field)
+        layers = [one for one in asked.manifest(digest).layers if one.media_type == HELM_CHART]
+        if len(layers) != 1:
+            raise SourceError(Problem.INVALID, f"{asked.label}: {tag} is not a Helm chart", subject=asked.label)
+        return self._keep(self._told(asked, "archive", lambda: asked.blob(layers[0])))
+
+    # -- artifacts ----------------------------------------------------------------------------------------------
+
+    def artifact(self, url: str, wanted: str, project: str = "") -> tuple[str, MemoryTree]:
+        """The digest that ``wanted`` (tag, digest, range of versions) names now, and its files.
+
+        Raises :class:`SourceError`.
+        """
+        access = self._book.access(url, project, charts=True)
+        registry = _registry(url, access)
+        digest = wanted if is_digest(wanted) else self._resolved(registry, wanted or "latest")
+        key = _key(url, "", digest, access.project if access is not None else "")
+        with self._turn(key):
+            known = self._known(key)
+            if known is None:
+                known = Found(*self._artifact(registry, digest))
+                self._write(self._folder / f"{key}.json", json.dumps([known.version, known.digest]).encode())
+        return digest, self._tree(known.digest, f"{registry.label}@{digest}", strip=known.version == HELM_CONFIG)
+
+    def _resolved(self, registry: Registry, wanted: str) -> str:
+        found = self._told(registry, "manifest", lambda: registry.resolve(wanted))
+        if found is None and not is_exact(wanted) and parse_constraint(wanted) is not None:
+            tags = [tag.replace("_", "+") for tag in self._told(registry, "tags", registry.tags)]
+            version = choose_version(wanted, tags, registry.label, "spec.source.targetRevision")
+            found = registry.resolve(version.replace("+", "_"))
+        if found is None:
+            message = f"{registry.label}: cannot get digest for revision {wanted}: not found"
+            raise SourceError(Problem.REVISION_UNKNOWN, message, field="spec.source.targetRevision")
+        return found
+
+    def _artifact(self, registry: Registry, digest: str) -> tuple[str, str]:
+        """Media type of its configuration, digest of its archive. Rules: Argo CD ``util/oci``."""
+        manifest = registry.manifest(digest)
+        if len(manifest.layers) > MAX_LAYERS:
+            message = f"{registry.label}: expected no more than {MAX_LAYERS} oci layers, got {len(manifest.layers)}"
+            raise SourceError(Problem.INVALID, message)
+        is_chart = manifest.config == HELM_CONFIG
+        endings = (HELM_CHART,) if is_chart else ("tar+gzip", "tar.gzip", "tar")
+        layers = [one for one in manifest.layers if one.media_type.endswith(endings)]
+        if len(layers) != 1:
+            message = f"{registry.label}: expected only a single oci content layer, got {len(layers)}"
+            raise SourceError(Problem.INVALID, message, subject=registry.label)
+        return manifest.config, self._keep(self._told(registry, "archive", lambda: registry.blob(layers[0])))
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    def text(self, url: str) -> bytes:
+        """A values file by its address; nobody's credentials go with it. Raises :class:`SourceError`."""
+        label = f"values file {shown_url(url)}"
+        answer = self._asked(WebRequest(url, label, limits=WebLimits(bytes=MAX_VALUES)), "values")
+        if not answer.ok:
+            raise _failed(answer, f"{label}: {answer.said}")
+        return answer.body
+
+    # -- asking and keeping -------------------------------------------------------------------------------------
+
+    def _asked(self, request: WebRequest, what: str) -> WebAnswer:
+        """The answer, or the one before it if the other side says that nothing changed."""
+        key = (request.url, repr(request.access and (request.access.project, request.access.name)))
+        with self._lock:
+            before = self._answers.get(key)
+        tag = before.headers.get("etag", "") if before is not None else ""
+        headers = {"Accept-Encoding": "gzip"} | ({"If-None-Match": tag} if tag else {})
+        answer = self._counted(
+            WebRequest(request.url, request.label, request.access, headers=headers, limits=request.limits), what
+        )
+        if before is not None and answer.status == NOT_MODIFIED:
+            return before
+        if answer.ok and answer.headers.get("etag"):
+            with self._lock:
+                self._answers[key] = answer
+                self._answers.move_to_end(key)
+                while len(self._answers) > KEPT_ANSWERS or _weight(self._answers) > MAX_INDEX:
+                    self._answers.popitem(last=False)
+        return answer
+
+    def _counted(self, request: WebRequest, what: str) -> WebAnswer:
+        shown = shown_url(request.url)
+        try:
+            answer = fetch(request)
+        except SourceError:
+            self._count(shown, what, False)
+            raise
+        self._count(shown, what, answer.ok or answer.status == NOT_MODIFIED)
+        return answer
+
+    def _told(self, registry: Registry, what: str, ask: Callable[[], Asked]) -> Asked:
+        shown = f"oci://{registry.host}/{registry.name}"
+        try:
+            found = ask()
+        except SourceError:
+            self._count(shown, what, False)
+            raise
+        self._count(shown, what, True)
+        return found
+
+    def _count(self, shown: str, what: str, success: bool) -> None:
+        with self._lock:
+            self._requests[shown, what, success] += 1
+
+    def _turn(self, key: str) -> threading.Lock:
+        return self._turns[int(key[:8], 16) % STRIPES]
+
+    def _archive(self, digest: str) -> Path:
+        return self._folder / f"{digest}.tgz"
+
+    def _keep(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        if not self._archive(digest).exists():
+            self._write(self._archive(digest), content)
+        return digest
+
+    def _write(self, place: Path, content: bytes) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=self._folder)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.replace(draft, place)
+
+    def _known(self, key: str) -> Found | None:
+        """What was found before, if its archive is still there."""
+        try:
+            version, digest = json.loads((self._folder / f"{key}.json").read_bytes())
+        except (OSError, ValueError, TypeError):
+            return None
+        return Found(str(version), str(digest)) if self._archive(str(digest)).exists() else None
+
+    def _tree(self, digest: str, label: str, name: str = "", *, strip: bool = False) -> MemoryTree:
+        """``name``: the folder in the archive that is the chart; ``strip``: whichever single folder there is."""
+        key = f"{digest} {name} {strip}"
+        with self._lock:
+            kept = self._trees.get(key)
+            if kept is not None:
+                self._trees.move_to_end(key)
+                return kept
+        files = unpack(self.content(digest), label)
+        tops = {path.partition("/")[0] for path in files}
+        if strip and len(tops) != 1:
+            raise SourceError(Problem.INVALID, f"{label}: expected 1 directory, found {len(tops)}", subject=label)
+        folder = tops.pop() if strip else name
+        if folder:
+            files = {path[len(folder) + 1 :]: body for path, body in files.items() if path.startswith(f"{folder}/")}
+            if not files:
+                raise SourceError(Problem.INVALID, f"{label}: the archive has no folder {folder}", subject=label)
+        made = MemoryTree(files)
+        with self._lock:
+            self._trees[key] = made
+            while len(self._trees) > 1 and sum(map(_size, self._trees.values())) > TREES_BYTES:
+                self._trees.popitem(last=False)
+        return made
+
+
+def _weight(answers: OrderedDict[tuple[str, str], WebAnswer]) -> int:
+    return sum(len(answer.body) for answer in answers.values())
+
+
+def _size(tree: MemoryTree) -> int:
+    return sum(entry.size for entry in tree.entries)
+
+
+def _registry(url: str, access: RepositoryAccess | None) -> Registry:
+    return Registry(url, access, plain_http=access is not None and access.plain_http)
+
+
+def _key(url: str, chart: str, version: str, owner: str) -> str:
+    return hashlib.sha256("\n".join((mask_credentials(url), chart, version, owner)).encode()).hexdigest()[:40]
+
+
+def _check_chart(chart: str) -> None:
+    if not chart or chart.startswith("/") or ".." in chart.split("/") or any(ord(one) <= 32 for one in chart):
+        message = f"chart {chart!r} is no name of a chart"
+        raise SourceError(Problem.REFUSED, message, field="spec.source.chart")
+
+
+def _failed(answer: WebAnswer, message: str) -> SourceError:
+    if answer.status in (401, 403):
+        fix = "give credentials for it in a repository Secret"
+        return SourceError(Problem.DENIED, message, field="spec.source.repoURL", fix=fix)
+    problem = Problem.REVISION_UNKNOWN if answer.status in (404, 410) else Problem.UNREACHABLE
+    return SourceError(problem, message, field="spec.source.repoURL")

@@ -1,0 +1,139 @@
+"""Every kind of source by one door: Git repositories, chart repositories, OCI artifacts.
+
+``assembly`` and ``cli`` make one :class:`Sources` per process, teach it credentials and rules, and open the source of
+an Application at a revision: a tree and the commit, version or digest leave. Blocking; for several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.sources.artifacts import Artifacts
+from syncline.sources.credentials import CredentialBook
+from syncline.sources.errors import Problem, SourceError
+from syncline.sources.git import Git, GitSettings
+from syncline.sources.revision import ResolvedRevision
+from syncline.sources.tree import MemoryTree, Tree, clean_path
+
+__all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
+
+
+def _everything(_project: str, _url: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRules:
+    """What settings and projects say about reading sources."""
+
+    schemes: tuple[str, ...] = ("http", "https")
+    """Of values files by address: ``helm.valuesFileSchemes`` of ``argocd-cm``."""
+    permits: Callable[[str, str], bool] = _everything
+    """Whether a project lists a repository."""
+
+
+NO_RULES = SourceRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The folder of a source, and what its revision came to."""
+
+    tree: Tree
+    revision: ResolvedRevision
+
+
+class Sources:
+    """Everything one process reads sources with."""
+
+    def __init__(self, settings: GitSettings) -> None:
+        self.git = Git(settings)
+        self.artifacts = Artifacts(settings.cache_directory / "artifacts")
+        self._rules = NO_RULES
+
+    def learn(self, book: CredentialBook) -> None:
+        """From now on remotes are reached with these credentials."""
+        self.git.learn(book)
+        self.artifacts.learn(book)
+
+    def learn_rules(self, rules: SourceRules) -> None:
+        self._rules = rules
+
+    def requests(self) -> list[tuple[str, str, bool, int]]:
+        """Calls of remotes until now: address, what for, success, how many."""
+        return sorted([*self.git.requests(), *self.artifacts.requests()])
+
+    def remote(self, project: str) -> ProjectRemote:
+        """What renders for an application of ``project`` may fetch."""
+        return ProjectRemote(self.artifacts, self._rules, project)
+
+    def open(self, source: Mapping[str, Any], revision: str, project: str = "") -> Opened:
+        """The folder of ``source`` at ``revision`` as it was asked for. Raises :class:`SourceError`."""
+        url, path = str(source.get("repoURL") or ""), str(source.get("path") or "")
+        if source.get("chart"):
+            chart, block = str(source["chart"]), source.get("helm")
+            passes = isinstance(block, dict) and bool(block.get("passCredentials"))
+            version, tree = self.artifacts.chart(url, chart, revision, project, pass_credentials=passes)
+            return Opened(tree, ResolvedRevision(revision, version))
+        if url.startswith("oci://"):
+            digest, whole = self.artifacts.artifact(url, revision, project)
+            return Opened(_folder(whole, path, url), ResolvedRevision(revision, digest))
+        repository = self.git.repository(url, project)
+        resolved = repository.resolve(revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""))
+        return Opened(repository.tree(resolved, path), resolved)
+
+    def lend(self, source: Mapping[str, Any], revision: str, project: str = "") -> Opened:
+        """The whole repository of a source that lends files to others by its ``ref``. Raises :class:`SourceError`."""
+        for field, url in (("chart", source.get("chart")), ("repoURL", str(source.get("repoURL") or ""))):
+            if (field == "chart" and url) or str(url).startswith("oci://"):
+                what = "a `chart` field" if field == "chart" else "an OCI address"
+                message = f"source with ref {source.get('ref')!r} has {what}, which lends no files"
+                raise SourceError(Problem.INVALID, message, field="spec.sources")
+        return self.open({**source, "path": ""}, revision, project)
+
+
+def _folder(whole: MemoryTree, path: str, url: str) -> MemoryTree:
+    folder = clean_path(path)
+    if not folder:
+        return whole
+    found = whole.folder(folder)
+    if not found.entries:
+        message = f"{path}: app path does not exist"
+        raise SourceError(Problem.PATH_MISSING, message, subject=url, field="spec.source.path")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRemote:
+    """Fetches for one project what its charts name (``sources/helm_dependencies.py``)."""
+
+    artifacts: Artifacts
+    rules: SourceRules
+    project: str
+
+    @property
+    def schemes(self) -> Sequence[str]:
+        return self.rules.schemes
+
+    def dependency(self, repository: str, chart: str, wanted: str, pin: str) -> tuple[str, str]:
+        """Credentials only for repositories that the project lists; others are asked as anybody may."""
+        address = self.artifacts.address(repository, self.project)
+        trusted = self.rules.permits(self.project, address)
+        try:
+            found = self.artifacts.dependency(
+                repository, chart, wanted, self.project, pin=f"{self.project} {trusted} {pin}", trusted=trusted
+            )
+        except SourceError as error:
+            if trusted:
+                raise
+            message = f"helm repos {address} are not permitted in project '{self.project}' ({error.message})"
+            raise SourceError(error.problem, message, fix="add it to the project's sourceRepos") from None
+        return found.version, found.digest
+
+    def archive(self, digest: str) -> bytes:
+        return self.artifacts.content(digest)
+
+    def text(self, url: str) -> bytes:
+        return self.artifacts.text(url)

@@ -1,0 +1,269 @@
+"""Asks chart repositories, registries and Git hosts over HTTP: one blocking request at a time, everything bounded.
+
+``sources/artifacts.py`` and ``sources/registry.py`` call :func:`fetch` in worker threads. Credentials go to the origin
+they belong to and, after a redirect, to nobody else; bodies, redirects and time have limits; messages name the address
+without what may be secret in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import os
+import socket
+import ssl
+import tempfile
+import threading
+import urllib.request
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+
+from syncline.sources.credentials import RepositoryAccess
+from syncline.sources.errors import Problem, SourceError, mask_credentials
+
+__all__ = ["WebAnswer", "WebLimits", "WebRequest", "basic", "fetch", "origin_of", "shown_url"]
+
+REDIRECTS = (301, 302, 303, 307, 308)
+NOT_MODIFIED = 304
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class WebLimits:
+    """Bounds of one request; ``bytes`` is the body after decompression."""
+
+    bytes: int = 4_000_000
+    wait_s: float = 30.0
+    """Without a byte from the other side."""
+    wall_s: float = 300.0
+    redirects: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """``access`` gives TLS, proxy and, if ``signed``, the credentials; ``label`` is what messages call the work."""
+
+    url: str
+    label: str
+    access: RepositoryAccess | None = None
+    signed: bool = True
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers that only the origin of ``url`` may see."""
+    body: bytes = b""
+    limits: WebLimits = WebLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class WebAnswer:
+    """Names of headers are in lower case; ``url`` is where the redirects ended."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    url: str
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def said(self) -> str:
+        """``404 Not Found``."""
+        return f"{self.status} {http.client.responses.get(self.status, '')}".strip()
+
+
+def origin_of(url: str) -> str:
+    """``https://host:port``, the port always there."""
+    parts = urlsplit(url)
+    scheme = parts.scheme.lower()
+    return f"{scheme}://{(parts.hostname or '').lower()}:{parts.port or (443 if scheme == 'https' else 80)}"
+
+
+def shown_url(url: str) -> str:
+    """For messages: without user, query and fragment, which may hold tokens."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def basic(username: str, password: str) -> str:
+    """The value of an ``Authorization`` header."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
+def fetch(request: WebRequest) -> WebAnswer:
+    """The answer after redirects, whatever its status. Raises :class:`SourceError` if there is none in the limits."""
+    first, url, method, body = origin_of(request.url), request.url, request.method, request.body
+    for _ in range(request.limits.redirects + 1):
+        answer = _once(request, url, method, body, own=origin_of(url) == first)
+        target = answer.headers.get("location", "")
+        if answer.status not in REDIRECTS or not target:
+            return answer
+        url = urljoin(url, target)
+        if urlsplit(request.url).scheme == "https" and urlsplit(url).scheme != "https":
+            raise _problem(request, f"redirects from https to {urlsplit(url).scheme or 'nowhere'}", Problem.REFUSED)
+        if answer.status == 303:
+            method, body = "GET", b""
+    raise _problem(request, f"redirects more than {request.limits.redirects} times")
+
+
+def _problem(request: WebRequest, what: str, problem: Problem = Problem.UNREACHABLE) -> SourceError:
+    masked = request.access.mask(what) if request.access is not None else what
+    return SourceError(problem, f"{request.label}: {shown_url(request.url)}: {mask_credentials(masked)}")
+
+
+def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool) -> WebAnswer:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _problem(request, f"{parts.scheme or 'no'} address is no http or https address", Problem.REFUSED)
+    headers = {"User-Agent": "syncline", "Accept": "*/*", **request.headers}
+    headers |= _credentials(request, url) | dict(request.secret_headers) if own else {}
+    connection: http.client.HTTPConnection | None = None
+    expired = threading.Event()
+    try:
+        connection, path, more = _connect(request, url, own=own)
+        with _deadline(connection, request.limits.wall_s, expired):
+            connection.request(method, path, body=body or None, headers=headers | more)
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            content = b"" if method == "HEAD" else _body(request, response, found)
+            if expired.is_set():
+                raise TimeoutError
+            return WebAnswer(response.status, found, content, url)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if expired.is_set() or isinstance(error, TimeoutError):
+            raise _problem(request, f"no whole answer within {request.limits.wall_s:g} seconds") from None
+        raise _problem(request, _said(error)) from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate cannot be verified ({error.verify_message})"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"{type(error).__name__}: {error}"
+
+
+def _credentials(request: WebRequest, url: str) -> dict[str, str]:
+    """What the access gives, else what stands in the address itself."""
+    access, parts = request.access, urlsplit(url)
+    if access is not None and request.signed:
+        if access.bearer_token is not None:
+            return {"Authorization": f"Bearer {access.bearer_token.reveal()}"}
+        if access.username or access.password is not None:
+            return {"Authorization": basic(access.username, access.password.reveal() if access.password else "")}
+    if parts.username or parts.password:
+        return {"Authorization": basic(unquote(parts.username or ""), unquote(parts.password or ""))}
+    return {}
+
+
+# -- connections ----------------------------------------------------------------------------------------------------
+
+
+def _connect(request: WebRequest, url: str, *, own: bool) -> tuple[http.client.HTTPConnection, str, dict[str, str]]:
+    """The connection, the target of the request line, and headers for a proxy."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+    target = urlunsplit(("", "", quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._"), parts.query, ""))
+    access = request.access if own else None
+    context = _tls(access) if secure else None
+    proxy = _proxy(request.access, parts.scheme, host)
+    if not proxy:
+        return _open(host, port, request.limits.wait_s, context), target, {}
+    through = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    given = {}
+    if through.username:
+        given["Proxy-Authorization"] = basic(unquote(through.username), unquote(through.password or ""))
+    connection = _open(through.hostname or "", through.port or 3128, request.limits.wait_s, context)
+    if secure:
+        connection.set_tunnel(host, port, given)
+        return connection, target, {}
+    return connection, urlunsplit((parts.scheme, f"{host}:{port}", target, "", "")), given
+
+
+def _open(host: str, port: int, wait_s: float, context: ssl.SSLContext | None) -> http.client.HTTPConnection:
+    if context is None:
+        return http.client.HTTPConnection(host, port, timeout=wait_s)
+    return http.client.HTTPSConnection(host, port, timeout=wait_s, context=context)
+
+
+def _proxy(access: RepositoryAccess | None, scheme: str, host: str) -> str:
+    """That of the repository, else that of the process."""
+    if access is not None and access.proxy is not None:
+        bypassed = any(
+            host == one.strip().lstrip(".") or host.endswith("." + one.strip().lstrip("."))
+            for one in access.no_proxy.split(",")
+            if one.strip()
+        )
+        return "" if bypassed else access.proxy.reveal()
+    if urllib.request.proxy_bypass(host):
+        return ""
+    return urllib.request.getproxies().get(scheme, "")
+
+
+def _tls(access: RepositoryAccess | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if access is None:
+        return context
+    if access.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif access.ca_pem:
+        context.load_verify_locations(cadata=access.ca_pem)
+    if access.certificate_pem and access.certificate_key is not None:
+        with _pem(access.certificate_pem + "\n" + access.certificate_key.reveal()) as place:
+            context.load_cert_chain(place)
+    return context
+
+
+@contextlib.contextmanager
+def _pem(text: str) -> Iterator[str]:
+    """TLS libraries take keys from files alone; this one is ours only and gone at once."""
+    handle, place = tempfile.mkstemp(prefix="syncline-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        yield place
+    finally:
+        os.unlink(place)
+
+
+@contextlib.contextmanager
+def _deadline(connection: http.client.HTTPConnection, wall_s: float, expired: threading.Event) -> Iterator[None]:
+    def expire() -> None:
+        expired.set()
+        if connection.sock is not None:
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(wall_s, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _body(request: WebRequest, response: http.client.HTTPResponse, headers: Mapping[str, str]) -> bytes:
+    limit = request.limits.bytes
+    unpack = zlib.decompressobj(31) if headers.get("content-encoding", "").lower() == "gzip" else None
+    parts: list[bytes] = []
+    size = 0
+    while chunk := response.read(CHUNK):
+        while chunk:
+            part = unpack.decompress(chunk, limit + 1 - size) if unpack is not None else chunk
+            chunk = unpack.unconsumed_tail if unpack is not None else b""
+            size += len(part)
+            if size > limit:
+                raise _problem(request, f"the answer is larger than {limit} bytes", Problem.TOO_LARGE)
+            parts.append(part)
+    return b"".join(parts)
