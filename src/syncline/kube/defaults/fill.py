@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncline.kube.defaults import core, pods, policies, workloads
-from syncline.kube.defaults.shape import structure, tidy
+from syncline.kube.defaults.shape import structure
+from syncline.kube.defaults.typed import as_typed
 from syncline.kube.objects import GVK, GroupKind, Obj
+from syncline.kube.schema import store
 
 __all__ = ["fill_defaults", "has_defaults"]
 
@@ -68,8 +70,8 @@ _FILLS: dict[GroupKind, Fill] = {
     GroupKind("storage.k8s.io", "StorageClass"): policies.fill_storage_class,
 }
 
-_FREE_FORM = frozenset({GroupKind("apps", "ControllerRevision")})
-"""Kinds that carry foreign data: their empty fields are not ours to drop."""
+_OTHERWISE = frozenset({GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")})
+"""Definitions are shaped by their own strategy."""
 
 _FILLS_BY_VERSION: dict[GVK, Fill] = {
     GVK("autoscaling", "v1", "HorizontalPodAutoscaler"): policies.fill_autoscaler_v1,
@@ -82,15 +84,16 @@ def has_defaults(kind: GroupKind) -> bool:
 
 
 def fill_defaults(gvk: GVK, obj: Obj) -> None:
-    """Fill in what Kubernetes would, and drop what its typed encoding would not keep, in place.
+    """Fill in what Kubernetes would, and write it as its typed encoding does, in place.
 
     Raises BadRequest for values that do not fit their Go type (a quantity ``lots``, base64 that is none). Unknown
     kinds are left as they are. Filling twice changes nothing more.
     """
-    fill = _FILLS_BY_VERSION.get(gvk) or _FILLS.get(gvk.group_kind)
-    if fill is None:
+    message = store.kinds().get(gvk)
+    if message is None or gvk.group_kind in _OTHERWISE:
         return
-    if gvk.group_kind not in _FREE_FORM:
-        tidy(obj)
+    as_typed(message, obj)
     structure(obj, "metadata")
-    fill(gvk, obj)
+    fill = _FILLS_BY_VERSION.get(gvk) or _FILLS.get(gvk.group_kind)
+    if fill is not None:
+        fill(gvk, obj)

@@ -1,10 +1,7 @@
-"""How Kubernetes' typed encoding shapes an object: what is left out when empty, and what is always there.
+"""The small steps of which each kind's defaults are made.
 
-Called by :mod:`syncline.kube.defaults.fill` before and by each kind's defaults. Kubernetes stores Go structures, so a
-null or an empty list disappears, a map without entries disappears, and a field that is a plain structure is always
-written, as ``{}``. This module never looks at what a field means.
-
-Source of the rules: the ``omitempty`` tags and pointer types of ``k8s.io/api``.
+Called by the defaults of every kind, after :mod:`syncline.kube.defaults.typed` has brought the object into its typed
+form. This module never looks at what a field means.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from syncline.kube.objects import GVK, Obj
 from syncline.kube.quantity import QuantityError, from_milli, parse_quantity
 
 __all__ = [
-    "MAX_DEPTH",
     "always",
     "canonical_base64",
     "canonical_quantities",
@@ -30,43 +26,8 @@ __all__ = [
     "items",
     "null_times",
     "structure",
-    "tidy",
     "undecodable",
 ]
-
-MAX_DEPTH = 100
-"""No built-in kind nests deeper; deeper input is left as it is and refused elsewhere."""
-
-STRING_MAPS = frozenset(
-    {
-        "labels",
-        "annotations",
-        "data",
-        "binaryData",
-        "stringData",
-        "nodeSelector",
-        "matchLabels",
-        "limits",
-        "requests",
-        "parameters",
-        "capacity",
-        "allocatable",
-        "hard",
-        "used",
-        "overhead",
-        "volumeAttributes",
-        "options",
-        "allocatedResources",
-        "allocatedResourceStatuses",
-        "extra",
-        "defaultRequest",
-        "maxLimitRequestRatio",
-        "max",
-        "min",
-        "deviceClassName",
-    }
-)
-"""Names of fields that are maps: dropped when empty, their values kept as they are."""
 
 ZERO_DROPPED = frozenset(
     {
@@ -91,56 +52,6 @@ ZERO_DROPPED = frozenset(
 )
 """Plain booleans and numbers with ``omitempty``: false and zero disappear (pointers keep theirs)."""
 
-EMPTY_TEXT_KEPT = frozenset(
-    {
-        "storageClassName",
-        "ingressClassName",
-        "value",
-        "name",
-        "apiGroup",
-        "holderIdentity",
-        "service",
-        "key",
-        "image",
-        "imageID",
-        "reportingComponent",
-        "reportingInstance",
-        "type",
-        "path",
-        "volumeAttributesClassName",
-    }
-)
-"""Texts whose emptiness is kept (pointers and required fields) or judged by the kind itself."""
-
-
-def tidy(value: Obj) -> None:
-    """Drop what the typed encoding would not write, in place. ``value`` belongs to the request."""
-    _tidy(value, 0)
-
-
-def _tidy(value: Obj, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        return
-    for key in [key for key, entry in value.items() if _vanishes(key, entry)]:
-        del value[key]
-    for key, entry in value.items():
-        if isinstance(entry, dict) and key not in STRING_MAPS:
-            _tidy(entry, depth + 1)
-        elif isinstance(entry, list):
-            for one in entry:
-                if isinstance(one, dict):
-                    _tidy(one, depth + 1)
-
-
-def _vanishes(key: str, entry: Any) -> bool:
-    if entry is None or entry == []:
-        return True
-    if entry == {} and isinstance(entry, dict):
-        return key in STRING_MAPS
-    if entry == "":
-        return key not in EMPTY_TEXT_KEPT
-    return key in ZERO_DROPPED and (entry is False or entry == 0)
-
 
 def default(obj: Obj, key: str, value: Any) -> None:
     """Fill ``key`` where it is missing, null, or an empty text."""
@@ -155,7 +66,7 @@ def default_number(obj: Obj, key: str, value: int) -> None:
 
 
 def drop_empty(obj: Obj, *keys: str) -> None:
-    """Leave out texts that are empty, where :func:`tidy` cannot know that this kind leaves them out."""
+    """Leave out texts that are empty."""
     for key in keys:
         if obj.get(key) == "":
             del obj[key]

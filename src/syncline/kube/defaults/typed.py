@@ -1,0 +1,210 @@
+"""How Kubernetes' typed encoding writes an object: what is left out when empty, and what is always there.
+
+Called by :mod:`syncline.kube.defaults.fill` before a kind's defaults. Kubernetes keeps Go structures, so a null or an
+empty list disappears, a plain structure is always written, and a list that is no option is written as null. Which field
+is which, stands in ``protobuf.json.xz`` (the marks of Go's types, found by ``tools/build_protobuf.py``). Each type is
+compiled once into a :class:`_Plan`. This module never looks at what a field means and never refuses: values that do not
+fit were refused by :mod:`syncline.kube.fields` before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from syncline.kube.objects import Obj
+from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.schema import store
+
+__all__ = ["MAX_DEPTH", "as_typed", "canonical"]
+
+MAX_DEPTH = 100
+"""No built-in kind nests deeper; deeper input is left as it is and refused elsewhere."""
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_SCALAR_ZEROS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0, "bytes": None}
+_OWN_FORM: dict[str, Any] = {
+    f"{_META}.Time": None,
+    f"{_META}.MicroTime": None,
+    f"{_META}.Duration": "0s",
+    f"{_META}.FieldsV1": None,
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": None,
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": 0,
+    _QUANTITY: "0",
+}
+"""Types whose Go code writes JSON in its own way, with what their zero looks like."""
+
+Change = Callable[[Any, int], Any]
+"""A value in its written form; the value itself where nothing changes."""
+
+
+def canonical(value: Any) -> Any:
+    """A quantity as Kubernetes writes it; what is none is left for a refusal."""
+    if value is None:
+        return "0"
+    try:
+        return str(parse_quantity(value))
+    except (QuantityError, TypeError):
+        return value
+
+
+class _Plan:
+    """One Go structure: the fields that can vanish, those that are always written, those that hold more."""
+
+    __slots__ = ("always", "below", "vanishing")
+
+    def __init__(self) -> None:
+        self.vanishing: dict[str, tuple[Any, ...]] = {}
+        """Field → the values that are not written."""
+        self.always: list[tuple[str, Any, str]] = []
+        """Field, its zero, or the message whose zero it is."""
+        self.below: dict[str, Change] = {}
+
+
+def as_typed(message: str, obj: Obj) -> None:
+    """Rewrite ``obj``, of the named definition, in place. The caller owns it."""
+    if message in store.protobuf_table():
+        _object(_plan(message), obj, 0)
+
+
+def _object(plan: _Plan, obj: Obj, depth: int) -> None:
+    vanishing, below = plan.vanishing, plan.below
+    gone: list[str] = []
+    for key, value in obj.items():
+        empty = vanishing.get(key)
+        if value is None or (empty is not None and not value and value in empty):
+            gone.append(key)
+        elif key in below:
+            changed = below[key](value, depth)
+            if changed is not value:
+                obj[key] = changed
+    for key in gone:
+        del obj[key]
+    for key, zero, message in plan.always:
+        if key not in obj:
+            obj[key] = _zero(message) if message else zero
+
+
+def _zero(message: str) -> Obj:
+    made: Obj = {}
+    _object(_plan(message), made, 0)
+    return made
+
+
+@cache
+def _plan(message: str) -> _Plan:
+    plan = _Plan()
+    for _, name, kind, marks in store.protobuf_table()[message]:
+        if "~" in marks and kind not in _OWN_FORM:
+            inner = _plan(kind)
+            plan.vanishing |= inner.vanishing
+            plan.below |= inner.below
+            if "*" not in marks:
+                plan.always += inner.always
+            continue
+        change = _change(kind, marks)
+        if change is not None:
+            plan.below[name] = change
+        _emptiness(plan, name, kind, marks)
+    return plan
+
+
+def _emptiness(plan: _Plan, name: str, kind: str, marks: str) -> None:
+    """When the field vanishes and what stands there otherwise (Go's encoder: ``omitempty``, ``omitzero``)."""
+    optional = "?" in marks or "0" in marks
+    if "{" in marks or "[" in marks or _is_list(kind):
+        plan.vanishing[name] = ([], {}) if optional else ([], {}, None)
+        if not optional:
+            plan.always.append((name, None, ""))
+    elif "*" in marks:
+        if not optional:
+            plan.always.append((name, None, ""))
+    elif kind in _SCALAR_ZEROS:
+        if optional:
+            plan.vanishing[name] = (_SCALAR_ZEROS[kind], "")
+        else:
+            plan.always.append((name, _SCALAR_ZEROS[kind], ""))
+    elif "0" in marks:
+        plan.vanishing[name] = ({},)
+    elif kind in _OWN_FORM:
+        # omitempty never holds for a structure.
+        plan.always.append((name, _OWN_FORM[kind], ""))
+    elif kind in store.protobuf_table():
+        plan.always.append((name, None, kind))
+
+
+def _is_list(kind: str) -> bool:
+    """A Go type that is a list, which protobuf must wrap in a message."""
+    return any("=" in marks for _, _, _, marks in store.protobuf_table().get(kind, ()))
+
+
+def _change(kind: str, marks: str) -> Change | None:
+    if kind == _QUANTITY:
+        if "{" in marks:
+            return _quantities
+        return _quantity_list if "[" in marks else lambda value, _: canonical(value)
+    if kind == "string" and ("{" in marks or "[" in marks):
+        return _texts
+    if kind in _OWN_FORM or kind in _SCALAR_ZEROS or kind not in store.protobuf_table() or _is_list(kind):
+        return None
+    if "{" in marks:
+        return _map_of(kind)
+    return _list_of(kind) if "[" in marks else _one_of(kind)
+
+
+def _quantities(value: Any, _: int) -> Any:
+    if isinstance(value, dict):
+        for name, amount in value.items():
+            value[name] = canonical(amount)
+    return value
+
+
+def _texts(value: Any, _: int) -> Any:
+    """A null among texts is an empty text."""
+    if isinstance(value, dict):
+        for name in [name for name, text in value.items() if text is None]:
+            value[name] = ""
+    elif None in value:
+        return [text or "" for text in value]
+    return value
+
+
+def _quantity_list(value: Any, _: int) -> Any:
+    return [canonical(one) for one in value] if isinstance(value, list) else value
+
+
+def _one_of(kind: str) -> Change:
+    def change(value: Any, depth: int) -> Any:
+        if isinstance(value, dict) and depth < MAX_DEPTH:
+            _object(_plan(kind), value, depth + 1)
+        return value
+
+    return change
+
+
+def _list_of(kind: str) -> Change:
+    def change(value: Any, depth: int) -> Any:
+        if isinstance(value, list) and depth < MAX_DEPTH:
+            plan = _plan(kind)
+            for index, one in enumerate(value):
+                if one is None:
+                    one = value[index] = {}
+                if isinstance(one, dict):
+                    _object(plan, one, depth + 1)
+        return value
+
+    return change
+
+
+def _map_of(kind: str) -> Change:
+    def change(value: Any, depth: int) -> Any:
+        if isinstance(value, dict) and depth < MAX_DEPTH:
+            plan = _plan(kind)
+            for one in value.values():
+                if isinstance(one, dict):
+                    _object(plan, one, depth + 1)
+        return value
+
+    return change
