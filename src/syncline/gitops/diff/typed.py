@@ -82,7 +82,7 @@ def with_defaults(obj: Obj) -> Obj:
     try:
         before: Obj = _typed(obj, schema, strict=False)
         after = copy.deepcopy(before)
-        fill_defaults(gvk_of(after), after)
+        fill_defaults(gvk_of(after), after, stored=False)
     except (_Misfit, ApiError):
         return obj
     return _overlaid(obj, before, after, top=True)

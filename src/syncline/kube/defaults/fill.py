@@ -83,16 +83,16 @@ def has_defaults(kind: GroupKind) -> bool:
     return kind in _FILLS
 
 
-def fill_defaults(gvk: GVK, obj: Obj) -> None:
+def fill_defaults(gvk: GVK, obj: Obj, *, stored: bool = True) -> None:
     """Fill in what Kubernetes would, and write it as its typed encoding does, in place.
 
     Raises BadRequest for values that do not fit their Go type (a quantity ``lots``, base64 that is none). Unknown
-    kinds are left as they are. Filling twice changes nothing more.
+    kinds are left as they are. Filling twice changes nothing more. ``stored``: in the form that storage gives back.
     """
     message = store.kinds().get(gvk)
     if message is None or gvk.group_kind in _OTHERWISE:
         return
-    as_typed(message, obj)
+    as_typed(message, obj, stored=stored)
     structure(obj, "metadata")
     fill = _FILLS_BY_VERSION.get(gvk) or _FILLS.get(gvk.group_kind)
     if fill is not None:

@@ -63,10 +63,14 @@ class _Plan:
         self.below: dict[str, Change] = {}
 
 
-def as_typed(message: str, obj: Obj) -> None:
-    """Rewrite ``obj``, of the named definition, in place. The caller owns it."""
+def as_typed(message: str, obj: Obj, *, stored: bool = True) -> None:
+    """Rewrite ``obj``, of the named definition, in place. The caller owns it.
+
+    ``stored``: as it comes back from storage, whose form (protobuf) does not know empty lists from missing ones, so
+    that a list which is no option turns null. Otherwise it stays empty.
+    """
     if message in store.protobuf_table():
-        _object(_plan(message), obj, 0)
+        _object(_plan(message, stored), obj, 0)
 
 
 def _object(plan: _Plan, obj: Obj, depth: int) -> None:
@@ -94,28 +98,29 @@ def _zero(message: str) -> Obj:
 
 
 @cache
-def _plan(message: str) -> _Plan:
+def _plan(message: str, stored: bool = True) -> _Plan:
     plan = _Plan()
     for _, name, kind, marks in store.protobuf_table()[message]:
         if "~" in marks and kind not in _OWN_FORM:
-            inner = _plan(kind)
+            inner = _plan(kind, stored)
             plan.vanishing |= inner.vanishing
             plan.below |= inner.below
             if "*" not in marks:
                 plan.always += inner.always
             continue
-        change = _change(kind, marks)
+        change = _change(kind, marks, stored)
         if change is not None:
             plan.below[name] = change
-        _emptiness(plan, name, kind, marks)
+        _emptiness(plan, name, kind, marks, stored)
     return plan
 
 
-def _emptiness(plan: _Plan, name: str, kind: str, marks: str) -> None:
+def _emptiness(plan: _Plan, name: str, kind: str, marks: str, stored: bool) -> None:
     """When the field vanishes and what stands there otherwise (Go's encoder: ``omitempty``, ``omitzero``)."""
     optional = "?" in marks or "0" in marks
     if "{" in marks or "[" in marks or _is_list(kind):
-        plan.vanishing[name] = ([], {}) if optional else ([], {}, None)
+        if optional or stored:
+            plan.vanishing[name] = ([], {})
         if not optional:
             plan.always.append((name, None, ""))
     elif "*" in marks:
@@ -140,7 +145,7 @@ def _is_list(kind: str) -> bool:
     return any("=" in marks for _, _, _, marks in store.protobuf_table().get(kind, ()))
 
 
-def _change(kind: str, marks: str) -> Change | None:
+def _change(kind: str, marks: str, stored: bool) -> Change | None:
     if kind == _QUANTITY:
         if "{" in marks:
             return _quantities
@@ -150,8 +155,8 @@ def _change(kind: str, marks: str) -> Change | None:
     if kind in _OWN_FORM or kind in _SCALAR_ZEROS or kind not in store.protobuf_table() or _is_list(kind):
         return None
     if "{" in marks:
-        return _map_of(kind)
-    return _list_of(kind) if "[" in marks else _one_of(kind)
+        return _map_of(kind, stored)
+    return _list_of(kind, stored) if "[" in marks else _one_of(kind, stored)
 
 
 def _quantities(value: Any, _: int) -> Any:
@@ -175,19 +180,19 @@ def _quantity_list(value: Any, _: int) -> Any:
     return [canonical(one) for one in value] if isinstance(value, list) else value
 
 
-def _one_of(kind: str) -> Change:
+def _one_of(kind: str, stored: bool) -> Change:
     def change(value: Any, depth: int) -> Any:
         if isinstance(value, dict) and depth < MAX_DEPTH:
-            _object(_plan(kind), value, depth + 1)
+            _object(_plan(kind, stored), value, depth + 1)
         return value
 
     return change
 
 
-def _list_of(kind: str) -> Change:
+def _list_of(kind: str, stored: bool) -> Change:
     def change(value: Any, depth: int) -> Any:
         if isinstance(value, list) and depth < MAX_DEPTH:
-            plan = _plan(kind)
+            plan = _plan(kind, stored)
             for index, one in enumerate(value):
                 if one is None:
                     one = value[index] = {}
@@ -198,10 +203,10 @@ def _list_of(kind: str) -> Change:
     return change
 
 
-def _map_of(kind: str) -> Change:
+def _map_of(kind: str, stored: bool) -> Change:
     def change(value: Any, depth: int) -> Any:
         if isinstance(value, dict) and depth < MAX_DEPTH:
-            plan = _plan(kind)
+            plan = _plan(kind, stored)
             for one in value.values():
                 if isinstance(one, dict):
                     _object(plan, one, depth + 1)
