@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Protocol
 
 __all__ = ["EPOCH", "Clock", "SystemClock", "VirtualClock", "format_micro_time", "format_time", "parse_time"]
+
+MAX_TIME_CHARS = 64
+"""Longer texts are no instants; they are refused without being remembered."""
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 """Where virtual worlds begin unless told otherwise."""
@@ -51,11 +55,13 @@ class VirtualClock:
         self.set(self._now + timedelta(seconds=seconds))
 
 
+@lru_cache(maxsize=1024)
 def format_time(instant: datetime) -> str:
     """RFC 3339 in whole seconds, UTC: ``2026-01-01T00:00:00Z`` (metav1.Time)."""
     return instant.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"  # strftime takes ten times as long
 
 
+@lru_cache(maxsize=1024)
 def format_micro_time(instant: datetime) -> str:
     """RFC 3339 with microseconds, UTC (metav1.MicroTime)."""
     return instant.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
@@ -63,6 +69,12 @@ def format_micro_time(instant: datetime) -> str:
 
 def parse_time(text: str) -> datetime:
     """Read an RFC 3339 instant with any offset; raises ValueError that names the text."""
+    if not isinstance(text, str) or len(text) > MAX_TIME_CHARS:
+        return _read_time(text)
+    return _remembered_time(text)
+
+
+def _read_time(text: str) -> datetime:
     try:
         instant = datetime.fromisoformat(text)
     except (ValueError, TypeError) as error:
@@ -70,3 +82,7 @@ def parse_time(text: str) -> datetime:
     if instant.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone; write 2026-01-01T00:00:00Z")
     return instant.astimezone(UTC)
+
+
+_remembered_time = lru_cache(maxsize=8192)(_read_time)
+"""Controllers read the same few thousand instants at every look at an object."""

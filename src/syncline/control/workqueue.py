@@ -6,8 +6,8 @@ Time is passed in. The queue is bounded by the number of keys, since a key waits
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from syncline.kube.objects import ObjectRef
 
@@ -19,8 +19,7 @@ BACKOFF_MAX_S = 120.0
 """Longest wait after repeated failures: long enough to spare the server, short enough for a person watching."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
+class Key(NamedTuple):
     """One object of one controller."""
 
     controller: str
@@ -35,8 +34,7 @@ def backoff_s(attempt: int) -> float:
     return float(min(BACKOFF_BASE_S * 2 ** min(attempt, 20), BACKOFF_MAX_S))
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(NamedTuple):
     at: datetime
     background: bool
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from syncline.base.clock import format_micro_time, format_time, parse_time
+from syncline.base.clock import parse_time
+from syncline.kube.fitting import INTEGERS, MAX_DEPTH, QUANTITY, TIMES, fits
 from syncline.kube.objects import Obj
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema
@@ -34,18 +33,7 @@ __all__ = [
 MAX_STRICT_ERRORS = 100
 """Texts per object; more tell nobody anything (sigs.k8s.io/json has the same limit)."""
 
-MAX_DEPTH = 300
-"""Nesting of a body. CustomResourceDefinitions with recursive schemas are the deepest honest objects."""
-
-_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
-_TIMES: dict[str, tuple[Callable[[datetime], str], str]] = {
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": (format_time, "2006-01-02T15:04:05Z07:00"),
-    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": (format_micro_time, "2006-01-02T15:04:05.000000Z07:00"),
-}
-"""Types read by their own rule: how they are written, and the layout that Go's refusal names."""
-
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
-_INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +50,8 @@ class Decoded:
 
 def decode(obj: Obj, schema: Schema) -> Decoded:
     """Unknown fields dropped and named, instants written in UTC, misfits named: one walk, in the document's order."""
+    if fits(obj, schema):
+        return Decoded(obj)
     reader = _Reader()
     made = reader.object(obj, schema, None, _Place("", ()), 0)
     hard, soft = reader.refusals[:MAX_STRICT_ERRORS], reader.misfits[:MAX_STRICT_ERRORS]
@@ -192,7 +182,7 @@ class _Reader:
                 return self.array(value, schema, path, place, depth)
             case "object" | "array":
                 self.misfit(_kind(value), schema, place)
-            case "string" if schema.name in _TIMES:
+            case "string" if schema.name in TIMES:
                 return self.time(value, schema.name)
             case _:
                 self.scalar(value, schema, place)
@@ -206,7 +196,7 @@ class _Reader:
         return value if all(a is b for a, b in zip(made, value)) else made
 
     def scalar(self, value: Any, schema: Schema, place: _Place) -> None:
-        if schema.name == _QUANTITY:
+        if schema.name == QUANTITY:
             self.quantity(value)
         elif schema.int_or_string:
             if not isinstance(value, str) and not _is_integer(value, "int32"):
@@ -230,7 +220,7 @@ class _Reader:
     def time(self, value: Any, name: str) -> Any:
         """An instant is kept as Kubernetes writes it: in UTC, in whole seconds or microseconds (metav1.Time,
         metav1.MicroTime). Clients send back what they read with other offsets and fractions."""
-        form, layout = _TIMES[name]
+        form, layout = TIMES[name]
         if not isinstance(value, str):
             self.refusals.append(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
             return value
@@ -269,7 +259,7 @@ def _fits(value: Any, schema: Schema) -> bool:
 def _is_integer(value: Any, form: str) -> bool:
     if isinstance(value, bool) or not isinstance(value, int):
         return False
-    low, high = _INTEGERS.get(form, _INTEGERS["int64"])
+    low, high = INTEGERS.get(form, INTEGERS["int64"])
     return low <= value <= high
 
 

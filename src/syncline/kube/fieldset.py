@@ -27,6 +27,7 @@ __all__ = [
     "intersection",
     "is_member",
     "keyed",
+    "keyed_by",
     "leaves",
     "members",
     "node_of",
@@ -48,6 +49,9 @@ LEAF: Mapping[str, Any] = {}
 MAX_DEPTH = 200
 """Deepest path that is read from a request, far above any schema and below Python's own limit."""
 
+MAX_REMEMBERED_CHARS = 256
+"""Keys longer than names can be are not kept in memory for whoever sends them."""
+
 _KINDS = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
@@ -59,6 +63,16 @@ def field(name: str) -> str:
 def keyed(keys: Mapping[str, Any]) -> str:
     """The element of an entry of a list of type map."""
     return "k:" + _canonical({name: keys[name] for name in sorted(keys)})
+
+
+@lru_cache(maxsize=8192)
+def _keyed_by(name: str, text: str) -> str:
+    return keyed({name: text})
+
+
+def keyed_by(name: str, text: str) -> str:
+    """As :func:`keyed` for the usual single key: a name or a type, of which a cluster has few."""
+    return _keyed_by(name, text) if len(text) <= MAX_REMEMBERED_CHARS else keyed({name: text})
 
 
 def valued(value: Any) -> str:
@@ -112,41 +126,58 @@ def _children(node: FieldSet) -> FieldSet:
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Members of either."""
+    """Members of either; ``one`` itself if ``other`` adds nothing to it."""
     if not one or not other:
         return one or other
-    result = dict(one)
+    result = one
     for element, theirs in other.items():
-        if element != SELF:
-            mine = result.get(element)
-            result[element] = theirs if mine is None else _union_node(mine, theirs)
+        if element == SELF:
+            continue
+        mine = one.get(element)
+        made = theirs if mine is None else _union_node(mine, theirs)
+        if made is not mine:
+            if result is one:
+                result = dict(one)
+            result[element] = made
     return result
 
 
 def _union_node(mine: FieldSet, theirs: FieldSet) -> FieldSet:
-    if mine is theirs:
+    if mine is theirs or (not theirs and is_member(mine)):
         return mine
-    member = is_member(mine) or is_member(theirs)
-    return node_of(member, union(_children(mine), _children(theirs))) or {}
+    if not mine:
+        return node_of(True, _children(theirs)) or {}
+    made = union(mine, theirs)
+    return {SELF: {}, **made} if is_member(theirs) and SELF not in made else made
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Members of ``one`` that are not members of ``other``; what lies below a removed member stays."""
-    if not other:
-        return one
-    result: FieldSet = {}
-    for element, mine in one.items():
-        theirs = other.get(element)
-        if theirs is None:
-            result[element] = mine
+    """Members of ``one`` that are not members of ``other``; what lies below a removed member stays. ``one`` itself if
+    there is nothing to take away."""
+    result = one
+    for element, theirs in other.items():
+        mine = one.get(element)
+        if mine is None or element == SELF:
             continue
-        if element == SELF:
+        left = _difference_node(mine, theirs)
+        if left is mine:
             continue
-        member = is_member(mine) and not is_member(theirs)
-        left = node_of(member, difference(_children(mine), _children(theirs)))
-        if left is not None:
+        if result is one:
+            result = dict(one)
+        if left is None:
+            del result[element]
+        else:
             result[element] = left
     return result
+
+
+def _difference_node(mine: FieldSet, theirs: FieldSet) -> FieldSet | None:
+    left = difference(mine, theirs) if mine and theirs else mine
+    if not is_member(mine):
+        return left or None
+    if is_member(theirs):
+        return node_of(False, _children(left))
+    return {} if len(left) == 1 and left is not mine else left  # of a leaf only its own mark is left
 
 
 def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
@@ -236,7 +267,8 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def parse(fields_v1: Any) -> FieldSet:
-    """Read a FieldsV1 object from a request; raises ValueError that names what is wrong."""
+    """Read a FieldsV1 object from a request: the very object if it is canonical. Raises ValueError that names what is
+    wrong."""
     return _parse(fields_v1, 0)
 
 
@@ -246,10 +278,15 @@ def _parse(node: Any, depth: int) -> FieldSet:
     if not isinstance(node, dict):
         raise ValueError(f"fieldsV1 holds {type(node).__name__} where an object is expected")
     result: FieldSet = {}
+    canonical = True
     for element, below in node.items():
         child = _parse(below, depth + 1)
-        result[_element(element)] = {} if child.keys() == {SELF} else child
-    return result
+        if len(child) == 1 and SELF in child:
+            child = {}
+        name = _element(element)
+        canonical = canonical and name == element and child is below
+        result[name] = child
+    return node if canonical else result
 
 
 @lru_cache(maxsize=8192)

@@ -11,9 +11,10 @@ Source of the rules: structured-merge-diff ``merge.Updater`` and apimachinery ``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -77,8 +78,7 @@ ZERO_STRUCTS = ("metadata", "spec", "status", "template", "strategy", "updateStr
 """Fields that a built-in kind's empty object already holds, so that creating it does not add them as a whole."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Owner:
+class _Owner(NamedTuple):
     """Identity of an entry. An applier is the same whatever version it wrote, so its ``api_version`` is empty."""
 
     manager: str
@@ -94,13 +94,17 @@ class _Owner:
         return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
 
-@dataclass(frozen=True, slots=True)
-class _Owned:
-    """What one owner holds; ``time`` is RFC 3339, or empty for an entry that never changed the object."""
+class _Owned(NamedTuple):
+    """What one owner holds; ``time`` is RFC 3339, or empty for an entry that never changed the object. ``entry`` is
+    how a live object says it: most of its owners stay as they are, and their entries are stored again."""
 
     fields: FieldSet
     api_version: str
     time: str = ""
+    entry: Obj | None = None
+
+    def holding(self, fields: FieldSet) -> _Owned:
+        return self if fields is self.fields else _Owned(fields, self.api_version, self.time)
 
 
 _Managed = dict[_Owner, _Owned]
@@ -126,8 +130,11 @@ def _owner(manager: str, operation: str, api_version: str, subresource: str) -> 
     return _Owner(manager, operation, "" if operation == "Apply" else api_version, subresource)
 
 
-def _decode(entries: Any) -> _Managed:
-    """Read ``metadata.managedFields``; raises ValueError as apimachinery words it."""
+def _decode(entries: Any, *, stored: bool = False) -> _Managed:
+    """Read ``metadata.managedFields``; raises ValueError as apimachinery words it.
+
+    ``stored``: :func:`_encode` wrote them, so that their field sets are taken as they are.
+    """
     managed: _Managed = {}
     for index, entry in enumerate(entries if isinstance(entries, list) else []):
         if not isinstance(entry, dict):
@@ -142,8 +149,9 @@ def _decode(entries: Any) -> _Managed:
         if kind != "FieldsV1":
             raise ValueError(f'invalid fieldsType "{kind}" in managed fields entry {index}')
         owner = _owner(str(entry.get("manager") or ""), operation, version, str(entry.get("subresource") or ""))
-        fields = fieldset.parse(entry.get("fieldsV1") or {})
-        managed[owner] = _Owned(fields, version, str(entry.get("time") or ""))
+        given = entry.get("fieldsV1") or {}
+        fields = given if stored else fieldset.parse(given)
+        managed[owner] = _Owned(fields, version, str(entry.get("time") or ""), entry if fields is given else None)
     return managed
 
 
@@ -158,6 +166,12 @@ def _encode(managed: _Managed) -> list[Obj]:
 
 
 def _entry(owner: _Owner, owned: _Owned) -> Obj:
+    known = owned.entry
+    if known is not None:
+        if known.get("time", "") == owned.time:
+            return known
+        if "time" in known:
+            return {**known, "time": owned.time}
     entry: Obj = {"manager": owner.manager, "operation": owner.operation, "apiVersion": owned.api_version}
     if not owner.manager:
         del entry["manager"]
@@ -206,6 +220,7 @@ def _without_time(entry: Any) -> Any:
 # --- plain writes --------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)
 def reset_fields(*paths: str) -> FieldSet:
     """The set of dotted paths that an endpoint resets, such as ``reset_fields("status")`` for a main endpoint."""
     return fieldset.field_set(path.split(".") for path in paths)
@@ -247,15 +262,15 @@ def _live_or_sent(old: Obj, new: Obj, subresource: str) -> _Managed:
     if not subresource:
         if isinstance(sent, list) and (not sent or sent == [{}]):
             return {}
-        managed = _decoded_or_empty(sent)
+        managed = _decoded_or_empty(sent, stored=sent is live)
         if managed:
             return managed
-    return _decoded_or_empty(live)
+    return _decoded_or_empty(live, stored=True)
 
 
-def _decoded_or_empty(entries: Any) -> _Managed:
+def _decoded_or_empty(entries: Any, *, stored: bool = False) -> _Managed:
     try:
-        return _decode(entries)
+        return _decode(entries, stored=stored)
     except ValueError:
         return {}
 
@@ -278,12 +293,14 @@ def _track(
     for other, owned in managed.items():
         left = fieldset.difference(owned.fields, lost)
         if left:
-            result[other] = replace(owned, fields=left) if left is not owned.fields else owned
+            result[other] = owned.holding(left)
     taken = fieldset.difference(taken, STRIPPED)
     if taken:
         previous = result.get(owner)
-        fields = fieldset.union(taken, previous.fields) if previous else taken
-        result[owner] = _Owned(fields, api_version, format_time(now))
+        fields = fieldset.union(previous.fields, taken) if previous else taken
+        kept = managed.get(owner)
+        same = kept is not None and kept.fields is fields and kept.api_version == api_version
+        result[owner] = _Owned(fields, api_version, format_time(now), kept.entry if kept and same else None)
     return result
 
 
@@ -321,7 +338,9 @@ def _empty_object(obj: Obj, schema: Schema | None) -> Obj:
     return {**head, **_zero(schema)}
 
 
+@lru_cache(maxsize=1024)
 def _zero(schema: Schema) -> Obj:
+    """Read-only: it is shared by all objects of a kind."""
     result: Obj = {}
     for name in schema.properties:
         below = schema.field(name)
@@ -457,7 +476,7 @@ def _applied(task: _Application, managed: _Managed) -> tuple[Obj, _Managed, dict
                 conflicts[owner] = lost
             fields = fieldset.difference(fieldset.difference(fields, lost), change.removed)
         if fields:
-            after[owner] = replace(owned, fields=fields)
+            after[owner] = owned.holding(fields)
     mine = fieldset.difference(mine, STRIPPED)
     after.pop(task.owner, None)
     if mine:
@@ -572,7 +591,7 @@ def upgrade_managed_fields(obj: Obj, client_side_managers: frozenset[str], manag
     fields = owned.fields
     for owner in handed:
         fields = fieldset.union(fields, managed.pop(owner).fields)
-    managed[target] = replace(owned, fields=fieldset.difference(fields, _LAST_APPLIED_FIELD))
+    managed[target] = _Owned(fieldset.difference(fields, _LAST_APPLIED_FIELD), owned.api_version, owned.time)
     return with_managed_fields(obj, _encode(managed))
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
     "GVK",
@@ -38,9 +39,11 @@ Obj: TypeAlias = dict[str, Any]
 """A decoded API object: JSON values only. Read-only unless you made it."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class GroupKind:
-    """Kind without version: what identity and caches use. The core group is the empty string."""
+class GroupKind(NamedTuple):
+    """Kind without version: what identity and caches use. The core group is the empty string.
+
+    Identities are tuples, since they are hashed and compared more often than anything else is done with them.
+    """
 
     group: str
     kind: str
@@ -49,8 +52,11 @@ class GroupKind:
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class GVK:
+_group_kind = lru_cache(maxsize=4096)(GroupKind)
+"""One object for each kind that is met: kinds are few, questions for them many."""
+
+
+class GVK(NamedTuple):
     group: str
     version: str
     kind: str
@@ -61,14 +67,13 @@ class GVK:
 
     @property
     def group_kind(self) -> GroupKind:
-        return GroupKind(self.group, self.kind)
+        return _group_kind(self.group, self.kind)
 
     def __str__(self) -> str:
         return f"{self.api_version}, Kind={self.kind}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ObjectRef:
+class ObjectRef(NamedTuple):
     """Identity of one object; the version is never part of it.
 
     Text form ``group/Kind/namespace/name`` (group empty for core, namespace empty for cluster-scoped), as upstream
@@ -82,7 +87,7 @@ class ObjectRef:
 
     @property
     def group_kind(self) -> GroupKind:
-        return GroupKind(self.group, self.kind)
+        return _group_kind(self.group, self.kind)
 
     def __str__(self) -> str:
         return f"{self.group}/{self.kind}/{self.namespace}/{self.name}"
@@ -117,7 +122,7 @@ class ResourceInfo:
 
     @property
     def group_kind(self) -> GroupKind:
-        return GroupKind(self.group, self.kind)
+        return _group_kind(self.group, self.kind)
 
     @property
     def api_version(self) -> str:
@@ -141,6 +146,7 @@ class ResourceInfo:
         return "/".join(parts)
 
 
+@lru_cache(maxsize=4096)
 def split_api_version(text: str) -> tuple[str, str]:
     """``apps/v1`` → (``apps``, ``v1``); ``v1`` → (``""``, ``v1``)."""
     group, slash, version = text.partition("/")
@@ -151,8 +157,13 @@ def gvk_of(obj: Mapping[str, Any]) -> GVK:
     """Group, version and kind; missing or non-string parts are empty."""
     version = obj.get("apiVersion")
     kind = obj.get("kind")
-    group, ver = split_api_version(version if isinstance(version, str) else "")
-    return GVK(group, ver, kind if isinstance(kind, str) else "")
+    return _gvk(version if isinstance(version, str) else "", kind if isinstance(kind, str) else "")
+
+
+@lru_cache(maxsize=4096)
+def _gvk(version: str, kind: str) -> GVK:
+    group, ver = split_api_version(version)
+    return GVK(group, ver, kind)
 
 
 def api_version(group: str, version: str) -> str:
@@ -192,7 +203,11 @@ def generation(obj: Mapping[str, Any]) -> int:
 
 def ref_of(obj: Mapping[str, Any]) -> ObjectRef:
     gvk = gvk_of(obj)
-    return ObjectRef(gvk.group, gvk.kind, namespace_of(obj), name_of(obj))
+    metadata = meta(obj)
+    namespace, name = metadata.get("namespace"), metadata.get("name")
+    return ObjectRef(
+        gvk.group, gvk.kind, namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else ""
+    )
 
 
 def _string_map(value: Any) -> dict[str, str]:
@@ -231,7 +246,7 @@ def dig(obj: Any, *path: str | int, default: Any = None) -> Any:
     """Walk dict keys and list indices; ``default`` as soon as a step is missing or null."""
     here = obj
     for step in path:
-        if isinstance(here, dict) and isinstance(step, str):
+        if isinstance(here, dict):
             here = here.get(step)
         elif isinstance(here, list) and isinstance(step, int) and -len(here) <= step < len(here):
             here = here[step]

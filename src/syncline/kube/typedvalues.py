@@ -113,10 +113,25 @@ def shape_of(schema: Schema | None, is_open: bool = False) -> Shape:
 DEDUCED = Shape(None, True)
 
 
+_encode = msgspec.json.Encoder().encode
+
+
 def same_json(one: Any, other: Any) -> bool:
     """Equality of JSON values: ``1`` equals ``1.0`` but not ``true``."""
     if one is other:
         return True
+    kind = type(one)
+    if kind is str:
+        return bool(one == other)
+    if (kind is dict or kind is list) and type(other) is kind:
+        if one != other:
+            return False
+        if _encode(one) == _encode(other):  # equal in Python, and no true stands for a 1: the same text says so
+            return True
+    return _same_parts(one, other)
+
+
+def _same_parts(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same_json(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
@@ -183,6 +198,8 @@ def list_element(item: Any, shape: Shape) -> str | None:
         return None if item is None or isinstance(item, (dict, list)) else fieldset.valued(item)
     if not isinstance(item, dict):
         return None
+    if len(shape.keys) == 1 and type(only := item.get(shape.keys[0], ABSENT)) is str:
+        return fieldset.keyed_by(shape.keys[0], only)
     keys = {}
     for name in shape.keys:
         value = item.get(name, ABSENT)
@@ -333,51 +350,67 @@ class Comparison:
 
 def compare(old: Obj, new: Obj, schema: Schema | None) -> Comparison:
     """Removed, modified and added fields (structured-merge-diff ``Compare``)."""
-    result = Comparison()
-    _compare(old, new, shape_of(schema), [], result)
+    result, shape = Comparison(), shape_of(schema)
+    if _both(old, new, dict) and _granular_map(old or new, shape):
+        _compare_maps(old or {}, new or {}, shape, result)
+    elif isinstance(old, dict) and not _granular_map(new, shape) and not same_json(old, new):
+        _compare_maps(old, {}, shape, result)
     return result
 
 
-def _compare(old: Any, new: Any, shape: Shape, path: list[str], out: Comparison) -> None:
+def _compare(element: str, old: Any, new: Any, shape: Shape, out: Comparison) -> None:
+    """Two values that are there in both; what differs is noted in ``out``, which is about their parent."""
     if old is new:
         return
-    if old is ABSENT:
-        fieldset.insert(out.added, path, _everything(new, shape))
-    elif new is ABSENT:
-        fieldset.insert(out.removed, path, _everything(old, shape))
-    elif (old or new) and _both(old, new, dict) and _granular_map(old or new, shape):
-        _compare_maps(old or {}, new or {}, shape, path, out)
+    below = Comparison()
+    if (old or new) and _both(old, new, dict) and _granular_map(old or new, shape):
+        _compare_maps(old or {}, new or {}, shape, below)
     elif (old or new) and _both(old, new, list) and _granular_list(old or new, shape):
-        _compare_lists(old or [], new or [], shape, path, out)
+        _compare_lists(old or [], new or [], shape, below)
     elif not same_json(old, new):
-        fieldset.insert(out.modified, path, {})
+        out.modified[element] = {}
         if isinstance(old, dict) and not _granular_map(new, shape):
-            _compare_maps(old, {}, shape, path, out)
+            _compare_maps(old, {}, shape, below)
+    if below.removed:
+        out.removed[element] = below.removed
+    if below.modified:
+        out.modified[element] = below.modified
+    if below.added:
+        out.added[element] = below.added
 
 
 def _both(old: Any, new: Any, kind: type) -> bool:
     return isinstance(old, (kind, type(None))) and isinstance(new, (kind, type(None)))
 
 
-def _compare_maps(old: Obj, new: Obj, shape: Shape, path: list[str], out: Comparison) -> None:
+def _compare_maps(old: Obj, new: Obj, shape: Shape, out: Comparison) -> None:
     for name, item in new.items():
         was = old.get(name, ABSENT)
-        if was is not item:
-            _compare(was, item, shape.child(name) or DEDUCED, [*path, "f:" + name], out)
+        if was is item:
+            continue
+        if was is ABSENT:
+            out.added["f:" + name] = _everything(item, shape.child(name) or DEDUCED)
+        elif was != item or not same_json(was, item):
+            _compare("f:" + name, was, item, shape.child(name) or DEDUCED, out)
     for name, item in old.items():
         if name not in new:
-            _compare(item, ABSENT, shape.child(name) or DEDUCED, [*path, "f:" + name], out)
+            out.removed["f:" + name] = _everything(item, shape.child(name) or DEDUCED)
 
 
-def _compare_lists(old: list[Any], new: list[Any], shape: Shape, path: list[str], out: Comparison) -> None:
+def _compare_lists(old: list[Any], new: list[Any], shape: Shape, out: Comparison) -> None:
     before, after = _by_element(old, shape), _by_element(new, shape)
     for element in {**before, **after}:
         was, now = before.get(element, []), after.get(element, [])
-        if len(was) < 2 and len(now) < 2:
-            _compare(was[0] if was else ABSENT, now[0] if now else ABSENT, shape.element, [*path, element], out)
-        elif not same_json(was, now):
-            target = out.added if not was else out.removed if not now else out.modified
-            fieldset.insert(target, [*path, element], {})
+        if len(was) > 1 or len(now) > 1:
+            if not same_json(was, now):
+                target = out.added if not was else out.removed if not now else out.modified
+                target[element] = {}
+        elif not was:
+            out.added[element] = _everything(now[0], shape.element)
+        elif not now:
+            out.removed[element] = _everything(was[0], shape.element)
+        elif not same_json(was[0], now[0]):
+            _compare(element, was[0], now[0], shape.element, out)
 
 
 def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:

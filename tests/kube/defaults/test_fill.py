@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncline.kube.defaults import fill_defaults, has_defaults
+from syncline.kube.defaults import LABELLED_BY_TEMPLATE, fill_defaults, has_defaults
 from syncline.kube.defaults.pods import image_tag
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import GroupKind, Obj, gvk_of
@@ -127,3 +127,17 @@ def test_a_value_that_does_not_fit_its_type_is_a_bad_request() -> None:
     with pytest.raises(BadRequest, match="illegal base64 data at input byte 3") as caught:
         fill_defaults(gvk_of(broken), broken)
     assert "not base64" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: str(sample["kind"]))
+@pytest.mark.parametrize("part", ["spec", "status"])
+def test_spec_and_status_are_filled_independently_of_each_other(sample: Obj, part: str) -> None:
+    """What the API relies on when a write leaves one of them as it is stored."""
+    whole = copy.deepcopy(sample)
+    fill_defaults(gvk_of(whole), whole)
+    apart = {key: value for key, value in copy.deepcopy(sample).items() if key != part}
+    fill_defaults(gvk_of(apart), apart)
+    rest = whole.keys() - {part}
+    if gvk_of(sample).group_kind in LABELLED_BY_TEMPLATE:
+        apart["metadata"].setdefault("labels", whole["metadata"].get("labels"))
+    assert {key: apart.get(key) for key in rest} == {key: whole[key] for key in rest}

@@ -111,7 +111,8 @@ class Kind:
     def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
         causes = common_update_causes(new, old, namespaced=self.namespaced)
         if subresource == "status":
-            return causes + metadata_update_causes(new, old) + self.status_causes(new, old)
+            again = metadata_update_causes(new, old) if causes else []
+            return causes + again + self.status_causes(new, old)
         if self.revalidates:
             causes += self.whole_causes(new)
         return causes + self.update_causes(new, old)

@@ -77,8 +77,12 @@ def _namespace_causes(meta: Mapping[str, Any], path: str) -> list[FieldCause]:
 
 def label_causes(labels: Any, path: str) -> list[FieldCause]:
     """Keys and values of labels, in the order of their keys."""
+    if not isinstance(labels, dict):
+        return []
+    if not any(names.qualified_name(key) or names.label_value(str(value)) for key, value in labels.items()):
+        return []
     causes: list[FieldCause] = []
-    for key, value in sorted(labels.items()) if isinstance(labels, dict) else ():
+    for key, value in sorted(labels.items()):
         causes += [invalid(path, key, problem) for problem in names.qualified_name(key)]
         causes += [invalid(path, value, problem) for problem in names.label_value(str(value))]
     return causes

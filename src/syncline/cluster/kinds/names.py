@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
+from functools import lru_cache, wraps
 
 __all__ = [
     "c_identifier",
@@ -75,6 +77,22 @@ def _longer(text: str, most: int, unit: str = "characters") -> list[str]:
     return [f"must be no more than {most} {unit}"] if len(text.encode()) > most else []
 
 
+MAX_REMEMBERED_CHARS = 320
+"""Longer texts fit no rule of this module, and remembering them would hand memory to whoever sends them."""
+
+
+def _remembered(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """The verdict on a text is asked for at every write of an object that carries it. Callers only read verdicts."""
+    known = lru_cache(maxsize=8192)(check)
+
+    @wraps(check)
+    def asked(text: str) -> list[str]:
+        return known(text) if len(text) <= MAX_REMEMBERED_CHARS else check(text)
+
+    return asked
+
+
+@_remembered
 def dns_label(text: str) -> list[str]:
     problems = _longer(text, LABEL_LENGTH)
     if not re.fullmatch(_LABEL, text):
@@ -86,6 +104,7 @@ def dns_label(text: str) -> list[str]:
     return problems
 
 
+@_remembered
 def dns_subdomain(text: str) -> list[str]:
     problems = _longer(text, SUBDOMAIN_LENGTH)
     if not re.fullmatch(_SUBDOMAIN, text):
@@ -131,6 +150,7 @@ def path_segment(name: str) -> list[str]:
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
 
 
+@_remembered
 def qualified_name(text: str) -> list[str]:
     """Label and annotation keys, condition types: an optional DNS prefix, a slash, a name."""
     parts = text.split("/")
@@ -151,6 +171,7 @@ def qualified_name(text: str) -> list[str]:
     return problems
 
 
+@_remembered
 def label_value(text: str) -> list[str]:
     problems = _longer(text, LABEL_LENGTH, "bytes")
     if not re.fullmatch(_VALUE, text):

@@ -52,6 +52,8 @@ def content_type(request: Request) -> str:
 
 def own_copy(value: Any) -> Any:
     """A deep copy of a JSON value that the request may change."""
+    if type(value) is str or value is None:
+        return value
     return _decode(_encode(value))
 
 

@@ -16,7 +16,7 @@ from syncline.cluster.store import Key, StoreConflict, Stored
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions
-from syncline.kube.defaults import fill_defaults
+from syncline.kube.defaults import LABELLED_BY_TEMPLATE, fill_defaults
 from syncline.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -138,6 +138,26 @@ def _fill(resource: Resource, obj: Obj) -> None:
         fill_defaults(resource.gvk, obj)
 
 
+def _fill_changed(resource: Resource, new: Obj, old: Obj) -> None:
+    """As :func:`_fill`, leaving alone what is the stored object's own: it was filled in when it was sent.
+
+    What Kubernetes fills into metadata and status does not depend on the spec (but for labels of a template).
+    """
+    kept: Obj = {key: new[key] for key in ("spec", "status") if key in new and new[key] is old.get(key)}
+    if resource.gvk.group_kind in LABELLED_BY_TEMPLATE and not new["metadata"].get("labels"):
+        new.update({key: own_copy(value) for key, value in kept.items()})
+        kept = {}
+    if not kept:
+        _fill(resource, new)
+        return
+    fresh = {key: value for key, value in new.items() if key not in kept}
+    _fill(resource, fresh)
+    order = [*new, *(key for key in fresh if key not in new)]
+    filled = {key: kept.get(key, fresh.get(key)) for key in order if key in kept or key in fresh}
+    new.clear()
+    new.update(filled)
+
+
 def _generate_name(x: Exchange, metadata: Obj) -> bool:
     prefix = metadata.get("generateName")
     if not prefix or metadata.get("name"):
@@ -202,7 +222,7 @@ def change(
     old = resource.shown(current.obj)
     _check_preconditions(x, current, new, unconditional)
     given = new["metadata"].pop("managedFields", None)
-    _fill(resource, new)
+    _fill_changed(resource, new, old)
     _keep_server_fields(new["metadata"], old["metadata"])
     subresource = x.route.subresource
     attempt = attempt_of(x, "update", current.key.name, options)

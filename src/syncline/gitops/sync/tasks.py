@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from syncline.gitops.sync.annotations import (
     HOOK_FINALIZER,
@@ -229,7 +229,7 @@ def _find_live(tasks: Iterable[Task], grouped: dict[ObjectRef, Pair]) -> None:
     for task in tasks:
         if task.target is None or task.live is not None:
             continue
-        for ref in (replace(task.ref, namespace=""), task.ref):
+        for ref in (task.ref._replace(namespace=""), task.ref):
             if ref in grouped:
                 task.live = grouped[ref].live
                 break

@@ -17,7 +17,7 @@ from syncline.kube.defaults.typed import as_typed
 from syncline.kube.objects import GVK, GroupKind, Obj
 from syncline.kube.schema import store
 
-__all__ = ["fill_defaults", "has_defaults"]
+__all__ = ["LABELLED_BY_TEMPLATE", "fill_defaults", "has_defaults"]
 
 Fill = Callable[[GVK, Obj], None]
 
@@ -72,6 +72,10 @@ _FILLS: dict[GroupKind, Fill] = {
 
 _OTHERWISE = frozenset({GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")})
 """Definitions are shaped by their own strategy."""
+
+LABELLED_BY_TEMPLATE = frozenset({GroupKind("batch", "Job"), GroupKind("", "ReplicationController")})
+"""Kinds whose missing labels are those of their template. All else in metadata and status is independent of the spec,
+and the spec of the status."""
 
 _FILLS_BY_VERSION: dict[GVK, Fill] = {
     GVK("autoscaling", "v1", "HorizontalPodAutoscaler"): policies.fill_autoscaler_v1,

@@ -1,0 +1,163 @@
+"""Whether a decoded object fits its schema as it stands: one quick yes for almost every object that is sent.
+
+Called by :mod:`syncline.kube.fields` before its careful walk, which words what is wrong. A schema comes in once and
+leaves as a function; a value comes in, True leaves if that walk would find nothing to drop, to rewrite or to refuse.
+False only means: look carefully. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from syncline.base.clock import format_micro_time, format_time, parse_time
+from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.schema.model import Schema
+
+__all__ = ["INTEGERS", "MAX_DEPTH", "QUANTITY", "TIMES", "fits"]
+
+MAX_DEPTH = 300
+"""Nesting of a body. CustomResourceDefinitions with recursive schemas are the deepest honest objects."""
+
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+TIMES: dict[str, tuple[Callable[[datetime], str], str]] = {
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": (format_time, "2006-01-02T15:04:05Z07:00"),
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": (format_micro_time, "2006-01-02T15:04:05.000000Z07:00"),
+}
+"""Types read by their own rule: how they are written, and the layout that Go's refusal names."""
+
+INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+_Check: TypeAlias = Callable[[Any, int], bool]
+"""Asked with a value that is not null and the depth at which it stands."""
+_Wanted: TypeAlias = "type | _Check"
+"""Plain texts and booleans are told by their type alone, which costs no call."""
+
+
+def fits(obj: Any, schema: Schema) -> bool:
+    """Whether ``obj`` needs no careful look."""
+    return _object(schema)(obj, 0)
+
+
+@lru_cache(maxsize=16384)
+def _wanted(schema: Schema) -> _Wanted:
+    if not (schema.type or schema.name or schema.int_or_string):
+        return _anything
+    match schema.type:
+        case "object":
+            return _any_object if schema.is_open else _object(schema)
+        case "array":
+            return _any_array if schema.items is None else _array(schema.items)
+        case "string" if schema.name in TIMES:
+            return _time(TIMES[schema.name][0])
+    return _scalar(schema)
+
+
+def _anything(_value: Any, _depth: int) -> bool:
+    return True
+
+
+def _any_object(value: Any, _depth: int) -> bool:
+    return isinstance(value, dict)
+
+
+def _any_array(value: Any, _depth: int) -> bool:
+    return isinstance(value, list)
+
+
+@lru_cache(maxsize=16384)
+def _object(schema: Schema) -> _Check:
+    """Fields are looked up in the schema when they are first met: schemas may contain themselves."""
+    known: dict[str, _Wanted] = {}
+    is_open = schema.is_open
+
+    def learnt(key: str) -> _Wanted | None:
+        field = schema.field(key)
+        if field is None:
+            return _anything if is_open else None
+        wanted = _wanted(field)
+        if key in schema.properties:
+            known[key] = wanted
+        return wanted
+
+    def check(value: Any, depth: int) -> bool:
+        if type(value) is not dict or depth > MAX_DEPTH:
+            return False
+        for key, child in value.items():
+            wanted = known.get(key) or learnt(key)
+            if wanted is None:
+                return False
+            if child is None:
+                continue
+            if wanted is str or wanted is bool:
+                if type(child) is not wanted:
+                    return False
+            elif not wanted(child, depth + 1):
+                return False
+        return True
+
+    return check
+
+
+def _array(items: Schema) -> _Check:
+    wanted = _wanted(items) if items.type not in ("object", "array") else None
+
+    def check(value: Any, depth: int) -> bool:
+        if type(value) is not list:
+            return False
+        each = wanted or _wanted(items)
+        if each is str or each is bool:
+            return all(type(item) is each or item is None for item in value)
+        return all(item is None or each(item, depth + 1) for item in value)
+
+    return check
+
+
+def _time(form: Callable[[datetime], str]) -> _Check:
+    def check(value: Any, _depth: int) -> bool:
+        try:
+            return isinstance(value, str) and form(parse_time(value)) == value
+        except ValueError:
+            return False
+
+    return check
+
+
+def _quantity(value: Any, _depth: int) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return False
+    try:
+        parse_quantity(value.strip() if isinstance(value, str) else value)
+    except QuantityError:
+        return False
+    return True
+
+
+def _int_or_string(value: Any, _depth: int) -> bool:
+    low, high = INTEGERS["int32"]
+    return type(value) is str or (type(value) is int and low <= value <= high)
+
+
+def _scalar(schema: Schema) -> _Wanted:
+    if schema.name == QUANTITY:
+        return _quantity
+    if schema.int_or_string:
+        return _int_or_string
+    if schema.format == "byte":
+        return lambda value, _depth: type(value) is str and _BASE64.fullmatch(value) is not None
+    match schema.type:
+        case "string":
+            return str
+        case "boolean":
+            return bool
+        case "integer":
+            low, high = INTEGERS.get(schema.format, INTEGERS["int64"])
+            return lambda value, _depth: type(value) is int and low <= value <= high
+        case "number":
+            return lambda value, _depth: type(value) in (int, float)
+    return _anything
