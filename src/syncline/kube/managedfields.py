@@ -291,7 +291,8 @@ def _track(
     lost = fieldset.union(taken, change.removed)
     result: _Managed = {}
     for other, owned in managed.items():
-        left = fieldset.difference(owned.fields, lost)
+        # What the owner takes again is not first taken from it: mostly it keeps the very set that it has.
+        left = fieldset.difference(owned.fields, change.removed if other == owner else lost)
         if left:
             result[other] = owned.holding(left)
     taken = fieldset.difference(taken, STRIPPED)

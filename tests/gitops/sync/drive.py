@@ -212,7 +212,7 @@ class Driver:
 
     def _real_key(self, ref: ObjectRef) -> str:
         if self.world.namespaced(ref.group, ref.kind) is False:
-            ref = replace(ref, namespace="")
+            ref = ref._replace(namespace="")
         return str(ref)
 
     def _apply(self, action: ApplyObject, calls: list[dict[str, Any]], *, dry: bool) -> str:
