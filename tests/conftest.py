@@ -20,6 +20,16 @@ CLIENTS = re.compile(r"\b(kubectl|oc|argocd|helm|kustomize|git)\b")
 """Reasons for a skip that name one of these are about a client that this machine lacks."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the expected outputs of examples anew")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether expected outputs are to be written instead of compared."""
+    return bool(request.config.getoption("--update-golden"))
+
+
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Figure:
     """``figure(name, text)``: a line under "figures" at the session's end. Travels with the report, so it also comes
