@@ -77,6 +77,7 @@ class GitSourceReader:
             context=context,
             refs={name: one.tree for name, one in lent.items()},
             remote=self._sources.remote(context.project),
+            variant=opened.variant + "".join(one.variant for one in lent.values()),
             cache=self._cache,
             renderers=self._renderers,
         )

@@ -9,7 +9,7 @@ import re
 
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 
-__all__ = ["check_url", "normalize_url"]
+__all__ = ["check_url", "host_of", "normalize_url"]
 
 _MAX_URL = 2048
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -41,6 +41,15 @@ def check_url(url: str, *, allow_local: bool) -> None:
         raise _refused(
             shown, "is a place on this machine", "allow it with --allow-local-repos, or give a remote address"
         )
+
+
+def host_of(url: str) -> str:
+    """Scheme-free ``host:port`` in lower case as the address gives it, empty for a place on this machine."""
+    scheme = _SCHEME.match(url)
+    if scheme is not None:
+        return "" if scheme[1].lower() == "file" else url[scheme.end() :].split("/", 1)[0].rpartition("@")[2].lower()
+    scp = _SCP.fullmatch(url)
+    return scp[1].lower() if scp is not None else ""
 
 
 def _refused(url: str, what: str, fix: str) -> SourceError:

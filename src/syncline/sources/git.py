@@ -16,15 +16,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from syncline.sources.address import check_url, normalize_url
+from syncline.sources.address import check_url, host_of, normalize_url
 from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.git_access import git_environment
 from syncline.sources.git_process import GitAnswer, run_git
+from syncline.sources.github_app import with_token
+from syncline.sources.lfs import LargeFiles
 from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choose_tag, is_short_sha
-from syncline.sources.tree import SUBMODULE_MODE, Entry, clean_path
+from syncline.sources.submodules import MAX_NESTED, Graft, GraftedTree, parse_modules, submodule_url
+from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree, clean_path
 
 __all__ = ["Git", "GitSettings", "GitTree", "Repository", "check_url", "normalize_url"]
+
+
+MODULES = ".gitmodules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,8 @@ class GitSettings:
     cache_directory: Path
     allow_local: bool = False
     """Repositories by path or ``file://``: they read this machine's disk, so only where its owner asks for it."""
+    submodules: bool = True
+    """Whether repositories that a repository mounts are read too (upstream: ARGOCD_GIT_MODULES_ENABLED)."""
     list_timeout_s: float = 90.0
     """For asking a remote what it has (Argo CD's exec timeout)."""
     fetch_timeout_s: float = 600.0
@@ -75,13 +83,26 @@ class Git:
         check_url(url, allow_local=self._settings.allow_local)
         access = self._book.access(url, project)
         owner = access.project if access is not None else ""
+        return self._opened(url, owner, access, project)
+
+    def _opened(self, url: str, owner: str, access: RepositoryAccess | None, project: str) -> Repository:
         with self._lock:
-            repository = self._repositories.get((url, owner))
-            if repository is None:
-                repository = Repository(url, self._settings, owner, self._count)
-                self._repositories[url, owner] = repository
+            found = self._repositories.get((url, owner))
+            repository = found or Repository(url, self._settings, owner, self._count)
+            self._repositories[url, owner] = repository
             repository.access = access
+            repository.neighbour = lambda given: self._neighbour(repository, given, project)
             return repository
+
+    def _neighbour(self, parent: Repository, url: str, project: str) -> Repository:
+        """A repository that ``parent`` mounts: with its own credentials, else, on the same host, with the parent's."""
+        check_url(url, allow_local=self._settings.allow_local and parent.is_local)
+        found = self.repository(url, project)
+        access = parent.access
+        bare = found.access is None or not found.access.has_credentials
+        if bare and access is not None and host_of(url) and host_of(url) == host_of(parent.url):
+            return self._opened(url, access.project, replace(access, url=url), project)
+        return found
 
 
 class Repository:
@@ -102,7 +123,14 @@ class Repository:
         name = hashlib.sha256(f"{url}\n{owner}".encode() if owner else url.encode()).hexdigest()[:32]
         self._mirror = settings.cache_directory / f"{name}.git"
         self._lock = threading.Lock()
-        self._last_whole: GitTree | None = None
+        self._last_whole: GitTree | GraftedTree | None = None
+        self.neighbour: Callable[[str], Repository] | None = None
+        """Opens a repository that this one mounts, by its address."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine."""
+        return not host_of(self.url)
 
     def refs(self) -> Refs:
         """What the remote advertises now: the cheap question whether anything moved."""
@@ -141,12 +169,16 @@ class Repository:
             raise self._unknown(revision or "HEAD", why)
         return found
 
-    def tree(self, revision: ResolvedRevision | str, path: str = "") -> GitTree:
-        """The folder ``path`` at a commit, brought from the remote if the mirror lacks it."""
+    def tree(self, revision: ResolvedRevision | str, path: str = "", *, nested: int = 0) -> GitTree | GraftedTree:
+        """The folder ``path`` at a commit, brought from the remote if the mirror lacks it; with its submodules."""
         resolved = ResolvedRevision(revision, revision) if isinstance(revision, str) else revision
         folder = clean_path(path)
         self.ensure(resolved)
-        kind, tree_id = self.object_at(resolved.sha, folder)
+        (kind, tree_id), (modules, _) = self.objects_at(resolved.sha, folder, MODULES)
+        if modules == "blob" and self._settings.submodules and self.neighbour is not None:
+            grafted = self._grafted(resolved.sha, nested).folder(folder)
+            if grafted is not None:
+                return grafted
         if kind != "tree":
             raise SourceError(
                 Problem.PATH_MISSING,
@@ -163,7 +195,11 @@ class Repository:
         with self._lock:
             if self._has(revision.sha):
                 return
-            self._fetch("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+            depth = self.access.depth if self.access is not None else 0
+            if depth:
+                self._fetch(revision.sha, quietly=True, depth=depth)
+            if not self._has(revision.sha):
+                self._fetch("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
             if not self._has(revision.sha):
                 # Pull requests and commits that no branch holds any more are asked for by name.
                 self._fetch(revision.sha, quietly=True)
@@ -172,10 +208,27 @@ class Repository:
         if not self._has(revision.sha):
             raise self._unknown(revision.revision or "HEAD", f"the repository has no commit {revision.sha}")
 
+    def _grafted(self, sha: str, nested: int) -> GraftedTree:
+        """The root with what it mounts; kept, since many folders ask for the same."""
+        last = self._last_whole
+        if isinstance(last, GraftedTree) and last.sha == sha:
+            return last
+        listing = self.read_mirror(["config", f"--blob={sha}:{MODULES}", "--null", "--list"]).output
+        urls = {path: url and submodule_url(self.url, url) for path, url in parse_modules(listing).items()}
+        base = GitTree(self, sha, "", self.object_at(sha, "")[1])
+        made = GraftedTree(Graft(base, urls, lambda url, at: self._mounted(url, at, nested + 1), self.shown), "", sha)
+        self._last_whole = made
+        return made
+
+    def _mounted(self, url: str, sha: str, nested: int) -> Tree:
+        if nested > MAX_NESTED or self.neighbour is None:
+            raise SourceError(Problem.TOO_LARGE, f"submodules are nested deeper than {MAX_NESTED} levels")
+        return self.neighbour(url).tree(sha, nested=nested)
+
     def whole_tree(self, sha: str) -> GitTree:
         """The root at a commit that the mirror has. The last one is kept: many folders ask for the same."""
         last = self._last_whole
-        if last is not None and last.sha == sha:
+        if isinstance(last, GitTree) and last.sha == sha:
             return last
         made = GitTree(self, sha, "", self.object_at(sha, "")[1])
         self._last_whole = made
@@ -190,16 +243,34 @@ class Repository:
 
     def object_at(self, sha: str, path: str) -> tuple[str, str]:
         """Kind and id of what stands at ``path``, links followed; kind says ``missing``, ``symlink``, ... if none."""
-        if "\n" in path:
-            # The protocol is one line per question.
-            return "missing", ""
+        return self.objects_at(sha, path)[0]
+
+    def objects_at(self, sha: str, *paths: str) -> list[tuple[str, str]]:
+        """As :meth:`object_at`, several in one question."""
+        # The protocol is one line per question.
+        asked = ["" if "\n" in path else f"{sha}:{path}" for path in paths]
         command = ["cat-file", "--follow-symlinks", "--batch-check"]
-        answer = self.read_mirror(command, f"{sha}:{path}\n".encode())
-        first = answer.output.split(b"\n", 1)[0].decode("utf-8", "replace").rsplit(" ", 2)
-        if len(first) == 3 and first[1] in ("tree", "blob"):
-            return first[1], first[0]
-        # `symlink SIZE` leaves the repository; `loop`, `dangling`, `notdir` and `... missing` end inside it.
-        return (first[0] if first[-1] != "missing" else "missing"), ""
+        output = self.read_mirror(command, "".join(f"{one}\n" for one in asked if one).encode()).output
+        found: list[tuple[str, str]] = []
+        for one in asked:
+            line, output = _answered(output) if one else ("missing", output)
+            first = line.rsplit(" ", 2)
+            if len(first) == 3 and first[1] in ("tree", "blob", "commit"):
+                found.append((first[1], first[0]))
+            else:
+                # `symlink SIZE` leaves the repository; `loop`, `dangling`, `notdir`, `... missing` end inside it.
+                found.append((first[0] if first[-1] != "missing" else "missing", ""))
+        return found
+
+    def smudged(self, sha: str, contents: dict[str, bytes]) -> dict[str, bytes]:
+        """What was read at a commit, with large files instead of their pointers where the Secret asks for it."""
+        if self.access is None or not self.access.lfs:
+            return contents
+        access = self._current_access()
+        answer = self.read_mirror(["config", f"--blob={sha}:.lfsconfig", "--get", "lfs.url"])
+        configured = answer.output.decode("utf-8", "replace").strip() if answer.code == 0 else ""
+        folder = self._settings.cache_directory / "lfs"
+        return LargeFiles(self.url, access, folder, configured, self.is_local).smudged(contents)
 
     def _has(self, sha: str) -> bool:
         if not (self._mirror / "HEAD").exists():
@@ -213,18 +284,19 @@ class Repository:
         lines = [line for line in answer.output.decode().splitlines() if line != "--end-of-options"]
         return lines[0] if answer.code == 0 and lines else None
 
-    def _fetch(self, *refspecs: str, quietly: bool = False) -> None:
+    def _fetch(self, *refspecs: str, quietly: bool = False, depth: int = 0) -> None:
         self._begin()
         options = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
         prune = ["--prune"] if refspecs[0].endswith("/*") else []
-        asked = [*options, *prune, "--end-of-options", self.url, *refspecs]
+        shallow = [f"--depth={depth}"] if depth else []
+        asked = [*options, *prune, *shallow, "--end-of-options", self.url, *refspecs]
         answer = self._ask_remote(asked, timeout_s=self._settings.fetch_timeout_s, directory=self._mirror)
         if answer.code != 0 and not quietly:
             raise self._failure(answer)
 
     def _ask_remote(self, arguments: Sequence[str], *, timeout_s: float, directory: Path | None = None) -> GitAnswer:
         """Run a git command that talks to the remote, with the credentials for it."""
-        access = self.access
+        access = self._current_access()
         label = f"repository {self.shown}"
         with git_environment(access) as more:
             try:
@@ -234,6 +306,9 @@ class Repository:
                 raise
         self._count(self.shown, arguments[0], answer.code == 0)
         return answer if access is None else replace(answer, complaint=access.mask(answer.complaint))
+
+    def _current_access(self) -> RepositoryAccess | None:
+        return None if self.access is None else with_token(self.access)
 
     def _begin(self) -> None:
         if (self._mirror / "HEAD").exists():
@@ -309,7 +384,9 @@ class GitTree:
         return tuple(sorted(_parse_entry(line) for line in answer.output.split(b"\0") if line))
 
     def read(self, entries: Iterable[Entry]) -> dict[str, bytes]:
-        wanted = list(entries)
+        return self._repository.smudged(self.sha, self._stored(list(entries)))
+
+    def _stored(self, wanted: list[Entry]) -> dict[str, bytes]:
         answer = self._repository.read_mirror(
             ["cat-file", "--batch"], "".join(f"{entry.blob}\n" for entry in wanted).encode()
         )
@@ -345,6 +422,16 @@ class GitTree:
 
     def whole(self) -> GitTree:
         return self._repository.whole_tree(self.sha)
+
+
+def _answered(output: bytes) -> tuple[str, bytes]:
+    """The first answer of ``--batch-check``; what ends at a link or nowhere takes a second line for the path."""
+    line, _, rest = output.partition(b"\n")
+    text = line.decode("utf-8", "replace")
+    word, _, size = text.partition(" ")
+    if word in ("symlink", "dangling", "loop", "notdir") and size.isdigit():
+        rest = rest[int(size) + 1 :]
+    return text, rest
 
 
 def _parse_entry(line: bytes) -> Entry:

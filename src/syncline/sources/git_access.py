@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from syncline.sources.credentials import RepositoryAccess
+from syncline.sources.web import basic
 
 __all__ = ["git_environment"]
 
@@ -86,6 +87,9 @@ def _settings(access: RepositoryAccess) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     if access.password is not None:
         pairs += [("credential.helper", ""), ("credential.helper", _HELPER)]
+    if access.force_basic and access.password is not None and access.bearer_token is None:
+        header = f"Authorization: {basic(access.username, access.password.reveal())}"
+        pairs.append((f"http.{_origin(access)}/.extraHeader", header))
     if access.bearer_token is not None:
         header = f"Authorization: Bearer {access.bearer_token.reveal()}"
         pairs.append((f"http.{_origin(access)}/.extraHeader", header))

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 
-__all__ = ["MAX_OUTPUT", "GitAnswer", "run_git"]
+__all__ = ["MAX_OUTPUT", "GitAnswer", "child_environment", "run_git"]
 
 MAX_OUTPUT = 256 * 1024 * 1024
 """Bytes of one answer: references of the largest repositories, or all manifests of one folder."""
@@ -81,7 +81,7 @@ def run_git(
                 stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
-                env=_environment() | dict(environment or {}),
+                env=child_environment() | dict(environment or {}),
                 start_new_session=True,
             )
         except OSError as error:
@@ -130,7 +130,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
+    """What git and ssh may know of the process that starts them."""
     kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     kept.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
     return kept | {

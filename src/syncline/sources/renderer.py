@@ -84,6 +84,8 @@ class SourceSpec:
     """Repositories of other sources by the names that values files may call them."""
     remote: Remote | None = field(default=None, compare=False, repr=False)
     """What the render may fetch; None: nothing."""
+    variant: str = ""
+    """Tells apart what equal files of a repository may be read as (large files or their pointers)."""
     found: dict[str, ChartFiles] = field(default_factory=dict, compare=False, repr=False)
     """What ``reads`` found, for ``render`` right after it."""
 
@@ -301,6 +303,7 @@ def render_opened(
     context: RenderContext = NO_CONTEXT,
     refs: Mapping[str, Tree] | None = None,
     remote: Remote | None = None,
+    variant: str = "",
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
@@ -309,7 +312,8 @@ def render_opened(
     ``sha`` is the commit, version or digest that ``tree`` is. Raises :class:`SourceError`.
     """
     spec = parse_source(with_overrides(source, tree, context.application), context)
-    return render_tree(replace(spec, refs=refs or {}, remote=remote), tree, sha, cache=cache, renderers=renderers)
+    spec = replace(spec, refs=refs or {}, remote=remote, variant=variant)
+    return render_tree(spec, tree, sha, cache=cache, renderers=renderers)
 
 
 _FIXED = ("repoURL", "path", "chart", "targetRevision")
@@ -365,7 +369,7 @@ def render_tree(
             fix="commit rendered manifests to a folder of their own",
         )
     entries = renderer.reads(tree, spec)
-    key = read_set_key(source_type.value, tree.path, renderer.options(spec), entries)
+    key = read_set_key(source_type.value + spec.variant, tree.path, renderer.options(spec), entries)
     found = cache.get(key) if cache is not None else None
     manifests = found if found is not None else renderer.render(tree, spec, entries)
     if cache is not None and found is None:

@@ -43,6 +43,8 @@ class Opened:
 
     tree: Tree
     revision: ResolvedRevision
+    variant: str = ""
+    """How its files are read, if there is more than one way."""
 
 
 class Sources:
@@ -82,7 +84,8 @@ class Sources:
             return Opened(_folder(whole, path, url), ResolvedRevision(revision, digest))
         repository = self.git.repository(url, project)
         resolved = repository.resolve(revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""))
-        return Opened(repository.tree(resolved, path), resolved)
+        variant = "+lfs" if repository.access is not None and repository.access.lfs else ""
+        return Opened(repository.tree(resolved, path), resolved, variant)
 
     def lend(self, source: Mapping[str, Any], revision: str, project: str = "") -> Opened:
         """The whole repository of a source that lends files to others by its ``ref``. Raises :class:`SourceError`."""
