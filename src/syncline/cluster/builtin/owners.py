@@ -17,6 +17,7 @@ from syncline.kube.objects import (
     Obj,
     ObjectRef,
     dig,
+    finalizers,
     gvk_of,
     is_terminating,
     labels_of,
@@ -58,15 +59,17 @@ def owner_reference(owner: Obj) -> Obj:
     }
 
 
-def set_owners(obj: Obj, owners: list[Obj], reason: str) -> Patch:
-    """Replace the list of owners; refused if the object changed meanwhile (uid and resourceVersion)."""
-    body = {
-        "metadata": {
-            "uid": uid_of(obj),
-            "resourceVersion": resource_version(obj),
-            "ownerReferences": owners or None,
-        }
+def set_owners(obj: Obj, owners: list[Obj], reason: str, holds: list[str] | None = None) -> Patch:
+    """Replace the list of owners, and that of finalizers if one is given; refused if the object changed meanwhile
+    (uid and resourceVersion)."""
+    metadata: Obj = {
+        "uid": uid_of(obj),
+        "resourceVersion": resource_version(obj),
+        "ownerReferences": owners or None,
     }
+    if holds is not None:
+        metadata["finalizers"] = holds or None
+    body = {"metadata": metadata}
     return Patch(gvk_of(obj), namespace_of(obj), name_of(obj), body, reason)
 
 
@@ -81,8 +84,9 @@ def selector_of(owner: Obj) -> Selector:
         return NOTHING
 
 
-def claim(owner: Obj, candidates: Iterable[Obj]) -> Claim:
-    """Sort candidates of one kind and namespace into owned, to adopt and to release."""
+def claim(owner: Obj, candidates: Iterable[Obj], *, finalizer: str = "") -> Claim:
+    """Sort candidates of one kind and namespace into owned, to adopt and to release. ``finalizer`` comes with adoption
+    and goes with release."""
     selector, uid = selector_of(owner), uid_of(owner)
     owned: list[Obj] = []
     patches: list[Patch] = []
@@ -95,20 +99,24 @@ def claim(owner: Obj, candidates: Iterable[Obj]) -> Claim:
             if matches or is_terminating(owner):
                 owned.append(obj)
             else:
-                patches.append(_release(owner, obj))
+                patches.append(_release(owner, obj, finalizer))
         elif matches and not is_terminating(owner) and not is_terminating(obj):
-            patches.append(_adopt(owner, obj))
+            patches.append(_adopt(owner, obj, finalizer))
             owned.append(obj)
     return Claim(tuple(owned), tuple(patches))
 
 
-def _adopt(owner: Obj, obj: Obj) -> Patch:
-    return set_owners(obj, [*owner_references(obj), owner_reference(owner)], f"adopted by {ref_of(owner)}")
+def _adopt(owner: Obj, obj: Obj, finalizer: str) -> Patch:
+    held = finalizers(obj)
+    wanted = [*held, finalizer] if finalizer and finalizer not in held else None
+    return set_owners(obj, [*owner_references(obj), owner_reference(owner)], f"adopted by {ref_of(owner)}", wanted)
 
 
-def _release(owner: Obj, obj: Obj) -> Patch:
+def _release(owner: Obj, obj: Obj, finalizer: str) -> Patch:
     left = [reference for reference in owner_references(obj) if reference.get("uid") != uid_of(owner)]
-    return set_owners(obj, left, f"no longer matches the selector of {ref_of(owner)}")
+    held = finalizers(obj)
+    wanted = [each for each in held if each != finalizer] if finalizer in held else None
+    return set_owners(obj, left, f"no longer matches the selector of {ref_of(owner)}", wanted)
 
 
 def selecting_owners(kind: GroupKind) -> Callable[[Obj, Snapshot], Iterable[ObjectRef]]:

@@ -1,25 +1,53 @@
 """How long a Job waits before it replaces a failed pod.
 
 Ten seconds after the first failure, then twice as long each time, ten minutes at most; a success begins anew
-(Kubernetes' job controller). The count is read from the pods themselves, so it survives a restart.
+(Kubernetes' job controller). The count is read from the pods themselves, so it survives a restart. With back-off
+limits per index each index waits for itself; its pods carry how often it failed.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from syncline.cluster.builtin.pods import condition, created_at, instant, phase
-from syncline.kube.objects import Obj, dig, meta
+from syncline.cluster.builtin.pods import condition, created_at, instant
+from syncline.kube.objects import Obj, annotations_of, dig, meta
 
-__all__ = ["BACKOFF_S", "MAX_BACKOFF_S", "finished_at", "remaining_s"]
+__all__ = [
+    "BACKOFF_S",
+    "FAILURES",
+    "IGNORED_FAILURES",
+    "MAX_BACKOFF_S",
+    "failures_of",
+    "finished_at",
+    "remaining_for_index_s",
+    "remaining_s",
+]
 
 BACKOFF_S = 10.0
 MAX_BACKOFF_S = 600.0
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
+"""On a pod: how often its index had failed before, as far as failures count."""
+IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
+_MOST_FAILURES = 2**31 - 1
+
+
+def failures_of(pod: Obj, annotation: str = FAILURES) -> int:
+    """A count from a pod's annotations; what is missing or unreadable is 0."""
+    text = annotations_of(pod).get(annotation, "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) <= _MOST_FAILURES else 0
 
 
 def finished_at(pod: Obj) -> datetime:
     """When a finished pod ended: its last container, or the best other evidence."""
-    statuses = [*dig(pod, "status", "containerStatuses", default=[])]
+    sidecars = {
+        each.get("name")
+        for each in dig(pod, "spec", "initContainers", default=[])
+        if each.get("restartPolicy") == "Always"
+    }
+    statuses = [
+        *dig(pod, "status", "containerStatuses", default=[]),
+        *(each for each in dig(pod, "status", "initContainerStatuses", default=[]) if each.get("name") in sidecars),
+    ]
     times = [instant(dig(each, "state", "terminated", "finishedAt")) for each in statuses]
     known = [at for at in times if at is not None]
     if known and len(known) == len(times):
@@ -29,15 +57,28 @@ def finished_at(pod: Obj) -> datetime:
         since = instant(ready.get("lastTransitionTime"))
         if since is not None:
             return since
-    return instant(meta(pod).get("deletionTimestamp")) or created_at(pod)
+    deleted = instant(meta(pod).get("deletionTimestamp"))
+    if deleted is not None:
+        return deleted - timedelta(seconds=int(meta(pod).get("deletionGracePeriodSeconds") or 0))
+    return created_at(pod)
 
 
-def remaining_s(pods: tuple[Obj, ...], now: datetime) -> float:
+def remaining_s(succeeded: list[Obj], failed: list[Obj], now: datetime) -> float:
     """Seconds until the next pod may be made; 0 when it may be made now."""
-    last_success = max((finished_at(p) for p in pods if phase(p) == "Succeeded"), default=None)
-    failures = [finished_at(p) for p in pods if phase(p) == "Failed"]
+    last_success = max((finished_at(pod) for pod in succeeded), default=None)
+    failures = [finished_at(pod) for pod in failed]
     since = [at for at in failures if last_success is None or at > last_success]
-    if not since:
+    return _left_s(len(since), max(since), now) if since else 0.0
+
+
+def remaining_for_index_s(last_failed: Obj | None, now: datetime) -> float:
+    """The same for one index, whose last failed pod was kept until its successor exists."""
+    if last_failed is None:
         return 0.0
-    wait: float = min(BACKOFF_S * 2.0 ** min(len(since) - 1, 30), MAX_BACKOFF_S)
-    return max(wait - (now - max(since)).total_seconds(), 0.0)
+    failures = failures_of(last_failed) + failures_of(last_failed, IGNORED_FAILURES) + 1
+    return _left_s(failures, finished_at(last_failed), now)
+
+
+def _left_s(failures: int, last: datetime, now: datetime) -> float:
+    wait: float = min(BACKOFF_S * 2.0 ** min(failures - 1, 30), MAX_BACKOFF_S)
+    return max(wait - (now - last).total_seconds(), 0.0)

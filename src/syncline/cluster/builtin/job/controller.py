@@ -35,4 +35,4 @@ class JobController:
     def settle(
         self, seen: Observed | Orphans, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[Any, Plan] | None:
-        return planning.settle(seen, results)
+        return planning.settle(seen, plan, results, now)

@@ -2,30 +2,23 @@
 
 Three steps, each evidence for the next: the uid of a finished pod is written into ``status.uncountedTerminatedPods``;
 then its tracking finalizer goes; then, when no pod of that uid holds the finalizer, the counter grows and the uid is
-struck out (Kubernetes' job tracking with finalizers).
+struck out (Kubernetes' job tracking with finalizers). A success of an indexed Job needs no uid: its index in
+``status.completedIndexes`` is the evidence.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncline.cluster.builtin.job.failure_policy import rule
-from syncline.cluster.builtin.job.observe import Observed, holds, index_of
+from syncline.cluster.builtin.job.backoff import IGNORED_FAILURES, failures_of, finished_at
+from syncline.cluster.builtin.job.failure_policy import Ruling, rule
+from syncline.cluster.builtin.job.indexes import parse_indexes
+from syncline.cluster.builtin.job.observe import TRACKING, Observed, holds
 from syncline.cluster.builtin.pods import phase
 from syncline.control.plan import Patch
-from syncline.kube.objects import (
-    Obj,
-    dig,
-    finalizers,
-    gvk_of,
-    is_terminating,
-    name_of,
-    namespace_of,
-    resource_version,
-    uid_of,
-)
+from syncline.kube.objects import Obj, dig, finalizers, gvk_of, name_of, namespace_of, resource_version, uid_of
 
-__all__ = ["Tally", "format_indexes", "let_go", "parse_indexes", "tally"]
+__all__ = ["Ledger", "Tally", "ledger", "let_go", "tally"]
 
 MAX_UNCOUNTED = 500
 """Most uids listed in a status at once, as in Kubernetes: a status must stay far below the size limit of objects."""
@@ -33,112 +26,137 @@ MAX_UNCOUNTED = 500
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counters as they are to be written, uids still to be counted, and the pods that may go now.
+    """What the pods amount to. ``succeeded`` and ``failed`` include those not yet written down.
 
-    ``fatal`` says why the failure policy ends the Job. ``indexes`` are the completed ones of an indexed Job.
+    ``written`` are the completed indexes of the status, ``done`` those and the new ones; ``broken`` the indexes that
+    are given up (None where indexes are not judged alone); ``kept`` the last failed pod of each index that is to be
+    tried again; ``fatal`` why the failure policy ends the Job.
     """
 
-    counted_succeeded: int
-    counted_failed: int
+    succeeded: int
+    failed: int
+    written: frozenset[int]
+    done: frozenset[int]
+    broken: frozenset[int] | None
+    kept: dict[int, Obj]
+    fatal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Counters as they are to be written, uids still to be counted, and the pods that may go now."""
+
+    succeeded: int
+    failed: int
     uncounted_succeeded: tuple[str, ...]
     uncounted_failed: tuple[str, ...]
     release: tuple[Obj, ...]
-    indexes: frozenset[int]
-    fatal: str
-    new_failures: int
-
-    @property
-    def failed(self) -> int:
-        return self.counted_failed + len(self.uncounted_failed)
-
-    @property
-    def succeeded(self) -> int:
-        return self.counted_succeeded + len(self.uncounted_succeeded)
 
     @property
     def settled(self) -> bool:
         return not self.uncounted_succeeded and not self.uncounted_failed
 
 
-def tally(seen: Observed, *, ending: bool) -> Tally:
-    """``ending``: the Job failed or is being deleted, so pods that never finished count as failed and may go."""
+def tally(seen: Observed) -> Tally:
+    """Read the pods."""
+    rulings = {uid_of(pod): rule(seen.job, pod) for pod in seen.pods if seen.failed(pod)}
+    old = {side: _uncounted(seen.job, side) for side in ("succeeded", "failed")}
+    fresh = [pod for pod in seen.pods if holds(pod) and seen.belongs(pod)]
+    wins = [pod for pod in fresh if phase(pod) == "Succeeded" and uid_of(pod) not in old["succeeded"]]
+    losses = [uid for pod in fresh if (uid := uid_of(pod)) in rulings and uid not in old["failed"]]
+    written, done = _completed(seen)
+    broken = _broken(seen, fresh, rulings)
     status = seen.job.get("status") or {}
-    old = {side: tuple(dig(status, "uncountedTerminatedPods", side, default=())) for side in ("succeeded", "failed")}
-    holding = {uid_of(pod) for pod in seen.pods if holds(pod)}
-    listed = set(old["succeeded"]) | set(old["failed"])
-    left = {side: tuple(uid for uid in uids if uid in holding) for side, uids in old.items()}
-    counted = {side: int(status.get(side) or 0) + len(old[side]) - len(left[side]) for side in old}
-    new: dict[str, list[str]] = {"succeeded": [], "failed": []}
-    release: list[Obj] = []
-    fatal = ""
-    for pod in seen.pods:
-        side = _side(seen, pod, ending)
-        if side is None or not holds(pod):
-            continue
-        ruling = rule(seen.job, pod) if side == "failed" else None
-        fatal = fatal or (ruling.fatal if ruling is not None else "")
-        if uid_of(pod) in listed or (ruling is not None and not ruling.counts):
-            release.append(pod)
-        elif len(new["succeeded"]) + len(new["failed"]) < MAX_UNCOUNTED:
-            new[side].append(uid_of(pod))
+    succeeded = int(status.get("succeeded") or 0) + len(old["succeeded"]) + len(wins)
     return Tally(
-        counted["succeeded"],
-        counted["failed"],
-        (*left["succeeded"], *new["succeeded"]),
-        (*left["failed"], *new["failed"]),
-        tuple(release),
-        _completed(seen),
-        fatal,
-        len(new["failed"]),
+        succeeded=len(done) if seen.indexed else succeeded,
+        failed=int(status.get("failed") or 0) + len(old["failed"]) + sum(rulings[uid].counts for uid in losses),
+        written=written,
+        done=done,
+        broken=broken,
+        kept=_kept(seen, fresh, done, broken) if broken is not None else {},
+        fatal=next((found.fatal for found in rulings.values() if found.fatal), ""),
     )
 
 
-def _side(seen: Observed, pod: Obj, ending: bool) -> str | None:
-    """How a pod ended; None while it goes on. One that is deleted before it could fail counts as failed, unless the
-    Job waits for real ends (``podReplacementPolicy: Failed``) and a kubelet is there to bring them."""
-    match phase(pod):
-        case "Succeeded":
-            return "succeeded"
-        case "Failed":
-            return "failed"
-        case _:
-            waits = seen.replaces_failed_only and bool(dig(pod, "spec", "nodeName"))
-            return "failed" if is_terminating(pod) and (ending or not waits) else None
+def _uncounted(job: Obj, side: str) -> tuple[str, ...]:
+    return tuple(dig(job, "status", "uncountedTerminatedPods", side, default=()))
+
+
+def _completed(seen: Observed) -> tuple[frozenset[int], frozenset[int]]:
+    if not seen.indexed:
+        return frozenset(), frozenset()
+    text = str(dig(seen.job, "status", "completedIndexes", default=""))
+    written = frozenset(parse_indexes(text, seen.completions or 0))
+    fresh = {seen.index(pod) for pod in seen.pods if phase(pod) == "Succeeded" and holds(pod)}
+    return written, written | {index for index in fresh if index is not None}
+
+
+def _broken(seen: Observed, fresh: list[Obj], rulings: dict[str, Ruling]) -> frozenset[int] | None:
+    """Indexes given up: failed once more than allowed, or by a rule."""
+    limit = seen.limit_per_index
+    if limit is None:
+        return None
+    broken = parse_indexes(str(dig(seen.job, "status", "failedIndexes", default="")), seen.completions or 0)
+    for pod in fresh:
+        ruling, index = rulings.get(uid_of(pod)), seen.index(pod)
+        if ruling is None or index is None:
+            continue
+        if ruling.fails_index or (ruling.counts and failures_of(pod) >= limit):
+            broken.add(index)
+    return frozenset(broken)
+
+
+def _kept(seen: Observed, fresh: list[Obj], done: frozenset[int], broken: frozenset[int]) -> dict[int, Obj]:
+    """The last failed pod of each index that has no successor yet: it tells the successor how often it failed."""
+    settled = done | broken | {seen.index(pod) for pod in seen.active}
+    kept: dict[int, Obj] = {}
+    for pod in sorted(fresh, key=lambda each: (failures_of(each) + failures_of(each, IGNORED_FAILURES), name_of(each))):
+        index = seen.index(pod)
+        if index is None or index in settled or not seen.failed(pod):
+            continue
+        if index not in kept or finished_at(pod) >= finished_at(kept[index]):
+            kept[index] = pod
+    return kept
+
+
+def ledger(seen: Observed, counted: Tally, success: bool | None) -> Ledger:
+    """``success``: how the Job ends; None while it goes on. Of a Job that ends, every pod may go; of one that failed,
+    those that never ended count as failed."""
+    status = seen.job.get("status") or {}
+    sides = {side: _uncounted(seen.job, side) for side in ("succeeded", "failed")}
+    holding = {uid_of(pod) for pod in seen.pods if holds(pod)}
+    left = {side: [uid for uid in uids if uid in holding] for side, uids in sides.items()}
+    numbers = {side: int(status.get(side) or 0) + len(uids) - len(left[side]) for side, uids in sides.items()}
+    release: list[Obj] = []
+    awaited = {uid_of(pod) for pod in counted.kept.values()} if success is None else set()
+    for pod in sorted(seen.pods, key=name_of):
+        failed = seen.failed(pod)
+        ended = failed or phase(pod) == "Succeeded" or (success is not None and pod not in seen.active)
+        if not holds(pod) or not ended or uid_of(pod) in awaited:
+            continue
+        side = _side(seen, pod, counted, failed or success is False)
+        if side is None or uid_of(pod) in left[side]:
+            release.append(pod)
+        elif side == "succeeded" and seen.indexed:
+            continue  # its index is written first
+        elif len(left["succeeded"]) + len(left["failed"]) < MAX_UNCOUNTED:
+            left[side].append(uid_of(pod))
+    succeeded = len(counted.done) if seen.indexed else numbers["succeeded"]
+    return Ledger(succeeded, numbers["failed"], tuple(left["succeeded"]), tuple(left["failed"]), tuple(release))
+
+
+def _side(seen: Observed, pod: Obj, counted: Tally, failed: bool) -> str | None:
+    """Which counter a pod that ended waits for; None: none, it may go."""
+    if not seen.belongs(pod):
+        return None
+    if phase(pod) == "Succeeded":
+        return None if seen.indexed and seen.index(pod) in counted.written else "succeeded"
+    return "failed" if failed and rule(seen.job, pod).counts else None
 
 
 def let_go(pod: Obj, why: str) -> Patch:
     """Take the tracking finalizer off."""
-    left = [each for each in finalizers(pod) if each != "batch.kubernetes.io/job-tracking"]
+    left = [each for each in finalizers(pod) if each != TRACKING]
     metadata = {"uid": uid_of(pod), "resourceVersion": resource_version(pod), "finalizers": left or None}
     return Patch(gvk_of(pod), namespace_of(pod), name_of(pod), {"metadata": metadata}, why)
-
-
-def _completed(seen: Observed) -> frozenset[int]:
-    if not seen.indexed:
-        return frozenset()
-    done = parse_indexes(str(dig(seen.job, "status", "completedIndexes", default="")))
-    fresh = {index_of(pod) for pod in seen.pods if phase(pod) == "Succeeded"}
-    limit = seen.completions or 0
-    return frozenset(index for index in done | fresh if index is not None and index < limit)
-
-
-def parse_indexes(text: str) -> set[int]:
-    """``0-2,4`` → {0, 1, 2, 4}; unreadable parts are left out."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            found |= set(range(int(first), int(last or first) + 1))
-    return found
-
-
-def format_indexes(indexes: frozenset[int]) -> str:
-    """{0, 1, 2, 4} → ``0-2,4``; two neighbours are joined too, as Kubernetes writes them."""
-    parts: list[str] = []
-    ordered = sorted(indexes)
-    start = 0
-    for at, index in enumerate(ordered):
-        if at + 1 == len(ordered) or ordered[at + 1] != index + 1:
-            parts.append(str(index) if at == start else f"{ordered[start]}-{index}")
-            start = at + 1
-    return ",".join(parts)

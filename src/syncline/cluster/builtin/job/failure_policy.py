@@ -15,10 +15,12 @@ __all__ = ["Ruling", "rule"]
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """``counts``: towards the back-off limit; ``fatal``: why the whole Job fails, empty if it does not."""
+    """``counts``: towards the back-off limit; ``fatal``: why the whole Job fails, empty if it does not;
+    ``fails_index``: its index is not tried again."""
 
     counts: bool
     fatal: str = ""
+    fails_index: bool = False
 
 
 def rule(job: Obj, pod: Obj) -> Ruling:
@@ -29,7 +31,7 @@ def rule(job: Obj, pod: Obj) -> Ruling:
             continue
         action = str(each.get("action"))
         message = f"{cause} matching {action} rule at index {index}"
-        return Ruling(counts=action != "Ignore", fatal=message if action == "FailJob" else "")
+        return Ruling(action != "Ignore", message if action == "FailJob" else "", action == "FailIndex")
     return Ruling(counts=True)
 
 
@@ -44,8 +46,8 @@ def _matches(each: Obj, pod: Obj) -> str:
             if (code in (codes.get("values") or ())) == (codes.get("operator") == "In"):
                 return f"Container {container} for pod {where} failed with exit code {code}"
         return ""
-    for pattern in each.get("onPodConditions") or ():
-        for condition in dig(pod, "status", "conditions", default=[]):
+    for condition in dig(pod, "status", "conditions", default=[]):
+        for pattern in each.get("onPodConditions") or ():
             same_status = condition.get("status") == (pattern.get("status") or "True")
             if condition.get("type") == pattern.get("type") and same_status:
                 return f"Pod {where} has condition {condition['type']}"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncline.cluster.builtin.job.indexes import index_of
 from syncline.cluster.builtin.owners import claim, controller_of
-from syncline.cluster.builtin.pods import POD, is_active
+from syncline.cluster.builtin.pods import POD, condition, is_active, phase
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, finalizers, is_terminating, uid_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, finalizers, is_terminating
 
-__all__ = ["COMPLETION_INDEX", "JOB", "TRACKING", "Observed", "Orphans", "holds", "index_of", "observe"]
+__all__ = ["JOB", "TRACKING", "Observed", "Orphans", "holds", "is_going", "observe"]
 
 JOB = GroupKind("batch", "Job")
 TRACKING = "batch.kubernetes.io/job-tracking"
 """Finalizer of a pod that its Job has not counted yet."""
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+OWN_NAME = "kubernetes.io/job-controller"
+"""``spec.managedBy`` of Jobs that are ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,41 @@ class Observed:
         return bool(dig(self.job, "spec", "completionMode", default="NonIndexed") == "Indexed")
 
     @property
+    def limit_per_index(self) -> int | None:
+        """How often an index may fail and be tried again; None: indexes are not judged alone."""
+        value = dig(self.job, "spec", "backoffLimitPerIndex")
+        return None if value is None or not self.indexed else int(value)
+
+    @property
     def replaces_failed_only(self) -> bool:
-        """A pod that is going is replaced only after it ended (``podReplacementPolicy``)."""
-        return bool(dig(self.job, "spec", "podReplacementPolicy", default="") == "Failed")
+        """A pod that is going is replaced, and counts as failed, only after it ended (``podReplacementPolicy``; a
+        failure policy needs to see how it ended, so it implies that)."""
+        spec = self.job.get("spec") or {}
+        return spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None
+
+    @property
+    def managed_elsewhere(self) -> bool:
+        return dig(self.job, "spec", "managedBy", default=OWN_NAME) != OWN_NAME
+
+    @property
+    def _ends(self) -> bool:
+        """The end was announced in an earlier pass."""
+        found = [condition(self.job, kind) for kind in ("SuccessCriteriaMet", "FailureTarget")]
+        return any(each is not None and each.get("status") == "True" for each in found)
+
+    def failed(self, pod: Obj) -> bool:
+        """It failed, or is deleted before it could end: without a kubelet it never would. Pods that are deleted because
+        the Job ends did not fail."""
+        if phase(pod) == "Failed":
+            return True
+        return is_going(pod) and not self.replaces_failed_only and not self._ends
+
+    def index(self, pod: Obj) -> int | None:
+        return index_of(pod, self.completions)
+
+    def belongs(self, pod: Obj) -> bool:
+        """Pods of an indexed Job count only under a valid index."""
+        return not self.indexed or self.index(pod) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +99,11 @@ def holds(pod: Obj) -> bool:
     return TRACKING in finalizers(pod)
 
 
-def index_of(pod: Obj) -> int | None:
-    text = annotations_of(pod).get(COMPLETION_INDEX, "")
-    return int(text) if text.isdigit() else None
-
-
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | Orphans | None:
     """None when neither the Job nor an uncounted pod of it is left."""
     job = cache.get(ref)
     if job is not None:
-        claimed = claim(job, (p for p in cache.objects(POD, ref.namespace) if controller_of(p) or is_active(p)))
+        claimed = claim(job, cache.objects(POD, ref.namespace), finalizer=TRACKING)
         return Observed(job, claimed.owned, claimed.patches)
     if not cache.has_synced(JOB):
         return None
@@ -89,4 +118,4 @@ def _of_job(pod: Obj, name: str) -> bool:
 
 def is_going(pod: Obj) -> bool:
     """Being deleted and not finished: it may still run."""
-    return is_terminating(pod) and dig(pod, "status", "phase") not in ("Succeeded", "Failed") and bool(uid_of(pod))
+    return is_terminating(pod) and phase(pod) not in ("Succeeded", "Failed")

@@ -6,35 +6,39 @@ twice and none is forgotten.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
-from syncline.base.clock import format_time
-from syncline.cluster.builtin.conditions import find, without
-from syncline.cluster.builtin.job.backoff import remaining_s
-from syncline.cluster.builtin.job.counting import Tally, format_indexes, let_go, tally
+from syncline.cluster.builtin.job.counting import Ledger, Tally, ledger, let_go, tally
 from syncline.cluster.builtin.job.observe import Observed, Orphans, holds, is_going
 from syncline.cluster.builtin.job.pods import surplus, wanted_pods
-from syncline.cluster.builtin.job.verdict import Verdict, deadline, is_finished, known_verdict, verdict
+from syncline.cluster.builtin.job.status import COMPONENT, Numbers, status_of
+from syncline.cluster.builtin.job.verdict import Verdict, deadline, is_finished, verdict
 from syncline.cluster.builtin.pods import instant, is_ready
 from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
 
 __all__ = ["COMPONENT", "plan", "settle"]
 
-COMPONENT = "job-controller"
+Steps: TypeAlias = tuple[tuple[Create | Delete | Patch, ...], ...]
 
 
 def plan(seen: Observed | Orphans, now: datetime) -> Plan:
     """One pass over one Job."""
     if isinstance(seen, Orphans):
         return Plan((tuple(let_go(pod, "its Job is gone") for pod in seen.pods),), why="the Job is gone")
+    end = is_finished(seen.job)
+    if seen.managed_elsewhere:
+        return _time_to_live(seen.job, end, now) if end is not None else Plan(why="another controller manages the Job")
     if seen.patches:
         return Plan((seen.patches,), why="pods are adopted or released by the selector")
     if is_terminating(seen.job):
         return _let_all_go(seen, "the Job is being deleted")
-    end = is_finished(seen.job)
-    return _run(seen, now) if end is None else _after_end(seen, end, now)
+    if end is None:
+        return _run(seen, now)
+    held = _let_all_go(seen, "the Job is finished")
+    return held if held.steps else _time_to_live(seen.job, end, now)
 
 
 def _let_all_go(seen: Observed, why: str) -> Plan:
@@ -42,150 +46,127 @@ def _let_all_go(seen: Observed, why: str) -> Plan:
     return Plan((held,) if held else (), why=why)
 
 
-def _after_end(seen: Observed, end: Obj, now: datetime) -> Plan:
-    """A finished Job holds no pod, and goes when its time to live is over."""
-    held = _let_all_go(seen, "the Job is finished")
-    ttl_s = dig(seen.job, "spec", "ttlSecondsAfterFinished")
+def _time_to_live(job: Obj, end: Obj, now: datetime) -> Plan:
+    """A finished Job goes when its time to live is over, and takes its pods along."""
+    ttl_s = dig(job, "spec", "ttlSecondsAfterFinished")
     ended = instant(end.get("lastTransitionTime"))
-    if held.steps or ttl_s is None or ended is None:
-        return held
+    if is_terminating(job) or ttl_s is None or ended is None:
+        return Plan(why="the Job is finished")
     left_s = (ended + timedelta(seconds=int(ttl_s)) - now).total_seconds()
     if left_s > 0:
         return Plan(outcome=Requeue(left_s, "the time to live ends"), why="the Job is finished")
-    delete = Delete.of(seen.job, "its time to live is over", propagation="Foreground")
+    delete = Delete.of(job, "its time to live is over", propagation="Foreground")
     return Plan(((delete,),), why="the time to live is over")
 
 
-def _run(seen: Observed, now: datetime) -> Plan:
-    known = known_verdict(seen.job)
-    counted = tally(seen, ending=known is not None)
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """One pass, before it is known what became of its creations and deletions."""
+
+    counted: Tally
+    verdict: Verdict | None
+    written: Ledger
+    changes: Steps
+    wait_s: float
+
+
+def _decide(seen: Observed, now: datetime) -> _Decision:
+    counted = tally(seen)
     decided = verdict(seen, counted, now)
-    released = tuple(let_go(pod, "it is counted") for pod in counted.release)
+    written = ledger(seen, counted, decided.success if decided is not None else None)
+    changes: Steps = ()
     wait_s = 0.0
-    changes: tuple[tuple[Create | Delete, ...], ...] = ()
-    if decided is not None or seen.suspended:
-        doomed = tuple(Delete.of(pod, "the Job does not need it any more") for pod in seen.active)
-        changes = (doomed,) if doomed else ()
+    if decided is not None:
+        changes = _as_step(Delete.of(pod, "the Job does not need it any more") for pod in seen.active)
+    elif seen.suspended:
+        changes = _remove(seen.active, "the Job is suspended")
     else:
         changes, wait_s = _scale(seen, counted, now)
-    status, told = _status(seen, counted, decided, now)
-    steps = (*((released,) if released else ()), *changes)
-    writes = set_status(seen.job, status, "the pods changed")
-    outcome = _outcome(seen, decided, wait_s, now)
-    return Plan(steps, outcome, _why(seen, counted, decided), (*writes, *(told if writes else ())))
+    return _Decision(counted, decided, written, changes, wait_s)
 
 
-def _why(seen: Observed, counted: Tally, decided: Verdict | None) -> str:
-    if decided is not None:
-        return f"{name_of(seen.job)}: {decided.message}"
+def _run(seen: Observed, now: datetime) -> Plan:
+    """What was made and removed is known only after it was tried: then :func:`settle` writes the status."""
+    pass_ = _decide(seen, now)
+    released = _as_step(let_go(pod, "it is counted") for pod in pass_.written.release)
+    why = _why(seen, pass_)
+    outcome = _outcome(seen, pass_, now)
+    if pass_.changes:
+        return Plan((*released, *pass_.changes), outcome, why)
+    active = 0 if pass_.wait_s > 0 else len(seen.active)  # Kubernetes reports none while it waits
+    return Plan(released, outcome, why, _status(seen, pass_, _numbers(seen, active=active), now))
+
+
+def _as_step(actions: Any) -> Steps:
+    step = tuple(actions)
+    return (step,) if step else ()
+
+
+def _remove(pods: list[Obj], why: str) -> Steps:
+    """Pods that the Job gives up count for nothing: they are let go before they are deleted."""
+    released = _as_step(let_go(pod, why) for pod in pods if holds(pod))
+    return (*released, *_as_step(Delete.of(pod, why) for pod in pods))
+
+
+def _why(seen: Observed, pass_: _Decision) -> str:
+    if pass_.verdict is not None:
+        return f"{name_of(seen.job)}: {pass_.verdict.message}"
+    counted = pass_.counted
     return f"{name_of(seen.job)}: {len(seen.active)} active, {counted.succeeded} succeeded, {counted.failed} failed"
 
 
-def _scale(seen: Observed, counted: Tally, now: datetime) -> tuple[tuple[tuple[Create | Delete, ...], ...], float]:
+def _scale(seen: Observed, counted: Tally, now: datetime) -> tuple[Steps, float]:
     """Pods to delete or to make, and the seconds that a failure makes us wait."""
-    done = len(counted.indexes) if seen.indexed else counted.succeeded
+    active = len(seen.active)
     if seen.completions is None:
-        want = len(seen.active) if counted.succeeded else seen.parallelism
+        want = active if counted.succeeded else seen.parallelism
     else:
-        want = min(max(seen.completions - done, 0), seen.parallelism)
-    doomed = surplus(seen, counted, want)
+        want = min(max(seen.completions - counted.succeeded, 0), seen.parallelism)
+    doomed = surplus(seen, want)
     if doomed:
-        return (tuple(Delete.of(pod, f"{want} pods are wanted") for pod in doomed),), 0.0
+        return _remove(doomed, f"{want} pods are wanted"), 0.0
     going = sum(is_going(pod) for pod in seen.pods) if seen.replaces_failed_only else 0
-    missing = want - len(seen.active) - going
-    if missing <= 0:
-        return (), 0.0
-    wait_s = remaining_s(seen.pods, now)
-    return ((), wait_s) if wait_s > 0 else (wanted_pods(seen, counted, missing), 0.0)
+    missing = want - active - going
+    return wanted_pods(seen, counted, missing, now) if missing > 0 else ((), 0.0)
 
 
-def _outcome(seen: Observed, decided: Verdict | None, wait_s: float, now: datetime) -> Outcome:
-    waits = [(wait_s, "a failed pod is replaced after a while")] if wait_s > 0 else []
+def _outcome(seen: Observed, pass_: _Decision, now: datetime) -> Outcome:
+    waits = [(pass_.wait_s, "a failed pod is replaced after a while")] if pass_.wait_s > 0 else []
     until = deadline(seen)
     start = instant(dig(seen.job, "status", "startTime"))
     limit_s = dig(seen.job, "spec", "activeDeadlineSeconds")
-    if decided is None and until is not None:
+    if pass_.verdict is None and until is not None:
         waits.append(((until - now).total_seconds(), "the deadline"))
-    elif decided is None and limit_s is not None and start is None and not seen.suspended:
+    elif pass_.verdict is None and limit_s is not None and start is None and not seen.suspended:
         waits.append((float(limit_s), "the deadline"))
     return Requeue(*min(waits)) if waits else Done()
 
 
-def _status(seen: Observed, counted: Tally, decided: Verdict | None, now: datetime) -> tuple[Obj, tuple[Emit, ...]]:
-    """The new status, and what people are told if it is written."""
-    going = sum(is_going(pod) for pod in seen.pods)
-    succeeded = len(counted.indexes) if seen.indexed else counted.counted_succeeded
-    numbers = {"active": len(seen.active), "succeeded": succeeded, "failed": counted.counted_failed}
-    status: Obj = {name: number for name, number in numbers.items() if number}
-    status |= {"ready": sum(is_ready(pod) for pod in seen.active), "terminating": going}
-    uncounted = {"succeeded": list(counted.uncounted_succeeded), "failed": list(counted.uncounted_failed)}
-    status["uncountedTerminatedPods"] = {side: uids for side, uids in uncounted.items() if uids}
-    if seen.indexed and counted.indexes:
-        status["completedIndexes"] = format_indexes(counted.indexes)
-    conditions: list[Obj] = dig(seen.job, "status", "conditions", default=[])
-    started = dig(seen.job, "status", "startTime")
-    if decided is None:
-        conditions, started, told = _suspension(seen, conditions, started, now)
-    else:
-        over = not seen.active and not going and counted.settled
-        conditions, told = _ending(seen.job, conditions, decided, over, now)
-        if over and decided.success:
-            status["completionTime"] = format_time(now)
-    status |= {"startTime": started} if started else {}
-    return status | ({"conditions": conditions} if conditions else {}), told
+def _numbers(seen: Observed, *, active: int, removed: tuple[str, ...] = ()) -> Numbers:
+    ready = sum(is_ready(pod) for pod in seen.active if name_of(pod) not in removed)
+    return Numbers(active, ready, sum(is_going(pod) for pod in seen.pods) + len(removed))
 
 
-def _suspension(seen: Observed, conditions: list[Obj], started: Any, now: datetime) -> tuple[list[Obj], Any, Any]:
-    """The condition Suspended; the clock of the Job stops with it and starts anew."""
-    old = find(conditions, "Suspended")
-    was = old is not None and old.get("status") == "True"
-    stamp = format_time(now)
-    if seen.suspended:
-        if was:
-            return conditions, None, ()
-        new = _condition("Suspended", "True", "JobSuspended", "Job suspended", stamp)
-        told = (Emit(seen.job, "Suspended", "Job suspended", COMPONENT),)
-        return [*without(conditions, "Suspended"), new], None, told
-    if was:
-        new = _condition("Suspended", "False", "JobResumed", "Job resumed", stamp)
-        told = (Emit(seen.job, "Resumed", "Job resumed", COMPONENT),)
-        return [*without(conditions, "Suspended"), new], stamp, told
-    return conditions, started or stamp, ()
+def _status(seen: Observed, pass_: _Decision, numbers: Numbers, now: datetime) -> tuple[Any, ...]:
+    status, told = status_of(seen, pass_.counted, pass_.written, pass_.verdict, numbers, now)
+    writes = set_status(seen.job, status, "the pods changed")
+    return (*writes, *(told if writes else ()))
 
 
-def _ending(
-    job: Obj, conditions: list[Obj], decided: Verdict, over: bool, now: datetime
-) -> tuple[list[Obj], tuple[Emit, ...]]:
-    """First the announcement; the end itself when no pod is left that runs or is uncounted."""
-    stamp = format_time(now)
-    if find(conditions, decided.target) is None:
-        announced = _condition(decided.target, "True", decided.reason, decided.message, stamp)
-        conditions = [*conditions, announced]
-    if not over:
-        return conditions, ()
-    end = _condition(decided.end, "True", decided.reason, decided.message, stamp)
-    if decided.success:
-        told = Emit(job, "Completed", "Job completed", COMPONENT)
-    else:
-        told = Emit(job, decided.reason, decided.message, COMPONENT, warning=True)
-    return [*conditions, end], (told,)
-
-
-def _condition(kind: str, status: str, reason: str, message: str, stamp: str) -> Obj:
-    times = {"lastProbeTime": stamp, "lastTransitionTime": stamp}
-    return {"type": kind, "status": status} | times | {"reason": reason, "message": message}
-
-
-def settle(seen: Observed | Orphans, results: tuple[Result, ...]) -> tuple[Any, Plan] | None:
-    """Events about pods made and removed."""
-    if isinstance(seen, Orphans):
+def settle(seen: Observed | Orphans, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Any, Plan] | None:
+    """After pods were made or removed: the status with what came of it, and events."""
+    if isinstance(seen, Orphans) or not any(isinstance(result.action, Create | Delete) for result in results):
         return None
+    if is_finished(seen.job) is not None:
+        return None
+    made = sum(result.ok for result in results if isinstance(result.action, Create))
+    removed = tuple(result.action.name for result in results if isinstance(result.action, Delete) and result.ok)
+    numbers = _numbers(seen, active=len(seen.active) + made - len(removed), removed=removed)
     events = tuple(event for result in results if (event := _event(seen.job, result)) is not None)
-    if not events:
-        return None
     failed = next((str(result.error) for result in results if not result.ok), "")
-    outcome: Outcome = Retry(failed) if failed else Done()
-    return seen, Plan((events,), outcome, "tell what became of the pods")
+    outcome: Outcome = Retry(failed) if failed else plan.outcome
+    status = _status(seen, _decide(seen, now), numbers, now)
+    return seen, Plan((events,), outcome, "tell what became of the pods", status)
 
 
 def _event(job: Obj, result: Result) -> Emit | None:
@@ -196,7 +177,5 @@ def _event(job: Obj, result: Result) -> Emit | None:
             return Emit(job, "FailedCreate", f"Error creating: {result.error}", COMPONENT, warning=True)
         case Delete(name=name), True:
             return Emit(job, "SuccessfulDelete", f"Deleted pod: {name}", COMPONENT)
-        case Patch(), _:
-            return None
         case _:
             return None

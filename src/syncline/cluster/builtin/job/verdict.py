@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 
 from syncline.cluster.builtin.job.counting import Tally
 from syncline.cluster.builtin.job.observe import Observed
+from syncline.cluster.builtin.job.success_policy import satisfied
 from syncline.cluster.builtin.pods import condition, instant, phase
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["Verdict", "deadline", "is_finished", "known_verdict", "verdict"]
+__all__ = ["Verdict", "deadline", "is_finished", "verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class Verdict:
 _REACHED = Verdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
 _BACKOFF = Verdict(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
 _DEADLINE = Verdict(False, "DeadlineExceeded", "Job was active longer than specified deadline")
+_MANY_INDEXES = Verdict(
+    False, "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes"
+)
+_INDEXES = Verdict(False, "FailedIndexes", "Job has failed indexes")
 
 
 def is_finished(job: Obj) -> Obj | None:
@@ -45,12 +50,12 @@ def is_finished(job: Obj) -> Obj | None:
     return None
 
 
-def known_verdict(job: Obj) -> Verdict | None:
+def _announced(job: Obj) -> Verdict | None:
     """What was announced in an earlier pass; it is never taken back."""
-    for success, kind in ((False, "FailureTarget"), (True, "SuccessCriteriaMet")):
+    for success, kind in ((True, "SuccessCriteriaMet"), (False, "FailureTarget")):
         found = condition(job, kind)
         if found is not None and found.get("status") == "True":
-            return Verdict(success, str(found.get("reason")), str(found.get("message")))
+            return Verdict(success, str(found.get("reason") or ""), str(found.get("message") or ""))
     return None
 
 
@@ -65,7 +70,7 @@ def deadline(seen: Observed) -> datetime | None:
 
 def verdict(seen: Observed, counted: Tally, now: datetime) -> Verdict | None:
     """Failure first, then success; None while the Job goes on."""
-    known = known_verdict(seen.job)
+    known = _announced(seen.job)
     if known is not None:
         return known
     if counted.fatal:
@@ -75,7 +80,21 @@ def verdict(seen: Observed, counted: Tally, now: datetime) -> Verdict | None:
     until = deadline(seen)
     if until is not None and until <= now:
         return _DEADLINE
-    return _REACHED if _complete(seen, counted) else None
+    return _of_indexes(seen, counted) or (_REACHED if _complete(seen, counted) else None)
+
+
+def _of_indexes(seen: Observed, counted: Tally) -> Verdict | None:
+    if not seen.indexed:
+        return None
+    completions = seen.completions or 0
+    if counted.broken is not None:
+        most = dig(seen.job, "spec", "maxFailedIndexes")
+        if most is not None and len(counted.broken) > int(most):
+            return _MANY_INDEXES
+        if counted.broken and len(counted.broken) + len(counted.done) >= completions:
+            return _INDEXES
+    met = satisfied(seen.job, counted.done, completions)
+    return Verdict(True, "SuccessPolicy", met) if met else None
 
 
 def _past_backoff_limit(seen: Observed, counted: Tally) -> bool:
@@ -97,5 +116,4 @@ def _past_backoff_limit(seen: Observed, counted: Tally) -> bool:
 def _complete(seen: Observed, counted: Tally) -> bool:
     if seen.completions is None:
         return counted.succeeded > 0 and not seen.active
-    done = len(counted.indexes) if seen.indexed else counted.succeeded
-    return done >= seen.completions and not seen.active
+    return counted.succeeded >= seen.completions and not seen.active
