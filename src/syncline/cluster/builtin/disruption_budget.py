@@ -5,7 +5,6 @@ Source of the numbers: Kubernetes' disruption controller. The eviction subresour
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from datetime import datetime, timedelta
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.owners import controller_of, selector_of
 from syncline.cluster.builtin.pods import POD, condition, instant, is_ready
+from syncline.cluster.builtin.shares import share
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Done, Plan, Requeue, set_status
@@ -104,16 +104,11 @@ def _expectation(seen: Observed) -> tuple[int, int]:
     scale = sum(seen.scales.values())
     unavailable = dig(seen.budget, "spec", "maxUnavailable")
     if unavailable is not None:
-        return scale, max(scale - _scaled(unavailable, scale), 0)
+        return scale, max(scale - share(unavailable, scale, up=True), 0)
     available = dig(seen.budget, "spec", "minAvailable")
     if isinstance(available, int):
         return len(seen.pods), available
-    return (scale, _scaled(available, scale)) if available is not None else (scale, 0)
-
-
-def _scaled(value: int | str, of: int) -> int:
-    """A percentage is rounded up, for both limits."""
-    return value if isinstance(value, int) else math.ceil(int(value.rstrip("%") or 0) * of / 100)
+    return (scale, share(available, scale, up=True)) if available is not None else (scale, 0)
 
 
 def _going(seen: Observed, now: datetime) -> dict[str, datetime]:

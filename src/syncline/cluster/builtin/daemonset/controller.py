@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from syncline.cluster.builtin.daemonset import plan as planning
-from syncline.cluster.builtin.daemonset.plan import Observed
+from syncline.cluster.builtin.daemonset.observe import Observed
 from syncline.cluster.builtin.history import REVISION
 from syncline.cluster.builtin.owners import claim, selecting_owners
 from syncline.cluster.builtin.pods import POD

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from syncline.cluster.builtin.owners import claim
 from syncline.cluster.builtin.pods import POD, is_finished
 from syncline.cluster.builtin.replicaset.observe import REPLICASET
+from syncline.cluster.builtin.shares import share
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, uid_of
@@ -56,7 +56,7 @@ class Observed:
     @property
     def max_surge(self) -> int:
         """Pods above ``replicas`` during a rolling update; a percentage is rounded up."""
-        return 0 if self.recreates else _share(self._rolling("maxSurge"), self.replicas, up=True)
+        return 0 if self.recreates else share(self._rolling("maxSurge"), self.replicas, up=True)
 
     @property
     def max_unavailable(self) -> int:
@@ -64,7 +64,7 @@ class Observed:
         is at least one (Kubernetes ``ResolveFenceposts``)."""
         if self.recreates or self.replicas == 0:
             return 0
-        missing = _share(self._rolling("maxUnavailable"), self.replicas, up=False)
+        missing = share(self._rolling("maxUnavailable"), self.replicas, up=False)
         if missing == 0 and self.max_surge == 0:
             missing = 1
         return min(missing, self.replicas)
@@ -72,13 +72,6 @@ class Observed:
     def _rolling(self, field: str) -> int | str:
         value: int | str = dig(self.deployment, "spec", "strategy", "rollingUpdate", field, default="25%")
         return value
-
-
-def _share(value: int | str, of: int, *, up: bool) -> int:
-    if isinstance(value, int):
-        return value
-    percent = int(value.rstrip("%") or 0)
-    return math.ceil(percent * of / 100) if up else percent * of // 100
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:

@@ -61,11 +61,11 @@ class Observed:
         """A pod that is going is replaced, and counts as failed, only after it ended (``podReplacementPolicy``; a
         failure policy needs to see how it ended, so it implies that)."""
         spec = self.job.get("spec") or {}
-        return spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None
+        return bool(spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None)
 
     @property
     def managed_elsewhere(self) -> bool:
-        return dig(self.job, "spec", "managedBy", default=OWN_NAME) != OWN_NAME
+        return bool(dig(self.job, "spec", "managedBy", default=OWN_NAME) != OWN_NAME)
 
     @property
     def _ends(self) -> bool:

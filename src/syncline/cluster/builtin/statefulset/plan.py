@@ -11,6 +11,7 @@ from datetime import datetime
 
 from syncline.cluster.builtin.history import HASH_LABEL, History, expired, history, template_of
 from syncline.cluster.builtin.pods import is_available, is_ready, phase, until_available
+from syncline.cluster.builtin.shares import share
 from syncline.cluster.builtin.statefulset.identity import claims_of, ordinal_of, stateful_pod
 from syncline.cluster.builtin.statefulset.retention import retention_patches
 from syncline.control.plan import Create, Delete, Done, Emit, Patch, Plan, Requeue, Result, Retry, set_status
@@ -55,6 +56,12 @@ class Observed:
         return self.ordinals.start + int(partition)
 
     @property
+    def max_unavailable(self) -> int | None:
+        """Pods that an update may take at a time, at least one; None where the field is not set."""
+        value = dig(self.statefulset, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
+        return None if value is None else max(share(value, self.replicas, up=False), 1)
+
+    @property
     def min_ready_s(self) -> int:
         return int(dig(self.statefulset, "spec", "minReadySeconds", default=0))
 
@@ -67,7 +74,7 @@ Actions = tuple[Create | Delete, ...]
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
-    """Claim; know the revisions; make, remove, update; then the status."""
+    """Claim; know the revisions; make, remove, update. The status is written whatever becomes of that."""
     if seen.patches:
         return Plan((seen.patches,), why="pods are adopted or released by the selector")
     known = history(seen.statefulset, seen.revisions)
@@ -75,16 +82,19 @@ def plan(seen: Observed, now: datetime) -> Plan:
         return _status_plan(seen, known, now)
     if known.action is not None:
         return Plan(((known.action,),), why="a new revision begins")
+    shown = _status_plan(seen, known, now)
     retained = retention_patches(seen.statefulset, seen.by_ordinal(), frozenset(seen.ordinals), seen.claims)
     if retained:
         return Plan((retained,), Requeue(0.0, "then the pods"), "claims get the owners with which they go")
     actions = _next_actions(seen, known, now)
     if actions:
         steps = tuple((action,) for action in actions)
-        return Plan(steps, why=f"{name_of(seen.statefulset)} wants {seen.replicas} pods in order")
+        return Plan(
+            steps, shown.outcome, f"{name_of(seen.statefulset)} wants {seen.replicas} pods in order", shown.status
+        )
     used = {labels_of(pod).get(HASH_LABEL, "") for pod in seen.pods} | {_current(seen, known)}
     gone = expired(seen.statefulset, known, used)
-    return Plan((gone,), why="old revisions go") if gone else _status_plan(seen, known, now)
+    return Plan((gone,), shown.outcome, "old revisions go", shown.status) if gone else shown
 
 
 def _current(seen: Observed, known: History) -> str:
@@ -135,20 +145,30 @@ def _make(seen: Observed, known: History, ordinal: int) -> list[Create | Delete]
 
 
 def _condemn(seen: Observed, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
-    """Pods beyond the replicas, highest first; in order, one is gone before the next one goes."""
+    """Pods beyond the replicas, highest first; in order, one is gone before the next one goes, and only the lowest of
+    those that are not available may go while it is not (``processCondemned``)."""
     condemned = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in seen.ordinals]
     if seen.parallel:
         doomed = tuple(Delete.of(pod, "fewer are wanted") for pod in condemned if not is_terminating(pod))
         return doomed, bool(condemned)
+    ailing = [pod for pod in reversed(condemned) if not _healthy(seen, pod, now)]
     for pod in condemned:
-        return (() if is_terminating(pod) else (Delete.of(pod, "fewer are wanted"),)), True
+        waits = is_terminating(pod) or (pod in ailing and pod is not ailing[0])
+        return (() if waits else (Delete.of(pod, "fewer are wanted"),)), True
     return (), False
 
 
 def _update(seen: Observed, known: History, pods: dict[int, Obj], now: datetime) -> Actions:
-    """Highest ordinal first down to the partition; the next one waits for the last one to be available."""
+    """Highest ordinal first down to the partition. Without ``maxUnavailable`` the next one waits for the last one to
+    be available; with it, as many go as are allowed beside those that are not available anyway."""
     if not seen.rolls:
         return ()
+    most = seen.max_unavailable
+    if most is not None:
+        old = [pods[each] for each in sorted(pods, reverse=True) if each in seen.ordinals and each >= seen.partition]
+        unavailable = sum(not _healthy(seen, pods[each], now) for each in pods if each in seen.ordinals)
+        doomed = [pod for pod in old if labels_of(pod).get(HASH_LABEL) != known.name and not is_terminating(pod)]
+        return tuple(Delete.of(pod, "it has an old template") for pod in doomed[: max(most - unavailable, 0)])
     for ordinal in sorted((each for each in pods if each >= seen.partition), reverse=True):
         pod = pods[ordinal]
         if labels_of(pod).get(HASH_LABEL) != known.name and not is_terminating(pod):
@@ -194,7 +214,7 @@ def settle(seen: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan]
         verb = "create" if isinstance(result.action, Create) else "delete"
         reason = ("Successful" if result.ok else "Failed") + verb.capitalize()
         ending = what.success if result.ok else f"failed error: {result.error}"
-        text = f"{verb} {what.subject} {ending}"
+        text = f"{verb.capitalize()} {what.subject} {ending}"
         events.append(Emit(seen.statefulset, reason, text, COMPONENT, warning=not result.ok))
         failed = failed or ("" if result.ok else str(result.error))
     if not events:

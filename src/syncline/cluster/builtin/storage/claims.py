@@ -79,7 +79,8 @@ def observe(cache: Snapshot, ref: ObjectRef, said: str = "") -> Observed | None:
         volume = best_volume(claim, volumes)
     pods = [pod for pod in cache.objects(POD, ref.namespace) if ref.name in claim_names(pod) and not is_finished(pod)]
     unplaced = tuple(name_of(pod) for pod in pods if not dig(pod, "spec", "nodeName"))
-    return Observed(claim, volume, bool(pods), found, unplaced, said)
+    used = len(unplaced) < len(pods)  # a pod without a node has not mounted anything
+    return Observed(claim, volume, used, found, unplaced, said)
 
 
 def plan(seen: Observed, now: datetime) -> Plan:

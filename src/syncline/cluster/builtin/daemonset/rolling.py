@@ -1,0 +1,118 @@
+"""Which pods a DaemonSet makes and removes: one per node, and the steps of a rolling update.
+
+Source: Kubernetes' daemon controller. Without a surge old pods go first and the node gets a new one when they are gone;
+with one the new pod comes first and the old one goes when it is available.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeAlias
+
+from syncline.cluster.builtin.daemonset.observe import Observed
+from syncline.cluster.builtin.daemonset.placing import daemon_pod, node_of, should_run
+from syncline.cluster.builtin.history import HASH_LABEL, History
+from syncline.cluster.builtin.pods import is_available, is_finished, is_ready
+from syncline.control.plan import Create, Delete
+from syncline.kube.objects import Obj, is_terminating, labels_of, name_of
+
+__all__ = ["manage", "update"]
+
+Actions: TypeAlias = tuple[Create | Delete, ...]
+
+
+def manage(seen: Observed, known: History, now: datetime) -> Actions:
+    """Pods where there should be one and is none; none where there should not be, or too many."""
+    actions: list[Create | Delete] = []
+    for node in seen.nodes:
+        starts, stays = should_run(seen.daemonset, node)
+        here = seen.lasting_on(name_of(node))
+        running = [pod for pod in here if not is_finished(pod)]
+        if starts and not (running if seen.surges and stays else seen.on(name_of(node))):
+            actions.append(_make(seen, known, name_of(node), f"{name_of(node)} has none"))
+        if not stays:
+            actions += [Delete.of(pod, f"{name_of(node)} should not run it") for pod in here]
+            continue
+        actions += [Delete.of(pod, "it ended, another takes its place") for pod in here if is_finished(pod)]
+        actions += [Delete.of(pod, "one on each node is enough") for pod in _excess(seen, known, running, now)]
+    names = {name_of(node) for node in seen.nodes}
+    lost = [pod for pod in seen.pods if node_of(pod) not in names and not is_terminating(pod)]
+    return (*actions, *(Delete.of(pod, "its node is gone") for pod in lost))
+
+
+def _make(seen: Observed, known: History, node: str, why: str) -> Create:
+    return Create(daemon_pod(seen.daemonset, node, known.hash), why)
+
+
+def _excess(seen: Observed, known: History, running: list[Obj], now: datetime) -> list[Obj]:
+    """All but the oldest; with a surge all but the oldest of either template, as long as the old one is ready and the
+    new one is not yet available."""
+    if not seen.surges:
+        return running[1:]
+    new = [pod for pod in running if _is_new(pod, known)]
+    old = [pod for pod in running if not _is_new(pod, known)]
+    replaced = bool(new and old) and (not is_ready(old[0]) or is_available(new[0], seen.min_ready_s, now))
+    return [*new[1:], *old[1:], *(old[:1] if replaced else [])]
+
+
+def _is_new(pod: Obj, known: History) -> bool:
+    return labels_of(pod).get(HASH_LABEL) == known.hash
+
+
+def update(seen: Observed, known: History, now: datetime) -> Actions:
+    """What a rolling update does next; nothing under OnDelete."""
+    if not seen.rolls:
+        return ()
+    return _surge(seen, known, now) if seen.max_surge > 0 else _replace(seen, known, now)
+
+
+def _occupied(seen: Observed) -> list[str]:
+    """Nodes with pods, and those that want one."""
+    return sorted({node_of(pod) for pod in seen.pods} | set(seen.wanted))
+
+
+def _replace(seen: Observed, known: History, now: datetime) -> Actions:
+    """Old pods that are not available go at once, others as ``maxUnavailable`` allows."""
+    broken: list[Obj] = []
+    candidates: list[Obj] = []
+    unavailable = 0
+    for node in _occupied(seen):
+        here = seen.lasting_on(node)
+        works = len(here) == 1 and is_available(here[0], seen.min_ready_s, now)
+        unavailable += not works
+        if len(here) == 1 and not _is_new(here[0], known):
+            (candidates if works else broken).append(here[0])
+    room = max(seen.max_unavailable - unavailable, 0)
+    return tuple(Delete.of(pod, "it has an old template") for pod in [*broken, *candidates[:room]])
+
+
+def _surge(seen: Observed, known: History, now: datetime) -> Actions:
+    """New pods beside at most ``maxSurge`` available old ones, and at once beside those that are not available. Old
+    pods on nodes that are not wanted any more stay until enough others are available."""
+    needed: list[str] = []
+    candidates: list[str] = []
+    doomed: list[Obj] = []
+    unwanted: list[Obj] = []
+    surging = available = 0
+    for node in _occupied(seen):
+        here = seen.lasting_on(node)
+        new = [pod for pod in here if _is_new(pod, known)]
+        old = [pod for pod in here if not _is_new(pod, known)]
+        if len(new) > 1 or len(old) > 1:
+            surging += 1
+            continue
+        works = bool(old or new) and is_available((old or new)[0], seen.min_ready_s, now)
+        available += works
+        if old and new:
+            if is_available(new[0], seen.min_ready_s, now):
+                doomed += old
+            else:
+                surging += 1
+        elif old and node not in seen.wanted:
+            (unwanted if works else doomed).extend(old)
+        elif old:
+            (candidates if works else needed).append(node)
+    doomed += unwanted[: max(available - len(seen.wanted), 0)]
+    chosen = [*needed, *candidates[: max(seen.max_surge - surging, 0)]]
+    made = (_make(seen, known, node, f"{node} gets a new template") for node in chosen)
+    return (*made, *(Delete.of(pod, "it has an old template") for pod in doomed))

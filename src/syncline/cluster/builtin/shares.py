@@ -1,0 +1,17 @@
+"""A number of pods that may be given as a percentage."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["share"]
+
+
+def share(value: int | str, of: int, *, up: bool) -> int:
+    """``value`` itself, or its percentage of ``of``, rounded up or down (``GetScaledValueFromIntOrPercent``); text
+    that is no percentage is 0."""
+    if isinstance(value, int):
+        return value
+    text = value.removesuffix("%")
+    percent = int(text) if text.isascii() and text.isdigit() else 0
+    return math.ceil(percent * of / 100) if up else percent * of // 100
