@@ -58,7 +58,7 @@ def test_the_pause_takes_its_ten_virtual_seconds(tmp_path: Path) -> None:
     assert 15 <= took <= 60, "ten seconds before, five after, and pods that start"
 
 
-def test_a_run_that_fails_names_the_pool_that_it_leaves_paused(tmp_path: Path) -> None:
+def test_a_run_that_fails_resumes_the_pool_that_its_hook_paused(tmp_path: Path) -> None:
     stage, repo, _ = staged(tmp_path)
     # The workload never gets healthy: the resume hook is never reached, and upstream would say nothing.
     text = (repo.path / "workload.yaml").read_text()
@@ -71,10 +71,11 @@ def test_a_run_that_fails_names_the_pool_that_it_leaves_paused(tmp_path: Path) -
     stage.sync()
     state = stage.finish(limit_s=3600)
     assert state["phase"] == "Failed", state
-    assert dig(stage.world.send("GET", POOL), "spec", "paused") is True
+    stage.world.driver.advance(5)
+    assert dig(stage.world.send("GET", POOL), "spec", "paused") is False
     events = stage.items("/api/v1/namespaces/argocd/events")
-    (left,) = [e["message"] for e in events if e["reason"] == "LeftBehind"]
-    assert "worker" in left
+    (said,) = [e["message"] for e in events if e["reason"] == "PoolResumed"]
+    assert "worker" in said
 
 
 def test_without_its_rights_the_hook_waits_and_the_missing_service_account_is_named(tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ from syncline.control.executor import kube_performers
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import AppObserved, AppSettings
+from syncline.gitops.holds.controllers import BridgeController, HoldController
 from syncline.gitops.lua import LuaRunner
 from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
 from syncline.kube.kinds.argoproj import crds
+from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef
 
@@ -81,14 +83,18 @@ def gitops_loop(
     cache = Cache(mapper)
     mine[Render] = CredentialedRenders(reader, store, clock, cache, settings.control_namespace)
     mine |= kube_performers(mapper, clock, "argocd-controller")
-    controllers: list[Controller] = [SharedApplications(store, settings, admits, LuaWorker())]
+    controllers: list[Controller] = [
+        SharedApplications(store, settings, admits, LuaWorker()),
+        HoldController(),
+        BridgeController(settings.control_namespace),
+    ]
     return loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, cache=cache, strict=strict)
 
 
 def foreign_objects(control_namespace: str) -> list[Obj]:
     """What the GitOps controllers need on a cluster of somebody else; their rights are given by its owner."""
     namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}}
-    return [namespace, *crds(), _default_project(control_namespace)]
+    return [namespace, *crds(), hold_crd(), _default_project(control_namespace)]
 
 
 def gitops_objects(control_namespace: str) -> list[Obj]:
@@ -97,6 +103,7 @@ def gitops_objects(control_namespace: str) -> list[Obj]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},
         *crds(),
+        hold_crd(),
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",

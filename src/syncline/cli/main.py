@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
     "node": ("node:node", "Add and remove simulated nodes of a running cluster."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
+    "pool": ("pool:pool", "Pause and resume machine config pools by Holds, and list them."),
     "proj": ("proj.group:proj", "What Applications may read and write, with the verbs of argocd."),
     "repo": ("repo:repo", "List, add and remove repositories and their credentials."),
     "up": ("up:up", "Run the embedded cluster and the GitOps controllers on this machine."),

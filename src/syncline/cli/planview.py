@@ -31,6 +31,7 @@ WORDS = {
     WaitKind.CONFIRMATION: "confirmation of pruning",
     WaitKind.DEFINITION: "the definition of the kind of",
     WaitKind.ACCOUNT: "the default service account for",
+    WaitKind.CONDITION: "the condition of",
     WaitKind.RESULTS: "the results of",
 }
 

@@ -112,7 +112,7 @@ class KubePerformer:
                     action.body,
                     subresource=action.subresource,
                     dry_run=action.dry_run,
-                    field_manager=self._manager,
+                    field_manager=action.manager or self._manager,
                 )
             case Apply(obj=obj):
                 return client.server_side_apply(

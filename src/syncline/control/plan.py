@@ -78,6 +78,8 @@ class Patch:
     kind: PatchType = PatchType.MERGE
     subresource: str = ""
     dry_run: bool = False
+    manager: str = ""
+    """Field manager; empty: the one of the process."""
 
     @property
     def target(self) -> ObjectRef:

@@ -10,7 +10,7 @@ import pytest
 from tests.explain.asking import ask, folder, told
 from tests.scenes.scenes import Stage, application
 
-from syncline.gitops.application.pools import AT_START, LEFT, begin_notes, end_notes, left_paused, still_left
+from syncline.gitops.application.pools import AT_START, LEFT, STAYS, begin_notes, end_notes, left_paused, still_left
 from syncline.kube.objects import Obj, annotations_of
 
 START, END, LATER = "2026-01-01T00:00:10Z", "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
@@ -94,7 +94,7 @@ spec:
 """
 
 
-def _played(tmp_path: Path, exit_code: int, *, resumed: bool = False) -> Stage:
+def _played(tmp_path: Path, exit_code: int, *, resumed: bool = False, stays: bool = False) -> Stage:
     """A sync whose hook pauses the pool (by the test's hand) and ends with ``exit_code``."""
     stage = Stage(tmp_path)
     stage.world.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
@@ -106,7 +106,10 @@ def _played(tmp_path: Path, exit_code: int, *, resumed: bool = False) -> Stage:
         "spec": {"paused": False},
     }
     stage.world.send("POST", POOLS, worker)
-    stage.create(application(folder(tmp_path, hook=HOOK % exit_code), "app"))
+    made = application(folder(tmp_path, hook=HOOK % exit_code), "app")
+    if stays:
+        made["metadata"]["annotations"] = {STAYS: "true"}
+    stage.create(made)
     stage.world.driver.advance(5)
     stage.sync()
     stage.world.driver.advance(10)
@@ -118,8 +121,8 @@ def _played(tmp_path: Path, exit_code: int, *, resumed: bool = False) -> Stage:
     return stage
 
 
-def test_an_operation_that_ends_with_a_paused_pool_says_so(tmp_path: Path) -> None:
-    stage = _played(tmp_path, 1)
+def test_an_operation_that_ends_with_a_paused_pool_says_so_where_it_shall_stay(tmp_path: Path) -> None:
+    stage = _played(tmp_path, 1, stays=True)
     assert json.loads(annotations_of(stage.app())[AT_START]) == {"worker": False}
     assert list(json.loads(annotations_of(stage.app())[LEFT])) == ["worker"]
     events = [e for e in stage.items("/api/v1/namespaces/argocd/events") if e["reason"] == "LeftBehind"]
@@ -129,6 +132,14 @@ def test_an_operation_that_ends_with_a_paused_pool_says_so(tmp_path: Path) -> No
     text = told(stage, found)
     assert found.blocked
     assert "MachineConfigPool worker left paused" in text and "kubectl patch machineconfigpool worker" in text
+
+
+def test_a_pool_that_a_hook_left_paused_is_resumed_and_an_event_says_so(tmp_path: Path) -> None:
+    stage = _played(tmp_path, 1)
+    assert LEFT not in annotations_of(stage.app())
+    assert stage.world.send("GET", f"{POOLS}/worker")["spec"]["paused"] is False
+    events = [e for e in stage.items("/api/v1/namespaces/argocd/events") if e["reason"] == "PoolResumed"]
+    assert len(events) == 1 and "MachineConfigPool worker is resumed" in events[0]["message"]
 
 
 def test_an_operation_that_resumed_its_pool_leaves_nothing(tmp_path: Path) -> None:

@@ -15,10 +15,12 @@ from syncline.gitops.application.plan import plan_application
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.system import SystemBook
 from syncline.gitops.diff.memo import Verdicts
+from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.gitops.lua import LuaRunner
 from syncline.gitops.system import CONFIG_MAP
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, namespace_of, ref_of
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, labels_of, name_of, namespace_of, ref_of
 
 __all__ = ["ApplicationController"]
 
@@ -43,6 +45,8 @@ class ApplicationController:
             Watch(APP_PROJECT.group_kind, self._of_project),
             Watch(CRDS, lambda _obj, cache: _all(cache)),
             Watch(CONFIG_MAPS, self._of_settings),
+            Watch(HOLD.group_kind, self._of_hold),
+            Watch(POOL, self._of_pool),
             Watch(None, self._of_live),
         )
         self.indices: Mapping[str, IndexFn] = {INSTANCE_INDEX: self._system.instances}
@@ -58,6 +62,15 @@ class ApplicationController:
         self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AppObserved, Plan] | None:
         return settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
+
+    def _of_hold(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        label = labels_of(obj).get(MANAGED_BY)
+        return [ref for ref in _all(cache) if label == application_label(cache.get(ref) or {})] if label else ()
+
+    def _of_pool(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        """Operations that hold this pool."""
+        held = [hold for hold in holds_of(cache.objects(HOLD.group_kind)) if name_of(obj) in hold.pools]
+        return [ref for hold in held for ref in self._of_hold(hold.obj, cache)]
 
     def _of_settings(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         is_ours = name_of(obj) == CONFIG_MAP and namespace_of(obj) == self._settings.control_namespace

@@ -10,17 +10,19 @@ from dataclasses import dataclass, field, replace
 
 from syncline.control.cache import Snapshot
 from syncline.gitops.application.manifests import Manifests, ManifestStore
-from syncline.gitops.application.pools import POOL
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.view import AppView
 from syncline.gitops.clusters import HERE, Cluster, clusters_of
 from syncline.gitops.compare import live_refs
 from syncline.gitops.diff.memo import Verdicts
+from syncline.gitops.health import Health
+from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.system import System, SystemSettings, with_globals
 from syncline.gitops.tracking import Tracking, instance_name
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
-from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, name_of, owner_references, ref_of
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of, name_of, owner_references, ref_of
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.version import GIT_VERSION
 from syncline.sources.environment import RenderContext
@@ -76,12 +78,20 @@ class AppObserved:
     """Clusters that a destination may name."""
     pools: tuple[Obj, ...] = ()
     """MachineConfigPools of the cluster, if it has any."""
+    holds: tuple[Hold, ...] = ()
+    """Holds that operations of this Application took, by name."""
+    all_holds: tuple[Hold, ...] = ()
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas of built-in kinds and of the cluster's definitions."""
     system: System = field(default_factory=System, compare=False)
     """What ``argocd-cm`` says about all Applications."""
     verdicts: Verdicts | None = field(default=None, compare=False)
     """Answers of earlier comparisons, kept by the controller."""
+
+    @property
+    def health(self) -> Callable[[Obj], Health | None]:
+        """The health check of this installation; pools that are held count as Healthy."""
+        return judged_with_holds(self.system.health, self.all_holds)
 
     @property
     def context(self) -> RenderContext:
@@ -164,6 +174,8 @@ def observe_application(
     if view.operation is not None:
         sources = operation_sources(view)
         pinned = store.get(sources, pinned_revisions(view) or wanted_revisions(view), context)
+    all_holds = holds_of(cache.objects(HOLD.group_kind))
+    label = application_label(app)
     kinds = KindTable({info.gvk: info for info in cache.mapper.versions()})
     return AppObserved(
         view=view,
@@ -176,6 +188,8 @@ def observe_application(
         namespace_live=cache.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
         clusters=clusters_of(cache.objects(SECRETS, settings.control_namespace)),
         pools=tuple(cache.objects(POOL)),
+        holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
+        all_holds=all_holds,
         schema_of=(schemas or SchemaBook()).reader(cache),
         verdicts=verdicts,
         system=system,

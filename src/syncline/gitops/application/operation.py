@@ -14,6 +14,7 @@ from typing import Any
 
 from syncline.base.clock import format_time
 from syncline.control.plan import Emit, Plan, Requeue, Result
+from syncline.gitops.application.holds import give_back_for_gate, renewed, taken
 from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.observe import (
     AppObserved,
@@ -21,7 +22,7 @@ from syncline.gitops.application.observe import (
     pinned_revisions,
     wanted_revisions,
 )
-from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes, left_paused
+from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes, leaves_paused, left_paused
 from syncline.gitops.application.status import app_patch
 from syncline.gitops.application.view import AppView, instant
 from syncline.gitops.compare import Comparison
@@ -41,7 +42,7 @@ from syncline.gitops.sync.results import rows_from_status, rows_to_status
 from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
 from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, uid_of
 
-__all__ = ["OperationPlan", "begun", "plan_operation", "settle_operation", "sync_observed"]
+__all__ = ["OperationPlan", "begun", "plan_operation", "running_operation", "settle_operation", "sync_observed"]
 
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
@@ -79,6 +80,9 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
         return _begin(seen, now)
     if problems:
         return _finish(seen, OperationPhase.ERROR, ";".join(problems), None, None, now)
+    kept = renewed(seen, running_operation(view), now)
+    if kept is not None:
+        return kept
     if _timed_out(seen, state, now):
         return _terminate(view, state)
     if state.get("phase") == OperationPhase.RUNNING and state.get("finishedAt"):
@@ -212,7 +216,8 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
     sync = plan_termination(observed, now) if terminating else plan_sync(observed, now)
     if sync.ended:
         return _finish(seen, sync.phase, sync.message, sync, pinned, now)
-    return OperationPlan(steps=sync.steps, why=sync.why, observed=observed, sync=sync, pinned=pinned)
+    held = None if terminating else taken(seen, observed, sync, now)
+    return held or OperationPlan(steps=sync.steps, why=sync.why, observed=observed, sync=sync, pinned=pinned)
 
 
 def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
@@ -246,6 +251,15 @@ def _attempt(view: AppView, started: datetime, attempt: int) -> str:
     noted = annotations_of(view.obj).get(STARTED, "")
     named = noted if noted.partition(".")[0] == second else second
     return f"{uid_of(view.obj)[:8]}-{named}-{attempt}"
+
+
+def running_operation(view: AppView) -> str:
+    """The name of the attempt that runs, empty where none does."""
+    state = view.operation_state
+    started = instant((state or {}).get("startedAt"))
+    if view.operation is None or state is None or _over(state) or started is None:
+        return ""
+    return _attempt(view, started, int(state.get("retryCount") or 0))
 
 
 def _resolve_now(seen: AppObserved, view: AppView) -> tuple[Render, ...]:
@@ -329,7 +343,7 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         results=rows_from_status(dig(state, "syncResult", "resources", default=[])),
         in_sync=comparison.in_sync,
         permits=_permits(seen),
-        health=seen.system.health,
+        health=seen.health,
         namespace_live=seen.namespace_live,
         operation=_attempt(view, started, attempt),
     )
@@ -427,7 +441,9 @@ def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime
         wait = UNTRACKED_INTERVAL_S
     wait = _in_time(seen, state, wait, now)
     patch = app_patch(view, dict(view.status) | {"operationState": state}, why)
-    return OperationPlan(status=patch, outcome=Requeue(wait, why), why=why)
+    back = give_back_for_gate(seen, running_operation(view), sync) if sync is not None else None
+    steps = back.steps if back is not None else ()
+    return OperationPlan(steps=steps, status=patch, outcome=Requeue(wait, why), why=why)
 
 
 def _retry(view: AppView, state: Obj, pinned: Manifests | None, now: datetime) -> Plan | None:
@@ -477,7 +493,8 @@ def _completed(
         COMPONENT,
         warning=phase is not OperationPhase.SUCCEEDED,
     )
-    behind = tuple(Emit(view.obj, "LeftBehind", str(one), COMPONENT, warning=True) for one in left)
+    stays = leaves_paused(view.obj)
+    behind = tuple(Emit(view.obj, "LeftBehind", str(one), COMPONENT, warning=True) for one in left if stays)
     why = f"the operation ended: {phase}: {state['message']}"
     patch = app_patch(view, status, why, operation=None, annotations=end_notes(left))
     return OperationPlan(status=(*patch, event, *behind), outcome=Requeue(0, "compare again"), why=why)

@@ -7,13 +7,16 @@ that they name: deletion, operation, comparison, automated sync.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from syncline.control.plan import Emit, Plan, Requeue
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
+from syncline.gitops.application.holds import released
 from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.application.operation import COMPONENT, plan_operation
+from syncline.gitops.application.operation import COMPONENT, plan_operation, running_operation
+from syncline.gitops.application.pools import left_notes, resume_left
 from syncline.gitops.application.status import app_patch, compared_status, failed_status
 from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
@@ -34,10 +37,22 @@ MAX_JITTER = 0.5
 
 
 def plan_application(seen: AppObserved, now: datetime) -> Plan:
-    """One pass over one Application."""
+    """One pass over one Application. What an ended operation left paused is resumed after all else, so that a refusal
+    of that stops nothing."""
+    plan = _plan(seen, now)
+    if seen.view.operation is not None or seen.view.skipped:
+        return plan
+    resumed = resume_left(seen.view.obj, seen.pools)
+    return replace(plan, steps=(*plan.steps, *resumed)) if resumed else plan
+
+
+def _plan(seen: AppObserved, now: datetime) -> Plan:
     view = seen.view
     if view.skipped:
         return Plan(why=f"{view.ref}: annotation skip-reconcile is set")
+    given_back = released(seen, running_operation(view))
+    if given_back is not None:
+        return given_back
     if view.terminating and view.operation is None:
         return plan_deletion(seen, now)
     problems = spec_problems(seen)
@@ -79,7 +94,7 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
         excluded=system.excluded,
         diff=DiffSettings(schema_of=seen.schema_of, ignore_aggregated_roles=system.ignore_aggregated_roles),
         verdicts=seen.verdicts,
-        health=seen.system.health,
+        health=seen.health,
         control_namespace=seen.settings.control_namespace,
     )
 
@@ -114,6 +129,7 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     view = seen.view
     comparison = compare_application(seen, latest)
     decision = _automated(seen, comparison, latest, now)
+    notes = left_notes(view.obj, seen.pools)
     conditions = (
         *comparison.conditions,
         *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
@@ -126,7 +142,11 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     if decision.operation is None:
         wait = decision.requeue_after_s
         outcome = _poll(seen, now) if wait is None else Requeue(wait, decision.why)
-        return Plan(status=app_patch(view, status, why, finalizers=finalizers), outcome=outcome, why=why)
+        return Plan(
+            status=app_patch(view, status, why, finalizers=finalizers, annotations=notes),
+            outcome=outcome,
+            why=why,
+        )
     status.pop("operationState", None)
     revision = ", ".join(latest.revisions)
     event = Emit(view.obj, "OperationStarted", f"Initiated automated sync to '{revision}'", COMPONENT)

@@ -1,8 +1,9 @@
 """MachineConfigPools around an operation: what was paused when it began, and what it leaves paused; pure.
 
 Called by the operation at its begin and its end, and by ``explain``. Hook Jobs of people's repositories pause a pool
-before a sync and resume it after; if the sync fails in between, upstream leaves it paused and says nothing. The note of
-the begin is an annotation of the Application, since its status has upstream's schema (DECISIONS 30).
+before a sync and resume it after; if the sync fails in between, upstream leaves it paused and says nothing. Here the
+pass after the end resumes it, and an Event says so. The notes of begin and end are annotations of the Application,
+since its status has upstream's schema; so a crash in between changes nothing (DECISIONS 30).
 """
 
 from __future__ import annotations
@@ -12,15 +13,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.kube.objects import GroupKind, Obj, annotations_of, dig, name_of
+from syncline.control.plan import Emit, Patch
+from syncline.gitops.holds.model import BRIDGE_MANAGER, pause_writer
+from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, name_of, resource_version
 
-__all__ = ["AT_START", "LEFT", "POOL", "LeftPaused", "begin_notes", "end_notes", "left_paused", "still_left"]
+__all__ = [
+    "AT_START",
+    "LEFT",
+    "STAYS",
+    "LeftPaused",
+    "begin_notes",
+    "end_notes",
+    "leaves_paused",
+    "left_notes",
+    "left_paused",
+    "resume_left",
+    "still_left",
+]
 
-POOL = GroupKind("machineconfiguration.openshift.io", "MachineConfigPool")
 AT_START = "syncline.dev/pools-at-start"
 """JSON object of pool name to ``spec.paused`` when the newest operation began."""
 LEFT = "syncline.dev/pools-left-paused"
 """JSON object of pool name to the time at which it was paused: what operations left behind and nobody resumed since."""
+COMPONENT = "syncline-application-controller"
+STAYS = "syncline.dev/leave-paused"
+"""Annotation of an Application: ``true`` leaves pools as its hooks leave them; then they are only named."""
 MAX_POOLS = 200
 """Pools in a note; more than any cluster has, so that the annotation keeps its size."""
 
@@ -65,7 +82,7 @@ def end_notes(left: Sequence[LeftPaused]) -> dict[str, str | None]:
 def still_left(app: Obj, pools: Sequence[Obj]) -> tuple[LeftPaused, ...]:
     """Pools that ended operations left paused and that nobody wrote since."""
     noted = _noted(app, LEFT)
-    found = [(name_of(pool), *_writer(pool)) for pool in sorted(pools, key=name_of) if _paused(pool)]
+    found = [(name_of(pool), *pause_writer(pool)) for pool in sorted(pools, key=name_of) if _paused(pool)]
     return tuple(LeftPaused(pool, by, at) for pool, by, at in found if noted.get(pool) == at)
 
 
@@ -76,6 +93,7 @@ def left_paused(app: Obj, pools: Sequence[Obj], state: Obj | None = None) -> tup
     the operation's end.
     """
     state = dig(app, "status", "operationState", default={}) if state is None else state
+    started = state.get("startedAt")
     if not any(row.get("hookType") for row in dig(state, "syncResult", "resources", default=[])):
         return ()
     before = _noted(app, AT_START)
@@ -83,10 +101,51 @@ def left_paused(app: Obj, pools: Sequence[Obj], state: Obj | None = None) -> tup
     for pool in sorted(pools, key=name_of):
         if before.get(name_of(pool)) is not False or not _paused(pool):
             continue
-        manager, written = _writer(pool)
-        if not _after(written, state.get("finishedAt")):
+        manager, written = pause_writer(pool)
+        before_begin = isinstance(started, str) and bool(written) and written < started
+        if manager != BRIDGE_MANAGER and not before_begin and not _after(written, state.get("finishedAt")):
             found.append(LeftPaused(name_of(pool), manager, written))
     return tuple(found)
+
+
+def leaves_paused(app: Obj) -> bool:
+    """The Application asks that nothing be resumed for it."""
+    return annotations_of(app).get(STAYS) == "true"
+
+
+def left_notes(app: Obj, pools: Sequence[Obj]) -> dict[str, str | None]:
+    """Annotations to be written once nothing is left any more."""
+    over = LEFT in annotations_of(app) and not leaves_paused(app) and not still_left(app, pools)
+    return {LEFT: None} if over else {}
+
+
+def resume_left(app: Obj, pools: Sequence[Obj]) -> tuple[tuple[Patch | Emit, ...], ...]:
+    """Steps that resume what ended operations left paused, each with an Event."""
+    if LEFT not in annotations_of(app) or leaves_paused(app):
+        return ()
+    left = {one.pool: one for one in still_left(app, pools)}
+    if not left:
+        return ()
+    mine = [pool for pool in pools if name_of(pool) in left]
+    patches = tuple(
+        Patch(
+            gvk_of(pool),
+            "",
+            name_of(pool),
+            {"metadata": {"resourceVersion": resource_version(pool)}, "spec": {"paused": False}},
+            "a hook of an operation that has ended paused it",
+        )
+        for pool in mine
+    )
+    events = tuple(Emit(app, "PoolResumed", _resumed(left[name_of(pool)]), COMPONENT) for pool in mine)
+    return patches, events
+
+
+def _resumed(one: LeftPaused) -> str:
+    return (
+        f"MachineConfigPool {one.pool} is resumed: a hook of the operation that ended had turned spec.paused on, and "
+        "nobody wrote it since"
+    )
 
 
 def _paused(pool: Obj) -> bool:
@@ -103,17 +162,6 @@ def _noted(app: Obj, annotation: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return noted if isinstance(noted, dict) else {}
-
-
-def _writer(pool: Obj) -> tuple[str, str]:
-    """Who wrote ``spec.paused`` last, and when; empty where managed fields do not say."""
-    entries = [
-        (str(entry.get("time") or ""), str(entry.get("manager") or ""))
-        for entry in dig(pool, "metadata", "managedFields", default=[])
-        if dig(entry, "fieldsV1", "f:spec", "f:paused") is not None
-    ]
-    time, manager = max(entries, default=("", ""))
-    return manager, time
 
 
 def _after(written: str, finished: Any) -> bool:

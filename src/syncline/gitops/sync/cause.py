@@ -79,7 +79,7 @@ def _next_action(kind: WaitKind, ref: ObjectRef, live: Obj | None, state: str) -
             if state == HealthStatus.SUSPENDED:
                 return f"resume {ref}, or end the operation with: syncline app terminate-op APP"
             return ""
-        case WaitKind.RESULTS:
+        case WaitKind.RESULTS | WaitKind.CONDITION:
             return ""
         case _:
             assert_never(kind)

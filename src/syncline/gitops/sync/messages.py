@@ -65,6 +65,7 @@ def waiting_message(tasks: Sequence[Task], kind: WaitKind) -> str:
         WaitKind.CONFIRMATION: "pruning confirmation of",
         WaitKind.DEFINITION: "the definition of the kind of",
         WaitKind.ACCOUNT: "the default service account for",
+        WaitKind.CONDITION: "the condition of",
     }.get(kind, "completion of hook" if hooks else "healthy state of")
     text = f"waiting for {what} {_short((hooks or tasks)[0].ref)}"
     if len(tasks) > 1:

@@ -99,6 +99,7 @@ class WaitKind(StrEnum):
     CONFIRMATION = "confirmation of pruning"
     DEFINITION = "definition of its kind"
     ACCOUNT = "default service account of its namespace"
+    CONDITION = "condition that it names"
     RESULTS = "results to be kept"
 
 

@@ -1,0 +1,211 @@
+"""``syncline pool``: keep machine config pools from beginning node updates, and let them go on.
+
+A pause is a Hold (kind ``Hold`` of ``syncline.dev``): it says who holds and why, and it ends by itself. ``--spec`` sets
+``spec.paused`` as ``oc patch`` does, without owner and without end.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.output import output_option, print_documents, table
+from syncline.gitops.holds.model import Hold, holds_of, make_hold, pause_writer
+from syncline.kube import client
+from syncline.kube.client import PatchType
+from syncline.kube.durations import DurationError, parse_duration
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import GVK, Obj, dig, name_of
+
+__all__ = ["list_pools", "pause", "pool", "resume"]
+
+POOL = GVK("machineconfiguration.openshift.io", "v1", "MachineConfigPool")
+MANAGER = "syncline-pool"
+NAME = re.compile(r"[^a-z0-9.-]+")
+MAX_NAME = 200
+"""Characters of a Hold's name that come from pool and person."""
+
+
+@click.group()
+def pool() -> None:
+    """Pause and resume machine config pools by Holds, and list them.
+
+    \b
+    Example:  syncline pool pause worker --reason "a look at the disks" --for 2h
+              syncline pool resume worker
+    """
+
+
+def _hold_name(pool_name: str, owner: str) -> str:
+    """One Hold for a person and a pool, so that pausing twice prolongs it."""
+    return NAME.sub("-", f"{pool_name}-{owner}".lower())[:MAX_NAME].strip("-.")
+
+
+def _pool(link: Connection, name: str) -> Obj:
+    answer = link.send(client.get(link.resource(POOL), "", name))
+    if answer.status == 404:
+        raise CommandFailed(f"MachineConfigPool {name} does not exist; `syncline pool list` shows those that do")
+    found: Obj = link.check(answer)
+    return found
+
+
+def _set_paused(link: Connection, name: str, paused: bool) -> None:
+    body = {"spec": {"paused": paused}}
+    link.ask(client.patch(link.resource(POOL), "", name, PatchType.MERGE, body, field_manager=MANAGER))
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        found = parse_duration(text)
+    except DurationError as error:
+        raise CommandFailed(f"--for {text}: {error}; write 90m or 2h", USAGE) from error
+    if found <= timedelta(0):
+        raise CommandFailed(f"--for {text}: must be longer than nothing", USAGE)
+    return found
+
+
+@pool.command()
+@click.argument("names", nargs=-1, required=True, metavar="POOL...")
+@click.option("--reason", default="paused by hand", show_default=True, help="Why; people see it.")
+@click.option("--for", "length", default="1h", show_default=True, help="When the pause ends by itself.")
+@click.option("--owner", default=None, help="Who holds [default: your user name].")
+@click.option("--spec", "spec", is_flag=True, help="Set spec.paused instead: no owner, no end.")
+@connection_options
+def pause(
+    names: tuple[str, ...],
+    reason: str,
+    length: str,
+    owner: str | None,
+    spec: bool,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Keep pools from beginning node updates; a second time prolongs it.
+
+    \b
+    Example:  syncline pool pause worker infra --reason "quarter's end" --for 8h
+    """
+    lasts, who = _duration(length), owner or getpass.getuser()
+    with Connection(kubeconfig, context) as link:
+        for name in names:
+            _pool(link, name)
+            if spec:
+                _set_paused(link, name, True)
+                print(f"machineconfigpool/{name} spec.paused set; `syncline pool resume {name} --spec` ends it")
+                continue
+            until = link.now() + lasts
+            made = make_hold(_hold_name(name, who), [name], who, reason, until)
+            info = link.resource(HOLD)
+            answer = link.send(client.create(info, made, field_manager=MANAGER))
+            if answer.status == 409:
+                body = {"spec": made["spec"]}
+                link.ask(client.patch(info, "", name_of(made), PatchType.MERGE, body, field_manager=MANAGER))
+            else:
+                link.check(answer)
+            print(f"machineconfigpool/{name} held by {who} until {until:%Y-%m-%d %H:%M} UTC")
+
+
+@pool.command()
+@click.argument("names", nargs=-1, required=True, metavar="POOL...")
+@click.option("--owner", default=None, help="Whose Holds end [default: your user name].")
+@click.option("--all", "every", is_flag=True, help="End the Holds of everybody, those of running syncs too.")
+@click.option("--spec", "spec", is_flag=True, help="Clear spec.paused instead.")
+@connection_options
+def resume(
+    names: tuple[str, ...], owner: str | None, every: bool, spec: bool, kubeconfig: str | None, context: str | None
+) -> None:
+    """Let pools go on; Holds of others stay, and are named.
+
+    \b
+    Example:  syncline pool resume worker
+    """
+    who = owner or getpass.getuser()
+    with Connection(kubeconfig, context) as link:
+        for name in names:
+            found = _pool(link, name)
+            if spec:
+                _set_paused(link, name, False)
+                print(f"machineconfigpool/{name} spec.paused cleared")
+                continue
+            on_it = [hold for hold in _holds(link) if name in hold.pools]
+            ending = [hold for hold in on_it if every or hold.owner == who]
+            for hold in ending:
+                _end(link, hold, name)
+            print(_resumed(found, ending, [hold for hold in on_it if hold not in ending]))
+
+
+def _end(link: Connection, hold: Hold, name: str) -> None:
+    """A Hold on several pools keeps the others."""
+    left = sorted(hold.pools - {name})
+    info = link.resource(HOLD)
+    if left:
+        link.ask(client.patch(info, "", hold.name, PatchType.MERGE, {"spec": {"pools": left}}, field_manager=MANAGER))
+    else:
+        link.ask(client.delete(info, "", hold.name))
+
+
+def _resumed(found: Obj, ended: list[Hold], left: list[Hold]) -> str:
+    name = name_of(found)
+    text = f"machineconfigpool/{name} " + (f"{len(ended)} Hold(s) ended" if ended else "no Hold of yours")
+    if left:
+        return f"{text}; still held by {', '.join(f'{hold.owner} ({hold.name})' for hold in left)}"
+    if dig(found, "spec", "paused") is True and not ended:
+        return f"{text}; spec.paused is set by {pause_writer(found)[0] or 'somebody'}: add --spec to clear it"
+    return text
+
+
+def _holds(link: Connection) -> tuple[Hold, ...]:
+    found = link.ask(client.list_(link.resource(HOLD)))
+    return holds_of(found.get("items") or [])
+
+
+@pool.command("list")
+@output_option("json", "yaml")
+@connection_options
+def list_pools(output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """List pools, whether they are paused, and who holds them.
+
+    \b
+    Example:  syncline pool list
+    """
+    with Connection(kubeconfig, context) as link:
+        pools = link.ask(client.list_(link.resource(POOL))).get("items") or []
+        holds, now = _holds(link), link.now()
+    rows = [_row(one, [hold for hold in holds if name_of(one) in hold.pools and hold.lives(now)]) for one in pools]
+    if output:
+        print_documents(rows, output)
+        return
+    lines = [
+        (
+            row["name"],
+            str(row["paused"]).lower(),
+            ", ".join(hold["owner"] for hold in row["holds"]) or "-",
+            "; ".join(hold["reason"] for hold in row["holds"]) or "-",
+            max((hold["expiresAt"] for hold in row["holds"]), default="-"),
+        )
+        for row in rows
+    ]
+    print(table(("NAME", "PAUSED", "HELD BY", "REASON", "UNTIL"), lines))
+
+
+def _row(one: Obj, holds: list[Hold]) -> dict[str, Any]:
+    return {
+        "name": name_of(one),
+        "paused": dig(one, "spec", "paused") is True,
+        "pausedBy": pause_writer(one)[0] if dig(one, "spec", "paused") is True else "",
+        "holds": [
+            {
+                "name": hold.name,
+                "owner": hold.owner,
+                "reason": hold.reason,
+                "expiresAt": str(dig(hold.obj, "spec", "expiresAt", default="")),
+            }
+            for hold in holds
+        ],
+    }

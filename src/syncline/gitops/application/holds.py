@@ -1,0 +1,147 @@
+"""The Hold of an Application's operation: when it is taken, renewed and given back; pure.
+
+A sync whose next step changes machine configs, or whose Application asks by annotation, holds the pools that they reach
+before that step. The Hold is found by its label and named after the operation, so a crash at any request changes
+nothing: what the operation needs and lacks is taken, what belongs to no running operation goes (DECISIONS 28, 29).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from syncline.base.clock import format_time
+from syncline.control.plan import Create, Delete, Patch, Plan, Requeue
+from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.application.view import instant
+from syncline.gitops.holds.model import (
+    LIFE,
+    MANAGED_BY,
+    POOL,
+    Hold,
+    application_label,
+    make_hold,
+    noted_holds,
+    pools_reached,
+)
+from syncline.gitops.sync.actions import ApplyObject, DeleteHook, PruneObject, SyncAction
+from syncline.gitops.sync.model import SyncObserved, SyncPlan, WaitKind
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, ref_of
+
+__all__ = ["HOLD_POOLS", "give_back_for_gate", "released", "renewed", "taken"]
+
+TAKES_EFFECT = timedelta(seconds=30)
+"""After this long nobody honours Holds on this cluster, and the sync goes on as it would without."""
+HOLD_POOLS = "syncline.dev/hold-pools"
+"""Annotation of an Application: names of pools by comma, ``all``, or ``none``; without it what the sync changes
+decides."""
+
+
+def _name(operation: str) -> str:
+    """One Hold for all attempts of an operation."""
+    return f"sync-{operation.rpartition('-')[0]}".replace(".", "-")
+
+
+def _own(seen: AppObserved, operation: str) -> Hold | None:
+    return next((hold for hold in seen.holds if hold.name == _name(operation)), None)
+
+
+def released(seen: AppObserved, operation: str) -> Plan | None:
+    """Give back what belongs to no running operation of this Application; ``operation`` is empty where none runs."""
+    kept = _name(operation) if operation else ""
+    stale = [hold for hold in seen.holds if hold.name != kept]
+    if not stale:
+        return None
+    why = f"the operation that took Hold {stale[0].name} is over"
+    step = tuple(Delete.of(hold.obj, why) for hold in stale)
+    return Plan(steps=(step,), outcome=Requeue(0, why), why=why)
+
+
+def renewed(seen: AppObserved, operation: str, now: datetime) -> Plan | None:
+    """An operation that lives keeps its Hold alive, also while it waits for its next attempt."""
+    hold = _own(seen, operation)
+    if hold is None or not hold.wants_renewal(now):
+        return None
+    why = "the operation goes on"
+    body = {"spec": {"expiresAt": format_time(now + LIFE)}}
+    patch = Patch(HOLD, "", hold.name, body, why)
+    return Plan(steps=((patch,),), outcome=Requeue(0, f"Hold {hold.name} is renewed"), why=why)
+
+
+def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: datetime) -> Plan | None:
+    """Hold the pools that the next step of this pass reaches, before it is performed."""
+    if HOLD not in seen.kinds.served or not seen.pools:
+        return None
+    wanted = _wanted(seen, observed, [action for step in sync.steps for action in step])
+    hold = _own(seen, observed.operation)
+    if hold is not None and wanted <= hold.pools:
+        return _not_in_effect(seen, hold, wanted, now)
+    if not wanted:
+        return None
+    why = f"the sync changes what the machines of {_listed(wanted)} run"
+    if hold is not None:
+        more = Patch(HOLD, "", hold.name, {"spec": {"pools": sorted(wanted | hold.pools)}}, why)
+        return Plan(steps=((more,),), outcome=Requeue(0, why), why=why)
+    view = seen.view
+    owner = f"Application {view.namespace}/{view.name}"
+    labels = {MANAGED_BY: application_label(view.obj)}
+    made = make_hold(_name(observed.operation), wanted, owner, why, now + LIFE, labels)
+    return Plan(steps=((Create(made, why),),), outcome=Requeue(0, why), why=why)
+
+
+def _not_in_effect(seen: AppObserved, hold: Hold, wanted: frozenset[str], now: datetime) -> Plan | None:
+    """Whoever keeps the pools notes the Hold on them; the sync waits for that, but not for long where nobody does."""
+    made = instant(meta(hold.obj).get("creationTimestamp"))
+    pending = sorted(
+        name_of(pool) for pool in seen.pools if name_of(pool) in wanted and hold.name not in noted_holds(pool)
+    )
+    if not pending or made is None or now >= made + TAKES_EFFECT:
+        return None
+    why = f"Hold {hold.name} is not in effect yet on {_listed(pending)}"
+    return Plan(outcome=Requeue((made + TAKES_EFFECT - now).total_seconds(), why), why=why)
+
+
+def _wanted(seen: AppObserved, observed: SyncObserved, actions: Iterable[SyncAction]) -> frozenset[str]:
+    asked = annotations_of(seen.view.obj).get(HOLD_POOLS, "").strip()
+    changes = [action for action in actions if isinstance(action, (ApplyObject, PruneObject, DeleteHook))]
+    if asked == "none" or not changes:
+        return frozenset()
+    known = frozenset(name_of(pool) for pool in seen.pools)
+    if asked:
+        return known if asked == "all" else known & {name.strip() for name in asked.split(",")}
+    found: frozenset[str] = frozenset()
+    for action in changes:
+        for obj in _changed(seen, observed, action):
+            found |= pools_reached(obj, seen.pools)
+    return found
+
+
+def _changed(seen: AppObserved, observed: SyncObserved, action: SyncAction) -> list[Obj]:
+    """What the action makes different: the object before and after, nothing where both are the same."""
+    if isinstance(action, ApplyObject):
+        live = action.live
+        if live is not None and ref_of(live) in observed.in_sync:
+            return []
+        return [action.target, *([live] if live is not None else [])]
+    if not isinstance(action, PruneObject):
+        return []
+    ref = action.ref
+    live = seen.live.get(ref) or seen.live.get(ObjectRef(ref.group, ref.kind, "", ref.name))
+    return [] if live is None else [live]
+
+
+def _listed(pools: Iterable[str]) -> str:
+    return f"pool {', '.join(sorted(pools))}"
+
+
+def give_back_for_gate(seen: AppObserved, operation: str, sync: SyncPlan) -> Plan | None:
+    """A gate on which only held pools or their nodes are outstanding would wait for its own Hold: give it back."""
+    hold = _own(seen, operation)
+    if hold is None or sync.wait is None or sync.wait.kind is not WaitKind.CONDITION or not sync.wait.refs:
+        return None  # a held pool that is waited for by its health counts as Healthy
+    mine = all(ref.kind == "Node" or (ref.group_kind == POOL and ref.name in hold.pools) for ref in sync.wait.refs)
+    if not mine:
+        return None
+    why = f"the gate waits for {sync.wait.refs[0]}, which this operation's own Hold keeps from going on"
+    return Plan(steps=((Delete.of(hold.obj, why),),), outcome=Requeue(0, why), why=why)

@@ -1,0 +1,1 @@
+"""Holds: pools that begin no new node updates while somebody works on their machine configs."""

@@ -1,0 +1,171 @@
+"""Two controllers: Holds that are over go, and ``spec.paused`` follows Holds where another operator has the pools.
+
+The bridge acts once for each Hold, when it comes: a pool that runs is paused, one that is paused already is only
+noted. What somebody writes afterwards stays, in either direction: it resumes a pool only if it was the last to write
+``spec.paused``. Its notes are an annotation of the pool, so that a crash forgets nothing (DECISIONS 28).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from syncline.base.clock import parse_time
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Delete, Done, Emit, Patch, Plan, Requeue
+from syncline.gitops.holds.model import (
+    BRIDGE_MANAGER,
+    HELD,
+    MANAGED_BY,
+    POOL,
+    Hold,
+    application_label,
+    holds_of,
+    noted_holds,
+    pause_writer,
+)
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    dig,
+    gvk_of,
+    labels_of,
+    name_of,
+    ref_of,
+    resource_version,
+)
+
+__all__ = ["BRIDGE", "HELD", "BridgeController", "HoldController", "ObservedPool", "plan_pool"]
+
+BRIDGE = "syncline-holds"
+"""Component of Events."""
+LEASES = GroupKind("coordination.k8s.io", "Lease")
+ROOM_LEASE = "syncline-machine-config"
+"""Held by our own machine-config room, which honours Holds itself; then the bridge leaves pools alone."""
+
+
+class HoldController:
+    """Deletes Holds that have expired, or whose Application is gone."""
+
+    name = "hold"
+    kind = HOLD.group_kind
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self) -> None:
+        self.watches = (Watch(APPLICATION.group_kind, self._of_application),)
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> tuple[Obj, bool] | None:
+        """The Hold, and whether its owner is known to be gone."""
+        found = cache.get(ref)
+        if found is None:
+            return None
+        label = labels_of(found).get(MANAGED_BY)
+        if not label or not cache.has_synced(APPLICATION.group_kind):
+            return found, False
+        owners = {application_label(app) for app in cache.objects(APPLICATION.group_kind)}
+        return found, label not in owners
+
+    def plan(self, seen: tuple[Obj, bool], now: datetime) -> Plan:
+        hold, orphan = Hold.of(seen[0]), seen[1]
+        if not orphan and hold.lives(now):
+            assert hold.expires is not None, "a Hold that lives has an end"
+            why = f"Hold {hold.name} ends at {hold.expires:%H:%M:%S}"
+            return Plan(outcome=Requeue((hold.expires - now).total_seconds(), why, background=True), why=why)
+        why = f"its {hold.owner} is gone" if orphan else "it has expired"
+        return Plan(steps=((Delete.of(hold.obj, why),),), why=f"Hold {hold.name}: {why}")
+
+    def _of_application(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        label = application_label(obj)
+        return [ref_of(one) for one in cache.objects(self.kind) if labels_of(one).get(MANAGED_BY) == label]
+
+
+@dataclass(frozen=True)
+class ObservedPool:
+    """A pool, the Holds that name it, and our machine-config room's Lease if there is one."""
+
+    pool: Obj
+    holds: tuple[Hold, ...]
+    lease: Obj | None = None
+
+
+class BridgeController:
+    """Kind MachineConfigPool."""
+
+    name = "hold-bridge"
+    kind = POOL
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, control_namespace: str) -> None:
+        self._lease = ObjectRef(LEASES.group, LEASES.kind, control_namespace, ROOM_LEASE)
+        self.watches = (Watch(HOLD.group_kind, self._of_hold),)
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> ObservedPool | None:
+        pool = cache.get(ref)
+        if pool is None or not cache.has_synced(HOLD.group_kind):
+            return None
+        named = [one for one in cache.objects(HOLD.group_kind) if ref.name in Hold.of(one).pools]
+        return ObservedPool(pool, holds_of(named), cache.get(self._lease))
+
+    def plan(self, seen: ObservedPool, now: datetime) -> Plan:
+        return plan_pool(seen, now)
+
+    def _of_hold(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        wanted = Hold.of(obj).pools
+        return [ref_of(pool) for pool in cache.objects(POOL) if name_of(pool) in wanted]
+
+
+def plan_pool(seen: ObservedPool, now: datetime) -> Plan:
+    """What the bridge does with one pool."""
+    if _room_is_there(seen.lease, now):
+        return Plan(why="our own machine-config room honours Holds itself")
+    pool, noted = seen.pool, noted_holds(seen.pool)
+    living = [hold for hold in seen.holds if hold.lives(now)]
+    names = [hold.name for hold in living]
+    fresh = [hold for hold in living if hold.name not in noted]
+    paused = dig(pool, "spec", "paused") is True
+    if fresh:
+        said = f"Hold {fresh[0].name} of {fresh[0].owner}: {fresh[0].reason}"
+        return _write(pool, names, None if paused else True, f"paused by {said}", living, now)
+    if names == noted:
+        return _wait(living, now)
+    resumes = not names and paused and pause_writer(pool)[0] == BRIDGE_MANAGER
+    text = "resumed: no Hold is left" if resumes else "a Hold ended; spec.paused stays as it is"
+    return _write(pool, names, False if resumes else None, text, living, now)
+
+
+def _write(pool: Obj, names: list[str], paused: bool | None, text: str, living: list[Hold], now: datetime) -> Plan:
+    """One conditional patch of the note, and of ``spec.paused`` where it is given; an Event then."""
+    note = json.dumps(names, separators=(",", ":")) if names else None
+    body: Obj = {"metadata": {"annotations": {HELD: note}, "resourceVersion": resource_version(pool)}}
+    if paused is not None:
+        body["spec"] = {"paused": paused}
+    patch = Patch(gvk_of(pool), "", name_of(pool), body, text, manager=BRIDGE_MANAGER)
+    reason = "Paused" if paused else "Resumed"
+    told = () if paused is None else (Emit(pool, reason, f"MachineConfigPool {name_of(pool)} {text}", BRIDGE),)
+    return Plan(steps=((patch,), told) if told else ((patch,),), outcome=_next_end(living, now), why=text)
+
+
+def _wait(living: list[Hold], now: datetime) -> Plan:
+    why = f"held by {', '.join(hold.name for hold in living)}" if living else "not held"
+    return Plan(outcome=_next_end(living, now), why=why)
+
+
+def _next_end(living: list[Hold], now: datetime) -> Requeue | Done:
+    ends = [hold.expires for hold in living if hold.expires is not None]
+    if not ends:
+        return Done()
+    return Requeue((min(ends) - now).total_seconds(), "a Hold expires", background=True)
+
+
+def _room_is_there(lease: Obj | None, now: datetime) -> bool:
+    try:
+        renewed = parse_time(str(dig(lease, "spec", "renewTime", default="")))
+    except ValueError:
+        return False
+    return now < renewed + timedelta(seconds=int(dig(lease, "spec", "leaseDurationSeconds", default=0)))

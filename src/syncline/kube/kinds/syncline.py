@@ -1,0 +1,54 @@
+"""The ``syncline.dev/v1alpha1`` kinds: what the APIs that people know have no object for."""
+
+from __future__ import annotations
+
+from syncline.kube.kinds.structure import STR, TIME, obj
+from syncline.kube.objects import GVK, Obj
+
+__all__ = ["GROUP", "HOLD", "VERSION", "hold_crd"]
+
+GROUP = "syncline.dev"
+VERSION = "v1alpha1"
+HOLD = GVK(GROUP, VERSION, "Hold")
+MAX_POOLS = 200
+"""Pools in one Hold; more than any cluster has."""
+
+
+def hold_crd() -> Obj:
+    """CustomResourceDefinition ``holds.syncline.dev``: while a Hold lives, its pools begin no new node updates."""
+    pools = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": MAX_POOLS}
+    spec = obj(
+        {
+            "expiresAt": TIME | {"description": "when it ends by itself, however its owner fared"},
+            "owner": STR | {"description": "who holds: a person, or an Application's operation"},
+            "pools": pools | {"description": "names of MachineConfigPools"},
+            "reason": STR,
+        },
+        "expiresAt",
+        "owner",
+        "pools",
+        about="which pools are held, by whom, why and until when",
+    )
+    fields = {"apiVersion": STR, "kind": STR, "metadata": {"type": "object"}, "spec": spec}
+    schema = obj(fields, "spec", about="A Hold keeps machine config pools from beginning new node updates.")
+    columns: list[Obj] = [
+        {"jsonPath": ".spec.pools", "name": "Pools", "type": "string"},
+        {"jsonPath": ".spec.owner", "name": "Owner", "type": "string"},
+        {"jsonPath": ".spec.reason", "name": "Reason", "type": "string"},
+        {"jsonPath": ".spec.expiresAt", "name": "Expires", "type": "string"},
+    ]
+    version: Obj = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {},
+        "additionalPrinterColumns": columns,
+    }
+    names = {"kind": "Hold", "listKind": "HoldList", "plural": "holds", "singular": "hold"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"holds.{GROUP}"},
+        "spec": {"group": GROUP, "names": names, "scope": "Cluster", "versions": [version]},
+    }
