@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Protocol, runtime_checkable
 
-from syncline.assembly.source_rules import SETTINGS_MAP, source_rules
+from syncline.assembly.source_rules import MAPS, source_rules
 from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.control.cache import Snapshot
@@ -51,7 +51,7 @@ class CredentialedRenders(RenderPerformer):
 
     def _teach(self, learner: _Learns) -> None:
         secrets = [s for s in self._cache.objects(SECRETS, self._namespace) if SECRET_TYPE in labels_of(s)]
-        named = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP, SETTINGS_MAP)
+        named = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP, *MAPS)
         maps = [m for m in self._cache.objects(CONFIG_MAPS, self._namespace) if name_of(m) in named]
         projects = self._cache.objects(APP_PROJECT.group_kind, self._namespace)
         state = tuple((name_of(obj), resource_version(obj)) for obj in (*secrets, *maps, *projects))

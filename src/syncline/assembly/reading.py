@@ -18,6 +18,8 @@ from syncline.sources.sourcing import Opened, SourceRules, Sources
 
 __all__ = ["GitSourceReader"]
 
+CHECK = "GIT/GPG: "
+
 
 class GitSourceReader:
     """Reads every source of an application in order. Blocking; called in a driver's worker."""
@@ -53,8 +55,11 @@ class GitSourceReader:
                 for one, revision in pairs
                 if one.get("ref")
             }
-            for source, revision in pairs:
-                rendered.append(self._read_one(source, revision, context, lent))
+            for number, (source, revision) in enumerate(pairs, 1):
+                try:
+                    rendered.append(self._read_one(source, revision, context, lent))
+                except SourceError as error:
+                    raise _of_source(error, source, number, len(pairs)) from None
         except SourceError as error:
             return Manifests((), (), (), now, error=str(error))
         return Manifests(
@@ -81,3 +86,12 @@ class GitSourceReader:
             cache=self._cache,
             renderers=self._renderers,
         )
+
+
+def _of_source(error: SourceError, source: Obj, number: int, count: int) -> SourceError:
+    """Problems of signatures name their source where there are several, as upstream."""
+    if count == 1 or not error.message.startswith(CHECK):
+        return error
+    which = f"source {source['name']}" if source.get("name") else f"source {number} of {count}"
+    message = error.message.replace(CHECK, f"{CHECK}{which}: ")
+    return SourceError(error.problem, message, subject=error.subject, field=error.field, fix=error.fix)

@@ -7,11 +7,17 @@ from collections.abc import Iterable, Mapping
 from syncline.gitops.project import permits_source
 from syncline.kube import yaml
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.sources.signatures import GitPolicy, Keyring, policy_for
 from syncline.sources.sourcing import NO_RULES, SourceRules
 
-__all__ = ["SETTINGS_MAP", "source_rules"]
+__all__ = ["MAPS", "source_rules"]
 
 SETTINGS_MAP = "argocd-cm"
+PARAMETERS_MAP = "argocd-cmd-params-cm"
+PGP_KEYS_MAP = "argocd-gpg-keys-cm"
+SIGNERS_MAP = "syncline-ssh-signers-cm"
+MAPS = (SETTINGS_MAP, PARAMETERS_MAP, PGP_KEYS_MAP, SIGNERS_MAP)
+"""ConfigMaps that are read."""
 
 
 def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj]) -> SourceRules:
@@ -23,7 +29,20 @@ def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj]) -> SourceR
         found = by_name.get(project or "default")
         return found is not None and permits_source(found, url)
 
-    return SourceRules(schemes=_schemes(maps.get(SETTINGS_MAP, {})), permits=permits)
+    def policy(project: str, url: str) -> GitPolicy | None:
+        found = by_name.get(project or "default")
+        return policy_for(found, url) if found is not None else None
+
+    pgp = maps.get(PGP_KEYS_MAP, {})
+    return SourceRules(
+        schemes=_schemes(maps.get(SETTINGS_MAP, {})),
+        permits=permits,
+        policy=policy,
+        keyring=Keyring(
+            tuple(str(pgp[name]) for name in sorted(pgp)), str(maps.get(SIGNERS_MAP, {}).get("allowed_signers") or "")
+        ),
+        submodules=str(maps.get(PARAMETERS_MAP, {}).get("reposerver.enable.git.submodule") or "true") != "false",
+    )
 
 
 def _schemes(settings: Mapping[str, object]) -> tuple[str, ...]:

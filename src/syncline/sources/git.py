@@ -11,7 +11,7 @@ import hashlib
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -57,12 +57,17 @@ class Git:
         self._settings = settings
         self._repositories: dict[tuple[str, str], Repository] = {}
         self._book = NO_CREDENTIALS
+        self._submodules = settings.submodules
         self._requests: Counter[tuple[str, str, bool]] = Counter()
         self._lock = threading.Lock()
 
     def learn(self, book: CredentialBook) -> None:
         """From now on remotes are reached with these credentials."""
         self._book = book
+
+    def read_submodules(self, wanted: bool) -> None:
+        """Whether what repositories mount is read too; the settings may forbid it for good."""
+        self._submodules = wanted and self._settings.submodules
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Calls of remotes until now, in order: address without credentials, ``ls-remote`` or ``fetch``, success, how
@@ -91,7 +96,8 @@ class Git:
             repository = found or Repository(url, self._settings, owner, self._count)
             self._repositories[url, owner] = repository
             repository.access = access
-            repository.neighbour = lambda given: self._neighbour(repository, given, project)
+            mounts = self._submodules
+            repository.neighbour = (lambda given: self._neighbour(repository, given, project)) if mounts else None
             return repository
 
     def _neighbour(self, parent: Repository, url: str, project: str) -> Repository:
@@ -175,7 +181,7 @@ class Repository:
         folder = clean_path(path)
         self.ensure(resolved)
         (kind, tree_id), (modules, _) = self.objects_at(resolved.sha, folder, MODULES)
-        if modules == "blob" and self._settings.submodules and self.neighbour is not None:
+        if modules == "blob" and self.neighbour is not None:
             grafted = self._grafted(resolved.sha, nested).folder(folder)
             if grafted is not None:
                 return grafted
@@ -197,7 +203,8 @@ class Repository:
                 return
             depth = self.access.depth if self.access is not None else 0
             if depth:
-                self._fetch(revision.sha, quietly=True, depth=depth)
+                tag = [f"+{revision.ref}:{revision.ref}"] if revision.ref.startswith("refs/tags/") else []
+                self._fetch(*tag, revision.sha, quietly=True, depth=depth)
             if not self._has(revision.sha):
                 self._fetch("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
             if not self._has(revision.sha):
@@ -234,12 +241,47 @@ class Repository:
         self._last_whole = made
         return made
 
-    def read_mirror(self, arguments: Sequence[str], stdin: bytes = b"") -> GitAnswer:
+    def read_mirror(
+        self,
+        arguments: Sequence[str],
+        stdin: bytes = b"",
+        *,
+        environment: Mapping[str, str] | None = None,
+        whole_complaint: bool = False,
+    ) -> GitAnswer:
         """Run a reading git command in the mirror."""
-        label = f"mirror of {self.shown}"
         return run_git(
-            arguments, directory=self._mirror, stdin=stdin, timeout_s=self._settings.read_timeout_s, label=label
+            arguments,
+            directory=self._mirror,
+            stdin=stdin,
+            timeout_s=self._settings.read_timeout_s,
+            label=f"mirror of {self.shown}",
+            environment=environment,
+            whole_complaint=whole_complaint,
         )
+
+    def annotated_tag(self, sha: str, *names: str) -> str:
+        """The first of ``names`` that is an annotated tag of the commit in the mirror, empty for none."""
+        for name in names:
+            tag = name.removeprefix("refs/tags/")
+            if not tag or tag.startswith("-") or "\n" in tag:
+                continue
+            asked = f"refs/tags/{tag}\nrefs/tags/{tag}^{{commit}}\n".encode()
+            answer = self.read_mirror(["cat-file", "--batch-check"], asked).output.decode("utf-8", "replace")
+            lines = [line.split(" ") for line in answer.splitlines()]
+            if len(lines) == 2 and lines[0][1:2] == ["tag"] and lines[1][0] == sha:
+                return tag
+        return ""
+
+    def tags_at(self, sha: str) -> list[str]:
+        """Tags of the commit in the mirror."""
+        asked = ["for-each-ref", f"--points-at={sha}", "--format=%(refname:strip=2)", "refs/tags"]
+        return self.read_mirror(asked).output.decode("utf-8", "replace").splitlines()
+
+    def renew_tags(self) -> None:
+        """Bring the tags as they are now: one may have been made again at the same commit."""
+        with self._lock:
+            self._fetch("+refs/tags/*:refs/tags/*", quietly=True)
 
     def object_at(self, sha: str, path: str) -> tuple[str, str]:
         """Kind and id of what stands at ``path``, links followed; kind says ``missing``, ``symlink``, ... if none."""

@@ -64,12 +64,13 @@ def run_git(
     timeout_s: float,
     label: str,
     environment: Mapping[str, str] | None = None,
+    whole_complaint: bool = False,
 ) -> GitAnswer:
     """Run ``git ARGUMENTS``; a failed command is an answer, not an exception.
 
     Raises :class:`SourceError` if git is missing, takes longer than ``timeout_s`` or answers more than
     :data:`MAX_OUTPUT`. ``label`` is what the message calls the work; ``environment`` is
-    what this one child gets beyond the usual.
+    what this one child gets beyond the usual. ``whole_complaint``: all it complained, not the telling line.
     """
     place = ["-C", str(directory)] if directory is not None else []
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
@@ -89,7 +90,7 @@ def run_git(
         output = _drain(child, timeout_s, label)
         complaints.seek(0)
         text = complaints.read(_MAX_COMPLAINT).decode("utf-8", "replace")
-    return GitAnswer(child.returncode, output, _summary(text))
+    return GitAnswer(child.returncode, output, text if whole_complaint else _summary(text))
 
 
 def _drain(child: subprocess.Popen[bytes], timeout_s: float, label: str) -> bytes:

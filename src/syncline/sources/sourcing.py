@@ -13,8 +13,9 @@ from typing import Any
 from syncline.sources.artifacts import Artifacts
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings
-from syncline.sources.revision import ResolvedRevision
+from syncline.sources.git import Git, GitSettings, Repository
+from syncline.sources.revision import ResolvedRevision, Version, parse_constraint
+from syncline.sources.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
 from syncline.sources.tree import MemoryTree, Tree, clean_path
 
 __all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
@@ -22,6 +23,10 @@ __all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
 
 def _everything(_project: str, _url: str) -> bool:
     return True
+
+
+def _nothing(_project: str, _url: str) -> GitPolicy | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,12 @@ class SourceRules:
     """Of values files by address: ``helm.valuesFileSchemes`` of ``argocd-cm``."""
     permits: Callable[[str, str], bool] = _everything
     """Whether a project lists a repository."""
+
+    policy: Callable[[str, str], GitPolicy | None] = _nothing
+    """Which signatures a project asks of a repository."""
+    keyring: Keyring = NO_KEYS
+    submodules: bool = True
+    """Whether repositories that a repository mounts are read too (upstream: ``reposerver.enable.git.submodule``)."""
 
 
 NO_RULES = SourceRules()
@@ -54,6 +65,7 @@ class Sources:
         self.git = Git(settings)
         self.artifacts = Artifacts(settings.cache_directory / "artifacts")
         self._rules = NO_RULES
+        self._settings = settings
 
     def learn(self, book: CredentialBook) -> None:
         """From now on remotes are reached with these credentials."""
@@ -62,6 +74,7 @@ class Sources:
 
     def learn_rules(self, rules: SourceRules) -> None:
         self._rules = rules
+        self.git.read_submodules(rules.submodules)
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Calls of remotes until now: address, what for, success, how many."""
@@ -84,8 +97,34 @@ class Sources:
             return Opened(_folder(whole, path, url), ResolvedRevision(revision, digest))
         repository = self.git.repository(url, project)
         resolved = repository.resolve(revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""))
+        self._check_signatures(repository, resolved, source, project)
         variant = "+lfs" if repository.access is not None and repository.access.lfs else ""
         return Opened(repository.tree(resolved, path), resolved, variant)
+
+    def _check_signatures(
+        self, repository: Repository, resolved: ResolvedRevision, source: Mapping[str, Any], project: str
+    ) -> None:
+        """What was named by an annotated tag is checked by it, also when an operation has pinned its commit."""
+        policy = self._rules.policy(project, repository.url)
+        if policy is None:
+            return
+        repository.ensure(resolved)
+        asked = [resolved.ref] if resolved.ref.startswith("refs/tags/") else []
+        if not resolved.ref:
+            target = str(source.get("targetRevision") or "")
+            fits = None if Version.parse(target) else parse_constraint(target)
+            named = repository.tags_at(resolved.sha) if fits is not None else []
+            asked += [target, *(tag for tag in named if fits and (found := Version.parse(tag)) and fits(found))]
+        tag = repository.annotated_tag(resolved.sha, *asked)
+        keyring, folder = self._rules.keyring, self._settings.cache_directory / "keyrings"
+        try:
+            check_signatures(repository, resolved.sha, tag, policy, keyring, folder)
+        except SourceError:
+            if not any(asked):
+                raise
+            repository.renew_tags()
+            tag = repository.annotated_tag(resolved.sha, *asked)
+            check_signatures(repository, resolved.sha, tag, policy, keyring, folder)
 
     def lend(self, source: Mapping[str, Any], revision: str, project: str = "") -> Opened:
         """The whole repository of a source that lends files to others by its ``ref``. Raises :class:`SourceError`."""
