@@ -6,13 +6,14 @@ Source of the rule: Kubernetes ``resourcehelper.PodRequests``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 from syncline.kube.objects import Obj, dig
-from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.quantity import Quantity, QuantityError, parse_quantity
 
-__all__ = ["ROOM", "allocatable", "requests_of"]
+__all__ = ["ROOM", "allocatable", "amounts", "asked_together", "requests_of"]
 
 ROOM = "pods"
 """The resource that counts pods themselves."""
@@ -72,3 +73,36 @@ def allocatable(node: Obj) -> dict[str, int]:
     """``status.allocatable``, or the capacity where it says nothing."""
     given = dig(node, "status", "allocatable", default=None) or dig(node, "status", "capacity", default={})
     return _amounts(given)
+
+
+def amounts(listed: Any) -> Iterator[tuple[str, Quantity]]:
+    """Readable amounts of a resource list; what cannot be read was refused while decoding."""
+    for name, value in listed.items() if isinstance(listed, dict) else ():
+        try:
+            yield name, parse_quantity(value)
+        except QuantityError:
+            continue
+
+
+def asked_together(spec: Obj, key: str) -> dict[str, Quantity]:
+    """The exact ``requests`` or ``limits`` (``key``) of all containers at once, or the most that one asks for while the
+    pod is initialized (Kubernetes ``resourcehelper.AggregateContainerRequests``)."""
+    total: dict[str, Quantity] = {}
+    for container in spec.get("containers") or ():
+        for name, amount in amounts(dig(container, "resources", key)):
+            total[name] = total[name] + amount if name in total else amount
+    beside: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in spec.get("initContainers") or ():
+        stays = container.get("restartPolicy") == "Always"
+        for name, amount in amounts(dig(container, "resources", key)):
+            at_once = beside[name] + amount if name in beside else amount
+            if stays:
+                beside[name] = at_once
+                total[name] = total[name] + amount if name in total else amount
+            if name not in peak or at_once > peak[name]:
+                peak[name] = at_once
+    for name, amount in peak.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+    return total

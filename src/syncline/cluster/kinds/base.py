@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from syncline.base.entropy import Entropy
 from syncline.cluster.kinds import names
+from syncline.cluster.kinds.disabled import drop_disabled
 from syncline.cluster.kinds.metadata import NameCheck, common_update_causes, metadata_causes, metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
@@ -72,10 +73,14 @@ class Kind:
     """The status of a new object; None keeps what was sent."""
     generation_follows: ClassVar[tuple[str, ...]] = ("spec",)
     """Top-level fields whose change makes a new generation."""
+    pod_spec: ClassVar[tuple[str, ...]] = ()
+    """Where the kind holds a pod spec, if it does."""
     revalidates: ClassVar[bool] = True
     """Whether an update runs the checks of a create once more beside its own (most kinds do)."""
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        if self.pod_spec:
+            drop_disabled(dig(obj, *self.pod_spec))
         if self.has_status:
             if self.empty_status is None:
                 obj.pop("status", None)
@@ -86,6 +91,8 @@ class Kind:
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         """The main address keeps the old status, ``/status`` keeps everything but status and metadata."""
+        if self.pod_spec:
+            drop_disabled(dig(new, *self.pod_spec))
         if subresource == "status":
             _keep_all_but(new, old, "metadata", "status")
         elif not subresource and self.has_status:

@@ -1,4 +1,4 @@
-"""Containers: names, images, ports, variables, mounts, probes, resources.
+"""Containers: names, images, ports, mounts, restart rules.
 
 Called by :mod:`syncline.cluster.kinds.podspec`. Container objects and their paths come in, causes leave. Source:
 Kubernetes ``pkg/apis/core/validation`` (validateContainers and below).
@@ -6,88 +6,135 @@ Kubernetes ``pkg/apis/core/validation`` (validateContainers and below).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from syncline.cluster.kinds import names
-from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, not_found, required, unsupported
-from syncline.cluster.kinds.fields import PORT_RANGE, each, natural_numbers, one_of, port_number
+from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, not_found, required, too_many, unsupported
+from syncline.cluster.kinds.environment import env_causes
+from syncline.cluster.kinds.fields import each, one_of, port_number
+from syncline.cluster.kinds.paths import descending_path_causes, no_backsteps_causes
+from syncline.cluster.kinds.probes import hook_and_probe_causes, init_causes
+from syncline.cluster.kinds.resources import resource_causes
+from syncline.cluster.kinds.security import container_security_causes
+from syncline.cluster.kinds.volumes import Volumes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
-from syncline.kube.quantity import Quantity, QuantityError, parse_quantity
 
-__all__ = ["PROTOCOLS", "container_list_causes", "image_space_causes", "port_or_name_causes", "resource_causes"]
+__all__ = ["PROTOCOLS", "Surroundings", "container_list_causes", "image_space_causes"]
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-TERMINATION_POLICIES = ("FallbackToLogsOnError", "File")
+TERMINATION_POLICIES = ("File", "FallbackToLogsOnError")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
-STANDARD_RESOURCES = ("cpu", "ephemeral-storage", "memory")
-RESOURCE_PATHS = (
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
+RESTARTS = ("Always", "Never", "OnFailure")
+RULE_ACTIONS = ("Restart", "RestartAllContainers")
+RESIZES = ("NotRequired", "RestartContainer")
+PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+RECURSIVE = ("Disabled", "Enabled", "IfPossible")
+MOST_RULES, MOST_EXIT_CODES = 20, 255
+NOT_EPHEMERAL = (
+    "ports",
+    "resources",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
 )
-MAX_ID = 2**31 - 1
-INIT_ONLY = "may not be set for init containers without restartPolicy=Always"
-HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-FIELD_PATHS = (
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-)
-"""What a variable may show; single labels and annotations are written with a subscript."""
 
 
-def container_list_causes(spec: Obj, path: str, volumes: Collection[str]) -> list[FieldCause]:
-    """All containers of a pod spec; ``volumes`` are the names of its valid volumes."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a container's checks need to know of its pod."""
+
+    volumes: Volumes
+    claims: Collection[str]
+    """Names of the pod's resource claims."""
+    restart: str
+    grace_s: Any
+    host_users: bool
+
+
+def container_list_causes(spec: Obj, path: str, around: Surroundings) -> list[FieldCause]:
+    """All containers of a pod spec."""
     causes: list[FieldCause] = []
     if not spec.get("containers"):
         causes.append(required(f"{path}.containers"))
     seen: set[str] = set()
     for where, container in each(spec, "containers", path):
-        causes += _container_causes(container, where, volumes, seen)
-        causes += _hook_and_probe_causes(container, where)
-    for where, container in each(spec, "initContainers", path):
-        causes += _container_causes(container, where, volumes, seen)
-        causes += _init_causes(container, where)
+        causes += _container_causes(container, where, around) + _twice(container, where, seen)
+        causes += hook_and_probe_causes(container, where, around.grace_s) + _restart_causes(container, where)
     causes += _host_port_causes(spec, path, "containers")
+    names_of_main = set(seen)
+    for where, container in each(spec, "initContainers", path):
+        causes += _container_causes(container, where, around) + _twice(container, where, names_of_main)
+        causes += init_causes(container, where, around.grace_s) + _restart_causes(container, where)
+        causes += _host_port_causes({"initContainers": [container]}, path, "initContainers")
+        causes += _init_resize_causes(container, where)
+    return causes + _ephemeral_causes(spec, path, around, names_of_main)
+
+
+def _ephemeral_causes(spec: Obj, path: str, around: Surroundings, others: Collection[str]) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    seen = set(others)
+    for where, container in each(spec, "ephemeralContainers", path):
+        causes += _container_causes(container, where, around) + _twice(container, where, seen)
+        causes += _image_space(container, where)
+        target = container.get("targetContainerName")
+        if target and target not in others:
+            causes.append(not_found(f"{where}.targetContainerName", target))
+        why = "cannot be set for an Ephemeral Container"
+        causes += [forbidden(f"{where}.{key}", why) for key in NOT_EPHEMERAL if container.get(key)]
+        for at, mount in each(container, "volumeMounts", where):
+            causes += [forbidden(f"{at}.{key}", why) for key in ("subPath", "subPathExpr") if mount.get(key)]
     return causes
 
 
-def _container_causes(container: Obj, where: str, volumes: Collection[str], seen: set[str]) -> list[FieldCause]:
-    causes = _name_causes(container.get("name"), f"{where}.name", seen)
-    image = container.get("image") or ""
-    if not image:
-        causes.append(required(f"{where}.image"))
+def _container_causes(container: Obj, where: str, around: Surroundings) -> list[FieldCause]:
+    """What containers of all sorts have alike."""
+    name = container.get("name")
+    causes = [invalid(f"{where}.name", name, problem) for problem in names.dns_label(str(name))] if name else []
+    causes += [required(f"{where}.{key}") for key in ("name", "image") if not container.get(key)]
     causes += one_of(container, where, "terminationMessagePolicy", TERMINATION_POLICIES)
-    causes += _port_causes(container, where)
-    causes += _env_causes(container, where)
-    causes += _mount_causes(container, where, volumes)
+    causes += _port_causes(container, where) + env_causes(container, where)
+    causes += _mount_causes(container, where, around.volumes) + _device_causes(container, where, around.volumes)
     causes += one_of(container, where, "imagePullPolicy", PULL_POLICIES)
-    causes += resource_causes(container.get("resources"), f"{where}.resources")
-    return causes + _security_causes(container.get("securityContext"), f"{where}.securityContext")
+    causes += resource_causes(container.get("resources"), f"{where}.resources", around.claims)
+    causes += _resize_causes(container, where, around.restart)
+    context = container.get("securityContext")
+    return causes + container_security_causes(context, f"{where}.securityContext", host_users=around.host_users)
 
 
-def _name_causes(name: Any, path: str, seen: set[str]) -> list[FieldCause]:
-    if not name:
-        return [required(path)]
-    causes = [invalid(path, name, problem) for problem in names.dns_label(str(name))]
+def _twice(container: Obj, where: str, seen: set[str]) -> list[FieldCause]:
+    name = str(container.get("name") or "")
     if name in seen:
-        causes.append(duplicate(path, name))
-    seen.add(name)
-    return causes
+        return [duplicate(f"{where}.name", name)]
+    if name:
+        seen.add(name)
+    return []
+
+
+def _image_space(container: Obj, where: str) -> list[FieldCause]:
+    image = container.get("image")
+    if not isinstance(image, str) or image == image.strip():
+        return []
+    return [invalid(f"{where}.image", image, "must not have leading or trailing whitespace")]
+
+
+def image_space_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """White space around an image: refused in a Pod, tolerated in a template."""
+    return [
+        cause
+        for key in ("containers", "initContainers")
+        for where, container in each(spec, key, path)
+        for cause in _image_space(container, where)
+    ]
+
+
+# --- ports ---------------------------------------------------------------------------------------------------------
 
 
 def _port_causes(container: Obj, where: str) -> list[FieldCause]:
@@ -125,226 +172,149 @@ def _host_port_causes(spec: Obj, path: str, key: str) -> list[FieldCause]:
     return causes
 
 
-def _env_causes(container: Obj, where: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    for path, variable in each(container, "env", where):
-        name = variable.get("name")
-        if not name:
-            causes.append(required(f"{path}.name"))
-        else:
-            causes += [invalid(f"{path}.name", name, problem) for problem in names.env_name(name)]
-        if isinstance(variable.get("valueFrom"), dict):
-            causes += _value_from_causes(variable, f"{path}.valueFrom")
-    return causes + _env_from_causes(container, where)
+# --- mounts and devices --------------------------------------------------------------------------------------------
 
 
-def _env_from_causes(container: Obj, where: str) -> list[FieldCause]:
-    """Kubernetes names the list, not the entry, for a wrong number of sources."""
-    causes: list[FieldCause] = []
-    for path, source in each(container, "envFrom", where):
-        prefix = source.get("prefix")
-        if prefix:
-            causes += [invalid(f"{path}.prefix", prefix, problem) for problem in names.env_name(prefix)]
-        kinds = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
-        if not kinds:
-            causes.append(invalid(f"{where}.envFrom", "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif len(kinds) > 1:
-            causes.append(invalid(f"{where}.envFrom", "", "may not have more than one field specified at a time"))
-        causes += [required(f"{path}.{kind}.name") for kind in kinds if not (source[kind] or {}).get("name")]
-    return causes
-
-
-def _value_from_causes(variable: Obj, path: str) -> list[FieldCause]:
-    source = variable["valueFrom"]
-    kinds = [kind for kind in ENV_SOURCES if source.get(kind) is not None]
-    causes: list[FieldCause] = []
-    if not kinds:
-        why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        causes.append(invalid(path, "", why))
-    elif variable.get("value"):
-        causes.append(invalid(path, "", "may not be specified when `value` is not empty"))
-    elif len(kinds) > 1:
-        causes.append(invalid(path, "", "may not have more than one field specified at a time"))
-    for kind in kinds:
-        causes += _source_causes(kind, source[kind], f"{path}.{kind}")
-    return causes
-
-
-def _source_causes(kind: str, source: Obj, path: str) -> list[FieldCause]:
-    match kind:
-        case "fieldRef":
-            return _field_path_causes(source.get("fieldPath") or "", f"{path}.fieldPath")
-        case "resourceFieldRef":
-            return _resource_path_causes(source.get("resource"), f"{path}.resource")
-        case "configMapKeyRef" | "secretKeyRef":
-            key = source.get("key")
-            if not key:
-                return [required(f"{path}.key")]
-            return [invalid(f"{path}.key", key, problem) for problem in names.config_key(key)]
-        case _:
-            return []
-
-
-def _resource_path_causes(text: Any, path: str) -> list[FieldCause]:
-    if not text:
-        return [required(path)]
-    known = text in RESOURCE_PATHS or str(text).startswith(("limits.hugepages-", "requests.hugepages-"))
-    return [] if known else [unsupported(path, text, RESOURCE_PATHS)]
-
-
-def image_space_causes(spec: Obj, path: str) -> list[FieldCause]:
-    """White space around an image: refused in a Pod, tolerated in a template."""
-    return [
-        invalid(f"{where}.image", container["image"], "must not have leading or trailing whitespace")
-        for key in ("containers", "initContainers")
-        for where, container in each(spec, key, path)
-        if isinstance(container.get("image"), str) and container["image"] != container["image"].strip()
-    ]
-
-
-def _field_path_causes(text: str, path: str) -> list[FieldCause]:
-    if not text:
-        return [required(path)]
-    base = text.split("[", 1)[0]
-    subscripted = base != text and base in ("metadata.annotations", "metadata.labels")
-    allowed = tuple(one for one in FIELD_PATHS if one not in ("metadata.annotations", "metadata.labels"))
-    return [] if subscripted or text in allowed else [unsupported(path, text, allowed)]
-
-
-def _mount_causes(container: Obj, where: str, volumes: Collection[str]) -> list[FieldCause]:
+def _mount_causes(container: Obj, where: str, volumes: Volumes) -> list[FieldCause]:
+    """Sub-paths and propagation are named on the list, as Kubernetes does."""
     causes: list[FieldCause] = []
     seen: set[str] = set()
+    devices = {str(one.get("name")): str(one.get("devicePath")) for _, one in each(container, "volumeDevices", "")}
+    listed = f"{where}.volumeMounts"
     for path, mount in each(container, "volumeMounts", where):
-        name, at = mount.get("name"), mount.get("mountPath")
+        name, at = str(mount.get("name") or ""), str(mount.get("mountPath") or "")
         if not name:
             causes.append(required(f"{path}.name"))
         if name not in volumes:
-            causes.append(not_found(f"{path}.name", name or ""))
+            causes.append(not_found(f"{path}.name", name))
         if not at:
             causes.append(required(f"{path}.mountPath"))
-        elif at in seen:
+        if at in seen:
             causes.append(invalid(f"{path}.mountPath", at, "must be unique"))
-        seen.add(str(at))
-        causes += relative_path_causes(mount.get("subPath"), f"{path}.subPath")
+        seen.add(at)
+        if name in devices:
+            causes.append(invalid(f"{path}.name", name, "must not already exist in volumeDevices"))
+        if at in devices.values():
+            causes.append(invalid(f"{path}.mountPath", at, "must not already exist as a path in volumeDevices"))
+        causes += descending_path_causes(mount.get("subPath"), f"{listed}.subPath")
+        expression = mount.get("subPathExpr")
+        if expression and mount.get("subPath"):
+            why = "subPathExpr and subPath are mutually exclusive"
+            causes.append(invalid(f"{path}.subPathExpr", expression, why))
+        causes += descending_path_causes(expression, f"{listed}.subPathExpr")
+        causes += _propagation_causes(container, mount, listed)
     return causes
 
 
-def relative_path_causes(value: Any, path: str) -> list[FieldCause]:
-    if not isinstance(value, str) or not value:
-        return []
-    causes = [invalid(path, value, "must be a relative path")] if value.startswith("/") else []
-    if ".." in value.split("/"):
-        causes.append(invalid(path, value, "must not contain '..'"))
-    return causes
-
-
-def _hook_and_probe_causes(container: Obj, where: str) -> list[FieldCause]:
+def _propagation_causes(container: Obj, mount: Obj, listed: str) -> list[FieldCause]:
     causes: list[FieldCause] = []
-    lifecycle = container.get("lifecycle")
-    for hook in ("postStart", "preStop"):
-        if isinstance(lifecycle, dict) and isinstance(lifecycle.get(hook), dict):
-            causes += _handler_causes(lifecycle[hook], f"{where}.lifecycle.{hook}")
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        probe = container.get(name)
-        if isinstance(probe, dict):
-            causes += _probe_causes(probe, f"{where}.{name}")
-            if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
-                causes.append(invalid(f"{where}.{name}.successThreshold", probe["successThreshold"], "must be 1"))
+    mode, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
+    if mode is not None and mode not in PROPAGATIONS:
+        causes.append(unsupported(f"{listed}.mountPropagation", mode, PROPAGATIONS))
+    if mode == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+        why = "Bidirectional mount propagation is available only to privileged containers"
+        causes.append(forbidden(f"{listed}.mountPropagation", why))
+    if recursive is not None and recursive not in RECURSIVE:
+        causes.append(unsupported(f"{listed}.recursiveReadOnly", recursive, RECURSIVE))
+    if recursive in ("Enabled", "IfPossible"):
+        if not mount.get("readOnly"):
+            causes.append(forbidden(f"{listed}.recursiveReadOnly", "may only be specified when readOnly is true"))
+        if mode not in (None, "None"):
+            why = "may only be specified when mountPropagation is None or not specified"
+            causes.append(forbidden(f"{listed}.recursiveReadOnly", why))
     return causes
 
 
-def _init_causes(container: Obj, where: str) -> list[FieldCause]:
-    """Init containers end; only the ones that restart always (sidecars) have hooks and probes."""
+def _device_causes(container: Obj, where: str, volumes: Volumes) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    seen_names: set[str] = set()
+    seen_paths: set[str] = set()
+    mounts = {str(one.get("name")): str(one.get("mountPath")) for _, one in each(container, "volumeMounts", "")}
+    for path, device in each(container, "volumeDevices", where):
+        name, at = str(device.get("name") or ""), str(device.get("devicePath") or "")
+        volume = volumes.get(name)
+        if not name:
+            causes.append(required(f"{path}.name"))
+        if name in seen_names:
+            causes.append(invalid(f"{path}.name", name, "must be unique"))
+        if volume is None:
+            causes.append(not_found(f"{path}.name", name))
+        elif not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
+            why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            causes.append(invalid(f"{path}.name", name, why))
+        if not at:
+            causes.append(required(f"{path}.devicePath"))
+        if at in seen_paths:
+            causes.append(invalid(f"{path}.devicePath", at, "must be unique"))
+        if no_backsteps_causes(at, path):
+            causes.append(invalid(f"{path}.devicePath", at, "can not contain backsteps ('..')"))
+        else:
+            seen_paths.add(at)
+        if name in mounts:
+            causes.append(invalid(f"{path}.name", name, "must not already exist in volumeMounts"))
+        if at in mounts.values():
+            causes.append(invalid(f"{path}.devicePath", at, "must not already exist as a path in volumeMounts"))
+        if name:
+            seen_names.add(name)
+    return causes
+
+
+# --- restarting and resizing ---------------------------------------------------------------------------------------
+
+
+def _restart_causes(container: Obj, where: str) -> list[FieldCause]:
+    """A container's own policy, and the exit codes after which it is made anew."""
+    policy, rules = container.get("restartPolicy"), list(each(container, "restartPolicyRules", where))
+    causes: list[FieldCause] = []
+    if policy is None and rules:
+        why = "must specify restartPolicy when restart rules are used"
+        causes.append(required(f"{where}.restartPolicy", why))
+        if "initContainers" in where:
+            return causes
+    if policy is not None and policy not in RESTARTS:
+        causes.append(unsupported(f"{where}.restartPolicy", policy, RESTARTS))
+    if len(rules) > MOST_RULES:
+        causes.append(too_many(f"{where}.restartPolicyRules", len(rules), MOST_RULES))
+    for at, rule in rules:
+        action, codes = rule.get("action") or "", rule.get("exitCodes")
+        if action not in RULE_ACTIONS:
+            causes.append(unsupported(f"{at}.action", action, RULE_ACTIONS))
+        if not isinstance(codes, dict):
+            causes.append(required(f"{at}.exitCodes", "must be specified"))
+            continue
+        if codes.get("operator") not in ("In", "NotIn"):
+            causes.append(unsupported(f"{at}.exitCodes.operator", codes.get("operator") or "", ("In", "NotIn")))
+        if len(codes.get("values") or ()) > MOST_EXIT_CODES:
+            causes.append(too_many(f"{at}.exitCodes.values", len(codes["values"]), MOST_EXIT_CODES))
+    return causes
+
+
+def _resize_causes(container: Obj, where: str, pod_restart: str) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    seen: set[str] = set()
+    path = f"{where}.resizePolicy"
+    for at, rule in each(container, "resizePolicy", where):
+        name, policy = str(rule.get("resourceName") or ""), str(rule.get("restartPolicy") or "")
+        if name in seen:
+            causes.append(duplicate(at, name))
+        seen.add(name)
+        for value, allowed in ((name, ("cpu", "memory")), (policy, RESIZES)):
+            if not value:
+                causes.append(required(path))
+            elif value not in allowed:
+                causes.append(unsupported(path, value, allowed))
+        if pod_restart == "Never" and policy != "NotRequired":
+            why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            causes.append(invalid(path, policy, why))
+    return causes
+
+
+def _init_resize_causes(container: Obj, where: str) -> list[FieldCause]:
     if container.get("restartPolicy") == "Always":
-        return _hook_and_probe_causes(container, where)
-    keys = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-    return [forbidden(f"{where}.{key}", INIT_ONLY) for key in keys if container.get(key) is not None]
-
-
-def _probe_causes(probe: Obj, path: str) -> list[FieldCause]:
-    numbers = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
-    return _handler_causes(probe, path) + natural_numbers(probe, path, *numbers)
-
-
-def _handler_causes(handler: Obj, path: str) -> list[FieldCause]:
-    kinds = [kind for kind in HANDLERS if handler.get(kind) is not None]
-    if not kinds:
-        return [required(path, "must specify a handler type")]
-    causes = [forbidden(f"{path}.{kind}", "may not specify more than 1 handler type") for kind in kinds[1:]]
-    kind, content = kinds[0], handler[kinds[0]]
-    where = f"{path}.{kind}"
-    if kind == "exec" and not content.get("command"):
-        causes.append(required(f"{where}.command"))
-    if kind == "httpGet":
-        if not content.get("path"):
-            causes.append(required(f"{where}.path"))
-        causes += port_or_name_causes(content.get("port"), f"{where}.port")
-        causes += one_of(content, where, "scheme", ("HTTP", "HTTPS"))
-    if kind == "tcpSocket":
-        causes += port_or_name_causes(content.get("port"), f"{where}.port")
-    return causes
-
-
-def port_or_name_causes(value: Any, path: str) -> list[FieldCause]:
-    if isinstance(value, str):
-        return [invalid(path, value, problem) for problem in names.port_name(value)]
-    return [] if isinstance(value, int) and 0 < value < 65536 else [invalid(path, value or 0, PORT_RANGE)]
-
-
-def _security_causes(context: Any, path: str) -> list[FieldCause]:
-    if not isinstance(context, dict):
         return []
-    causes = [
-        invalid(f"{path}.{key}", context[key], f"must be between 0 and {MAX_ID}, inclusive")
-        for key in ("runAsUser", "runAsGroup")
-        if isinstance(context.get(key), int) and not 0 <= context[key] <= MAX_ID
+    why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+    return [
+        invalid(f"{at}.restartPolicy", rule["restartPolicy"], why)
+        for at, rule in each(container, "resizePolicy", where)
+        if rule.get("restartPolicy") == "RestartContainer"
     ]
-    if context.get("allowPrivilegeEscalation") is False and context.get("privileged") is True:
-        why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        causes.append(invalid(path, context, why))
-    return causes
-
-
-def resource_causes(resources: Any, path: str) -> list[FieldCause]:
-    """Limits and requests of a container."""
-    if not isinstance(resources, dict):
-        return []
-    limits, requests = dict(_amounts(resources.get("limits"))), dict(_amounts(resources.get("requests")))
-    causes: list[FieldCause] = []
-    for key, amounts in (("limits", limits), ("requests", requests)):
-        for name, amount in sorted(amounts.items()):
-            causes += _resource_name_causes(name, f"{path}.{key}")
-            if amount.nano < 0:
-                causes.append(invalid(f"{path}.{key}[{name}]", str(amount), "must be greater than or equal to 0"))
-    for name, amount in sorted(requests.items()):
-        causes += _request_causes(name, amount, limits, path)
-    return causes
-
-
-def _request_causes(name: str, amount: Quantity, limits: Mapping[str, Quantity], path: str) -> list[FieldCause]:
-    """A request stays below its limit; what cannot be shared must be equal to it."""
-    limit, shared = limits.get(name), name in STANDARD_RESOURCES
-    if limit is None:
-        why = "Limit must be set for non overcommitable resources"
-        return [] if shared else [required(f"{path}.limits", why)]
-    if not shared and amount != limit:
-        return [invalid(f"{path}.requests", str(amount), f"must be equal to {name} limit of {limit}")]
-    if amount > limit:
-        return [invalid(f"{path}.requests", str(amount), f"must be less than or equal to {name} limit of {limit}")]
-    return []
-
-
-def _resource_name_causes(name: str, path: str) -> list[FieldCause]:
-    causes = [invalid(path, name, problem) for problem in names.qualified_name(name)]
-    if "/" not in name and name not in STANDARD_RESOURCES and not name.startswith("hugepages-"):
-        causes.append(invalid(path, name, "must be a standard resource type or fully qualified"))
-        causes.append(invalid(path, name, "must be a standard resource for containers"))
-    return causes
-
-
-def _amounts(listed: Any) -> Iterator[tuple[str, Quantity]]:
-    for name, amount in listed.items() if isinstance(listed, dict) else ():
-        try:
-            yield name, parse_quantity(amount)
-        except QuantityError:
-            continue  # refused while defaulting

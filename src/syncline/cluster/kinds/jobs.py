@@ -49,6 +49,7 @@ SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 class JobKind(Kind):
+    pod_spec = ("spec", "template", "spec")
     has_status = True
     has_generation = True
     empty_status: ClassVar[Obj | None] = {}
@@ -77,7 +78,7 @@ class JobKind(Kind):
         return natural_numbers(status, "status", "active", "succeeded", "failed", "ready", "terminating")
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
-        return [] if old else template_warnings(dig(new, "spec", "template", "spec", default={}), "spec.template.spec")
+        return [] if old else template_warnings(dig(new, "spec", "template"), "spec.template")
 
 
 def _generate_selector(obj: Obj, ctx: Context) -> None:
@@ -241,6 +242,7 @@ def _fixed_template(spec: Obj, old: Obj) -> Any:
 
 
 class CronJobKind(Kind):
+    pod_spec = ("spec", "jobTemplate", "spec", "template", "spec")
     has_status = True
     has_generation = True
     empty_status: ClassVar[Obj | None] = {}

@@ -17,7 +17,9 @@ __all__ = [
     "dns_label",
     "dns_label_1035",
     "dns_subdomain",
+    "dns_subdomain_underscores",
     "env_name",
+    "http_header",
     "is_cidr",
     "is_ip",
     "label_value",
@@ -40,6 +42,9 @@ _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_NAME})?"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+_HEADER = "[-A-Za-z0-9]+"
+_LABEL_UNDERSCORES = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_UNDERSCORES = rf"{_LABEL_UNDERSCORES}(\.{_LABEL_UNDERSCORES})*"
 _WILDCARD = rf"\*\.{_SUBDOMAIN}"
 
 _LABEL_TEXT = (
@@ -110,6 +115,23 @@ def dns_subdomain(text: str) -> list[str]:
     if not re.fullmatch(_SUBDOMAIN, text):
         problems.append(_pattern(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com"))
     return problems
+
+
+def dns_subdomain_underscores(text: str) -> list[str]:
+    """Search domains of resolvers: labels may hold underscores (IsDNS1123SubdomainWithUnderscore)."""
+    problems = _longer(text, SUBDOMAIN_LENGTH)
+    if not re.fullmatch(_SUBDOMAIN_UNDERSCORES, text):
+        shown = _SUBDOMAIN_TEXT.replace("characters, '-'", "characters, '_', '-'")
+        problems.append(_pattern(shown, _SUBDOMAIN_UNDERSCORES, "example.com"))
+    return problems
+
+
+def http_header(text: str) -> list[str]:
+    """Names of HTTP headers."""
+    if re.fullmatch(_HEADER, text):
+        return []
+    shown = "a valid HTTP header must consist of alphanumeric characters or '-'"
+    return [_pattern(shown, _HEADER, "X-Header-Name")]
 
 
 def dns_label_1035(text: str) -> list[str]:

@@ -12,13 +12,21 @@ from typing import Any, ClassVar
 
 from syncline.base.clock import format_time
 from syncline.cluster.kinds import names
+from syncline.cluster.kinds.addresses import ip_warnings, legacy_ip_causes
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import forbidden, invalid
 from syncline.cluster.kinds.containers import image_space_causes
 from syncline.cluster.kinds.fields import each
 from syncline.cluster.kinds.metadata import metadata_update_causes
+from syncline.cluster.kinds.podannotations import (
+    APPARMOR,
+    apparmor_field,
+    pod_annotation_causes,
+    pod_annotation_update_causes,
+)
 from syncline.cluster.kinds.podspec import pod_spec_causes
-from syncline.cluster.kinds.podwarnings import template_warnings
+from syncline.cluster.kinds.podwarnings import pod_warnings
+from syncline.cluster.kinds.security import visit
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 from syncline.kube.quantity import QuantityError, parse_quantity
@@ -31,7 +39,6 @@ MUTABLE = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 class PodKind(Kind):
@@ -39,9 +46,12 @@ class PodKind(Kind):
     has_generation = True
     grace_s = POD_GRACE_S
     empty_status: ClassVar[Obj | None] = {"phase": "Pending"}
+    pod_spec = ("spec",)
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         super().prepare_create(obj, ctx)
+        _select_by_own_labels(obj)
+        _apply_apparmor_annotations(obj)
         obj["status"]["qosClass"] = qos_class(spec_of(obj))
         if spec_of(obj).get("schedulingGates"):
             why = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
@@ -58,16 +68,28 @@ class PodKind(Kind):
                 new.setdefault("status", {}).setdefault("qosClass", quality)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        return pod_spec_causes(spec_of(obj), "spec") + image_space_causes(spec_of(obj), "spec")
+        spec, meta = spec_of(obj), obj.get("metadata") or {}
+        causes = pod_annotation_causes(meta.get("annotations"), spec, "metadata.annotations")
+        causes += pod_spec_causes(spec, "spec", str(meta.get("name") or ""))
+        return causes + image_space_causes(spec, "spec")
+
+    def validate_create(self, obj: Obj) -> list[FieldCause]:
+        causes, spec = super().validate_create(obj), spec_of(obj)
+        if spec.get("ephemeralContainers"):
+            causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        if spec.get("nodeName") and spec.get("schedulingGates"):
+            why = "cannot be set until all schedulingGates have been cleared"
+            causes.append(forbidden("spec.nodeName", why))
+        return causes
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        causes = metadata_update_causes(new, old)
+        causes = metadata_update_causes(new, old) + pod_annotation_update_causes(new, old, "metadata.annotations")
         fresh, before = spec_of(new), spec_of(old)
         for key in ("containers", "initContainers"):
             if len(fresh.get(key) or ()) != len(before.get(key) or ()):
                 return [*causes, forbidden(f"spec.{key}", "pod updates may not add or remove containers")]
         causes += _deadline_causes(fresh, before)
-        causes += _toleration_causes(fresh, before)
+        causes += _toleration_causes(fresh, before) + _gate_causes(fresh, before)
         if _fixed_part(fresh, before) != _fixed_part(before, before):
             causes.append(forbidden("spec", MUTABLE))
         return causes
@@ -77,12 +99,102 @@ class PodKind(Kind):
         status = new.get("status")
         for key in ("podIPs", "hostIPs"):
             for where, entry in each(status, key, "status"):
-                ip = str(entry.get("ip", ""))
-                causes += [] if names.is_ip(ip) else [invalid(where, ip, IP_TEXT)]
-        return causes + _revived_causes(new, old)
+                causes += legacy_ip_causes(str(entry.get("ip", "")), where)
+        return causes + _condition_causes(status) + _revived_causes(new, old)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
-        return template_warnings(spec_of(new), "spec") if old is None else []
+        if old is not None:
+            return _address_warnings(new) if new.get("status") != old.get("status") else []
+        warnings: list[str] = []
+        problems = names.dns_label(str((new.get("metadata") or {}).get("name") or ""))
+        if problems:
+            listed = " ".join(problems)
+            warnings.append(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS "
+                f"label is recommended: [{listed}]"
+            )
+        return warnings + _apparmor_warnings(new) + pod_warnings(new)
+
+
+def _address_warnings(pod: Obj) -> list[str]:
+    return [
+        warning
+        for key in ("podIPs", "hostIPs")
+        for where, entry in each(pod.get("status"), key, "status")
+        for warning in ip_warnings(str(entry.get("ip", "")), f"{where}.ip")
+    ]
+
+
+def _select_by_own_labels(pod: Obj) -> None:
+    """``matchLabelKeys``: the pod's own values become part of the selector (mutatePodAffinity)."""
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    affinity = spec_of(pod).get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for _, weighted in each(affinity.get(kind), "preferredDuringSchedulingIgnoredDuringExecution", ""):
+            _extend_selector(weighted.get("podAffinityTerm"), labels)
+        for _, term in each(affinity.get(kind), "requiredDuringSchedulingIgnoredDuringExecution", ""):
+            _extend_selector(term, labels)
+    for _, spread in each(spec_of(pod), "topologySpreadConstraints", ""):
+        _extend_selector(spread, labels)
+
+
+def _extend_selector(term: Any, labels: Obj) -> None:
+    selector = term.get("labelSelector") if isinstance(term, dict) else None
+    if not isinstance(selector, dict):
+        return
+    for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        added = [
+            {"key": key, "operator": operator, "values": [labels[key]]}
+            for key in term.get(field) or ()
+            if key in labels
+        ]
+        if added:
+            selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
+
+
+def _apply_apparmor_annotations(pod: Obj) -> None:
+    """An old annotation becomes the field that replaced it (applyAppArmorVersionSkew)."""
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    if not any(key.startswith(APPARMOR) for key in annotations):
+        return
+    whole = dig(pod, "spec", "securityContext", "appArmorProfile")
+    for _, container in visit(spec_of(pod), ""):
+        field = apparmor_field(str(annotations.get(f"{APPARMOR}{container.get('name')}") or ""))
+        given = dig(container, "securityContext", "appArmorProfile")
+        if field is not None and given is None and field != whole:
+            container.setdefault("securityContext", {})["appArmorProfile"] = field
+
+
+def _apparmor_warnings(pod: Obj) -> list[str]:
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    whole = dig(pod, "spec", "securityContext", "appArmorProfile")
+    keys = [f"{APPARMOR}{container.get('name')}" for _, container in visit(spec_of(pod), "")]
+    why = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+    return [
+        f"metadata.annotations[{key}]: {why}"
+        for key in keys
+        if key in annotations and (whole is None or apparmor_field(str(annotations[key])) != whole)
+    ]
+
+
+def _condition_causes(status: Any) -> list[FieldCause]:
+    known = ("PodScheduled", "Ready", "Initialized")
+    return [
+        invalid(f"{where}.Type", str(condition.get("type") or ""), problem)
+        for where, condition in each(status, "conditions", "status")
+        if condition.get("type") not in known
+        for problem in names.qualified_name(str(condition.get("type") or ""))
+    ]
+
+
+def _gate_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
+    """Gates can only be lifted."""
+    known = _gates(before)
+    return [
+        forbidden(f"{where}.name", f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'")
+        for where, gate in each(fresh, "schedulingGates", "spec")
+        if gate.get("name") not in known
+    ]
 
 
 def _copy_or_drop(new: Obj, old: Any, key: str) -> None:
@@ -101,9 +213,10 @@ def _fixed_part(spec: Obj, before: Obj) -> Obj:
         for container, original in zip(fixed.get(key) or (), before.get(key) or ()):
             if isinstance(container, dict) and isinstance(original, dict):
                 _copy_or_drop(container, original, "image")
-    if before.get("schedulingGates") and _gates(spec) <= _gates(before):
-        # Gates may be lifted, and while they hold the pod's place may still be narrowed.
-        for key in ("schedulingGates", "nodeSelector", "affinity"):
+    _copy_or_drop(fixed, before, "schedulingGates")
+    if before.get("schedulingGates"):
+        # While gates hold, the pod's place may still be narrowed.
+        for key in ("nodeSelector", "affinity"):
             _copy_or_drop(fixed, before, key)
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         fixed["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
@@ -156,10 +269,16 @@ def _revived_causes(new: Obj, old: Obj) -> list[FieldCause]:
 
 
 def qos_class(spec: Obj) -> str:
-    """Guaranteed, Burstable or BestEffort, from CPU and memory of all containers."""
+    """Guaranteed, Burstable or BestEffort, from CPU and memory of the pod as a whole or of all its containers."""
+    if _compute((spec.get("resources") or {}).get("limits")) or _compute((spec.get("resources") or {}).get("requests")):
+        return _class_of([spec])
+    return _class_of(list(_containers(spec)))
+
+
+def _class_of(holders: list[Obj]) -> str:
     any_amount, guaranteed = False, True
-    for container in _containers(spec):
-        resources = container.get("resources") or {}
+    for holder in holders:
+        resources = holder.get("resources") or {}
         limits, requests = _compute(resources.get("limits")), _compute(resources.get("requests"))
         any_amount = any_amount or bool(limits or requests)
         guaranteed = guaranteed and len(limits) == 2 and all(requests.get(name) == limits[name] for name in limits)

@@ -12,9 +12,10 @@ from typing import ClassVar
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, unsupported
-from syncline.cluster.kinds.containers import PROTOCOLS, port_or_name_causes
+from syncline.cluster.kinds.containers import PROTOCOLS
 from syncline.cluster.kinds.fields import each, one_of, port_number
 from syncline.cluster.kinds.metadata import NameCheck, label_causes, metadata_update_causes
+from syncline.cluster.kinds.probes import port_or_name_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 

@@ -61,6 +61,7 @@ class Workload(Kind):
     has_status = True
     has_generation = True
     revalidates = False
+    pod_spec = ("spec", "template", "spec")
     word: ClassVar[str] = ""
     """How the kind is called in its refusals."""
     template_owner: ClassVar[str] = "ReplicaSet"
@@ -117,7 +118,7 @@ class Workload(Kind):
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         if old is not None and spec_of(old).get("template") == spec_of(new).get("template"):
             return []
-        return template_warnings(dig(new, "spec", "template", "spec", default={}), "spec.template.spec")
+        return template_warnings(dig(new, "spec", "template"), "spec.template")
 
 
 def _rolling_causes(rolling: Obj, path: str, *, exclusive: bool) -> list[FieldCause]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 
-from syncline.kube.defaults.pods import fill_claim_spec
+from syncline.kube.defaults.pods import fill_claim_spec, fill_volume_source
 from syncline.kube.defaults.shape import (
     always,
     canonical_base64,
@@ -176,6 +176,7 @@ def fill_persistent_volume(gvk: GVK, obj: Obj) -> None:
     default(spec, "persistentVolumeReclaimPolicy", "Retain")
     default(spec, "volumeMode", "Filesystem")
     drop_empty(spec, "storageClassName")
+    fill_volume_source(spec)
     if isinstance(spec.get("hostPath"), dict):
         always(spec["hostPath"], type="")
     default(structure(obj, "status"), "phase", "Pending")

@@ -23,8 +23,9 @@ from syncline.kube.defaults.shape import (
     structure,
 )
 from syncline.kube.objects import GVK, Obj
+from syncline.kube.podresources import asked_together
 
-__all__ = ["fill_claim_spec", "fill_pod", "fill_pod_spec", "fill_pod_template", "image_tag"]
+__all__ = ["fill_claim_spec", "fill_pod", "fill_pod_spec", "fill_pod_template", "fill_volume_source", "image_tag"]
 
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 FILE_MODE = 0o644
@@ -41,13 +42,16 @@ def fill_pod(gvk: GVK, pod: Obj) -> None:
     """A Pod: its spec, requests from limits, and the shape of its status."""
     spec = structure(pod, "spec")
     fill_pod_spec(gvk, spec)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        # Read as one second ever since negative values were refused (conversion of Pod).
+        spec["terminationGracePeriodSeconds"] = 1
     default(spec, "enableServiceLinks", True)
     for name in ("initContainers", "containers"):
         for container in items(spec, name):
             _requests_from_limits(container)
             if spec.get("hostNetwork"):
                 _host_ports(container)
-    _requests_from_limits(spec)
+    _fill_pod_resources(spec)
     _fill_status(gvk, structure(pod, "status"))
 
 
@@ -161,6 +165,28 @@ def _requests_from_limits(owner: Obj) -> None:
             requests.setdefault(name, amount)
 
 
+def _fill_pod_resources(spec: Obj) -> None:
+    """Amounts of the pod as a whole: requests from what its containers ask for, then from its limits
+    (``defaultHugePagePodLimits``, ``defaultPodRequests``)."""
+    resources = spec.get("resources")
+    if not isinstance(resources, dict):
+        return
+    if resources.get("limits") or resources.get("requests"):
+        for name, amount in asked_together(spec, "limits").items():
+            if name.startswith("hugepages-") and name not in (resources.get("requests") or {}):
+                structure(resources, "limits").setdefault(name, str(amount))
+    if resources.get("limits"):
+        requests = structure(resources, "requests")
+        for name, amount in asked_together(spec, "requests").items():
+            if name in ("cpu", "memory"):
+                requests.setdefault(name, str(amount))
+        for name, limit in resources["limits"].items():
+            if name in ("cpu", "memory") or name.startswith("hugepages-"):
+                requests.setdefault(name, limit)
+        if not requests:
+            del resources["requests"]
+
+
 def _fill_volume(gvk: GVK, volume: Obj) -> None:
     if not any(value is not None for key, value in volume.items() if key != "name"):
         volume["emptyDir"] = {}
@@ -178,13 +204,33 @@ def _fill_volume(gvk: GVK, volume: Obj) -> None:
         canonical_quantity(gvk, volume["emptyDir"], "sizeLimit")
     if isinstance(volume.get("hostPath"), dict):
         always(volume["hostPath"], type="")
-    if isinstance(volume.get("iscsi"), dict):
-        default(volume["iscsi"], "iscsiInterface", "default")
+    fill_volume_source(volume)
+    image = volume.get("image")
+    if isinstance(image, dict):
+        tag = image_tag(str(image.get("reference") or ""))
+        default(image, "pullPolicy", "Always" if tag == "latest" else "IfNotPresent")
     ephemeral = volume.get("ephemeral")
     if isinstance(ephemeral, dict) and isinstance(ephemeral.get("volumeClaimTemplate"), dict):
         template = ephemeral["volumeClaimTemplate"]
         structure(template, "metadata")
         fill_claim_spec(gvk, structure(template, "spec"))
+
+
+_SOURCE_DEFAULTS: dict[str, Obj] = {
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
+}
+
+
+def fill_volume_source(holder: Obj) -> None:
+    """Drivers that a pod's volume and a PersistentVolume have alike; ``holder`` has the source as a field."""
+    for kind, defaults in _SOURCE_DEFAULTS.items():
+        source = holder.get(kind)
+        if isinstance(source, dict):
+            for key, value in defaults.items():
+                default(source, key, value)
 
 
 def _fill_downward(gvk: GVK, source: Any) -> None:
