@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.base.action import Performer
-from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer
+from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer, ReadScale
 from syncline.cluster.builtin.certificates.approval import ApproveIfAllowed, ApprovePerformer
 from syncline.cluster.builtin.certificates.controller import signing_request_controllers
 from syncline.cluster.builtin.certificates.signing import Sign, SignPerformer
@@ -95,6 +95,7 @@ def performers(mapper: Mapper, settings: BuiltinSettings | None = None) -> dict[
     found: dict[type, Performer] = {
         ConfirmAbsent: confirm,
         ConfirmEmpty: confirm,
+        ReadScale: confirm,
         Bind: BindPerformer(),
         ApproveIfAllowed: ApprovePerformer(),
     }

@@ -1,7 +1,8 @@
 """Looks at the server itself, for decisions that a cache that lags must not make.
 
 The garbage collector asks whether an owner is really gone, the namespace controller whether a namespace is really
-empty. Both are steps ahead of the step that destroys: a refusal stops the plan, and the key is planned again.
+empty. Both are steps ahead of the step that destroys: a refusal stops the plan, and the key is planned again. The
+disruption controller asks a controller that it does not know for its scale.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Conflict, NotFound
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GroupKind, ObjectRef, uid_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, uid_of
 
-__all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmPerformer"]
+__all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmPerformer", "ReadScale"]
 
 CONTENT_VERBS = {"list", "watch", "delete"}
 """What a kind must allow to count as the content of a namespace."""
@@ -49,18 +50,34 @@ class ConfirmEmpty:
         return f"confirm that {self.namespace} is empty"
 
 
+@dataclass(frozen=True, slots=True)
+class ReadScale:
+    """The Scale of a controller; the value is None where the object is gone or has another ``uid``. Refused where its
+    kind is unknown or has no scale."""
+
+    target: ObjectRef
+    version: str
+    uid: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"read the scale of {self.target}"
+
+
 class ConfirmPerformer:
-    """Performs both looks."""
+    """Performs the looks."""
 
     def __init__(self, mapper: Mapper) -> None:
         self._mapper = mapper
 
-    def perform(self, action: ConfirmAbsent | ConfirmEmpty) -> Generator[Request, Response, Any]:
+    def perform(self, action: ConfirmAbsent | ConfirmEmpty | ReadScale) -> Generator[Request, Response, Any]:
         match action:
             case ConfirmAbsent():
                 return (yield from self._absent(action))
             case ConfirmEmpty():
                 return (yield from self._empty(action))
+            case ReadScale():
+                return (yield from self._scale(action))
             case _ as never:
                 assert_never(never)
 
@@ -82,3 +99,17 @@ class ConfirmPerformer:
             answer = yield client.list_(info, action.namespace, limit=1)
             if answer.status != NotFound.code and answer.or_raise().get("items"):
                 raise Conflict(f"{info.group_resource} are left in namespace {action.namespace}")
+
+    def _scale(self, action: ReadScale) -> Generator[Request, Response, Obj | None]:
+        target = action.target
+        info = self._mapper.find(GVK(target.group, action.version, target.kind))
+        if info is None:
+            group_version = f"{target.group}/{action.version}" if target.group else action.version
+            raise NotFound(f'no matches for kind "{target.kind}" in version "{group_version}"')
+        if "scale" not in info.subresources:
+            raise NotFound(f"{info.group_resource} does not implement the scale subresource")
+        answer = yield client.get(info, target.namespace, target.name, "scale")
+        if answer.status == NotFound.code:
+            return None
+        scale = answer.or_raise()
+        return scale if uid_of(scale) == action.uid else None

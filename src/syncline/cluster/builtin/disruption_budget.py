@@ -1,6 +1,7 @@
 """Keeps the status of PodDisruptionBudgets: how many pods there should be, are healthy, and may go.
 
 Source of the numbers: Kubernetes' disruption controller. The eviction subresource of the API spends what is allowed.
+The replicas of controllers that are not built in are asked of their scale, in the pass itself.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from syncline.base.clock import format_time
+from syncline.cluster.builtin.actions import ReadScale
 from syncline.cluster.builtin.owners import controller_of, selector_of
 from syncline.cluster.builtin.pods import POD, condition, instant, is_ready
 from syncline.cluster.builtin.shares import share
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
-from syncline.control.plan import Done, Plan, Requeue, set_status
+from syncline.control.plan import Done, Emit, Plan, Requeue, Result, Retry, set_status
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -31,24 +33,35 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["DisruptionBudgetController", "Observed", "plan"]
+__all__ = ["DisruptionBudgetController", "Observed", "plan", "settle"]
 
+COMPONENT = "controllermanager"
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
 _SCALED = (
     *(GroupKind("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet")),
     GroupKind("", "ReplicationController"),
 )
+_NUMBERS = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
 DISRUPTION_TIMEOUT_S = 120.0
 """How long an evicted pod counts as going before it is believed to stay (DeletionTimeout)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``scales`` are the replicas of each controller of the pods, by uid."""
+    """``scales`` are the replicas of each controller of the pods that is known here, by uid; ``foreign`` the others
+    that pods name, by uid, with a pod of theirs; ``unmanaged`` pods have no controller."""
 
     budget: Obj
     pods: tuple[Obj, ...]
     scales: dict[str, int]
+    foreign: dict[str, tuple[ReadScale, str]]
+    unmanaged: tuple[str, ...] = ()
+
+    @property
+    def counts_controllers(self) -> bool:
+        """The limit is about what controllers want; a plain ``minAvailable`` number is about pods."""
+        available = dig(self.budget, "spec", "minAvailable")
+        return dig(self.budget, "spec", "maxUnavailable") is not None or isinstance(available, str)
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
@@ -58,11 +71,22 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     selector = selector_of(budget)
     pods = tuple(pod for pod in cache.objects(POD, ref.namespace) if selector.matches(labels_of(pod)))
     scales: dict[str, int] = {}
+    foreign: dict[str, tuple[ReadScale, str]] = {}
     for pod in pods:
         owner = _scaled_owner(cache, pod)
+        reference = controller_of(pod)
         if owner is not None:
             scales[uid_of(owner)] = int(dig(owner, "spec", "replicas", default=1))
-    return Observed(budget, pods, scales)
+        elif reference is not None:
+            foreign.setdefault(str(reference.get("uid")), (_read_scale(reference, ref.namespace), name_of(pod)))
+    unmanaged = tuple(name_of(pod) for pod in pods if controller_of(pod) is None)
+    return Observed(budget, pods, scales, foreign, unmanaged)
+
+
+def _read_scale(reference: Obj, namespace: str) -> ReadScale:
+    group, version = split_api_version(str(reference.get("apiVersion")))
+    target = ObjectRef(group, str(reference.get("kind")), namespace, str(reference.get("name")))
+    return ReadScale(target, version, str(reference.get("uid")), "a budget counts what it wants")
 
 
 def _scaled_owner(cache: Snapshot, obj: Obj) -> Obj | None:
@@ -79,36 +103,96 @@ def _scaled_owner(cache: Snapshot, obj: Obj) -> Obj | None:
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
-    """One status; looked at again when a pod that was evicted should have gone."""
-    expected, desired = _expectation(seen)
+    """One status; looked at again when a pod that was evicted should have gone. Foreign controllers are asked first,
+    and :func:`settle` goes on from their answers."""
+    if seen.foreign and seen.counts_controllers:
+        return Plan((tuple(read for read, _ in seen.foreign.values()),), why="other controllers are asked for scales")
+    return _count(seen, seen.scales, now)
+
+
+def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    """What the scales make of the budget; an answer that is missing makes it fail safe: nothing may go."""
+    read = [(result.action.uid, result) for result in results if isinstance(result.action, ReadScale)]
+    if not read:
+        return None
+    scales = dict(seen.scales)
+    for uid, result in read:
+        if not result.ok:
+            return seen, _fail_safe(seen, str(result.error), now)
+        if result.value is None:
+            return seen, _fail_safe(seen, f'found no controllers for pod "{seen.foreign[uid][1]}"', now)
+        scales[uid] = int(dig(result.value, "spec", "replicas", default=0))
+    return seen, _count(seen, scales, now)
+
+
+def _fail_safe(seen: Observed, why: str, now: datetime) -> Plan:
+    old = seen.budget.get("status") or {}
+    new = _condition(seen.budget, "False", "SyncFailed", why, int(old.get("observedGeneration") or 0), now)
+    status = _NUMBERS | old | {"disruptionsAllowed": 0, "conditions": [new]}
+    text = f"Failed to calculate the number of expected pods: {why}"
+    told = Emit(seen.budget, "CalculateExpectedPodCountFailed", text, COMPONENT, warning=True)
+    writes = set_status(seen.budget, status, "the pods cannot be counted")
+    return Plan(status=(*writes, *((told,) if writes else ())), outcome=Retry(why), why=why)
+
+
+def _count(seen: Observed, scales: dict[str, int], now: datetime) -> Plan:
+    expected, desired = _expectation(seen, scales)
     going = _going(seen, now)
     healthy = sum(is_ready(pod) and not is_terminating(pod) and name_of(pod) not in going for pod in seen.pods)
     allowed = max(healthy - desired, 0) if expected > 0 else 0
     status: Obj = {"observedGeneration": generation(seen.budget)}
     status |= {"disruptionsAllowed": allowed, "currentHealthy": healthy}
     status |= {"desiredHealthy": desired, "expectedPods": expected}
-    status["conditions"] = [_allowed_condition(seen.budget, allowed > 0, now)]
+    chosen = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
+    status["conditions"] = [_condition(seen.budget, *chosen, "", generation(seen.budget), now)]
     if going:
         status["disruptedPods"] = {name: format_time(at) for name, at in going.items()}
     oldest = min(going.values(), default=None)
     outcome = Done() if oldest is None else Requeue(_left_s(oldest, now), "an evicted pod should be gone")
-    return Plan(status=set_status(seen.budget, status, "the pods changed"), outcome=outcome, why="the pods are counted")
+    writes = set_status(seen.budget, status, "the pods changed")
+    return Plan(status=(*writes, *(_told(seen) if writes else ())), outcome=outcome, why="the pods are counted")
+
+
+def _told(seen: Observed) -> tuple[Emit, ...]:
+    if not seen.pods:
+        return (Emit(seen.budget, "NoPods", "No matching pods found", COMPONENT),)
+    if not seen.unmanaged or not seen.counts_controllers:
+        return ()
+    selector = _go_selector(dig(seen.budget, "spec", "selector", default={}))
+    text = (
+        f"Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, "
+        "the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for "
+        'these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
+    )
+    return (Emit(seen.budget, "UnmanagedPods", text, COMPONENT, warning=True),)
+
+
+def _go_selector(selector: Obj) -> str:
+    """As Go prints a pointer to a LabelSelector."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    rows = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key')},Operator:{each.get('operator')},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    fields = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{rows}}},"
+    return f"&LabelSelector{{{fields}}}"
 
 
 def _left_s(since: datetime, now: datetime) -> float:
     return max((since + timedelta(seconds=DISRUPTION_TIMEOUT_S) - now).total_seconds(), 0.0) + 1
 
 
-def _expectation(seen: Observed) -> tuple[int, int]:
-    """Pods expected, and how many of them must stay healthy."""
-    scale = sum(seen.scales.values())
+def _expectation(seen: Observed, scales: dict[str, int]) -> tuple[int, int]:
+    """Pods expected, and how many of them must stay healthy. Percentages are rounded up, for both limits."""
+    scale = sum(scales.values())
     unavailable = dig(seen.budget, "spec", "maxUnavailable")
     if unavailable is not None:
         return scale, max(scale - share(unavailable, scale, up=True), 0)
     available = dig(seen.budget, "spec", "minAvailable")
     if isinstance(available, int):
         return len(seen.pods), available
-    return (scale, share(available, scale, up=True)) if available is not None else (scale, 0)
+    return (scale, share(available, scale, up=True)) if available is not None else (0, 0)
 
 
 def _going(seen: Observed, now: datetime) -> dict[str, datetime]:
@@ -119,18 +203,12 @@ def _going(seen: Observed, now: datetime) -> dict[str, datetime]:
     return {name: at for name, at in times.items() if at + timedelta(seconds=DISRUPTION_TIMEOUT_S) > now}
 
 
-def _allowed_condition(budget: Obj, allowed: bool, now: datetime) -> Obj:
-    status, reason = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
+def _condition(budget: Obj, status: str, reason: str, message: str, observed: int, now: datetime) -> Obj:
     old = condition(budget, "DisruptionAllowed")
     since = old["lastTransitionTime"] if old is not None and old.get("status") == status else format_time(now)
-    return {
-        "type": "DisruptionAllowed",
-        "status": status,
-        "observedGeneration": generation(budget),
-        "lastTransitionTime": since,
-        "reason": reason,
-        "message": "",
-    }
+    found: Obj = {"type": "DisruptionAllowed", "status": status}
+    found |= {"observedGeneration": observed} if observed else {}
+    return found | {"lastTransitionTime": since, "reason": reason, "message": message}
 
 
 def _budgets_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
@@ -157,3 +235,8 @@ class DisruptionBudgetController:
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return plan(seen, now)
+
+    def settle(
+        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        return settle(seen, results, now)

@@ -7,9 +7,10 @@ from datetime import datetime
 from syncline.cluster.builtin.cronjob import plan as planning
 from syncline.cluster.builtin.cronjob.plan import Observed
 from syncline.cluster.builtin.job.observe import JOB
+from syncline.cluster.builtin.said import Said
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, owner_of_kind
-from syncline.control.plan import Plan
+from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, ObjectRef, uid_of
 
 __all__ = ["CronJobController"]
@@ -25,6 +26,9 @@ class CronJobController:
     watches: tuple[Watch, ...] = (Watch(JOB, owner_of_kind(CRONJOB)),)
     reads: tuple[GroupKind, ...] = ()
 
+    def __init__(self) -> None:
+        self._said = Said()
+
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
         """None when the CronJob is gone, or before the Jobs were listed once."""
         cronjob = cache.get(ref)
@@ -33,4 +37,9 @@ class CronJobController:
         return Observed(cronjob, tuple(cache.owned(uid_of(cronjob), JOB)))
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now)
+        return self._said.once(uid_of(seen.cronjob), planning.plan(seen, now), planning.REPEATED)
+
+    def settle(
+        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        return planning.settle(seen, plan, results)

@@ -1,58 +1,161 @@
 """Starts a Job at each due time, once, and keeps a few finished ones.
 
-The Job's name derives from its due time, so a crash between making the Job and noting it starts nothing twice.
-Source: Kubernetes' cron job controller.
+The Job's name derives from its due time, so a crash between making the Job and noting it starts nothing twice; what was
+started is noted in ``status.active`` when the answer is known. Source: Kubernetes' cron job controller.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from syncline.base.clock import format_time
+from syncline.cluster.builtin.actions import ConfirmAbsent
 from syncline.cluster.builtin.cronjob.schedule import Schedule, parse_schedule
+from syncline.cluster.builtin.job.observe import JOB
 from syncline.cluster.builtin.job.verdict import is_finished
 from syncline.cluster.builtin.owners import owner_reference
-from syncline.cluster.builtin.pods import created_at, instant
-from syncline.control.plan import Create, Delete, Emit, Plan, Requeue, Stalled, set_status
-from syncline.kube.objects import Obj, dig, is_terminating, name_of, namespace_of, resource_version, uid_of
+from syncline.cluster.builtin.pods import instant
+from syncline.control.plan import Create, Delete, Emit, Outcome, Plan, Requeue, Result, Retry, Stalled, set_status
+from syncline.kube.errors import AlreadyExists
+from syncline.kube.objects import (
+    Obj,
+    ObjectRef,
+    dig,
+    is_terminating,
+    name_of,
+    namespace_of,
+    resource_version,
+    uid_of,
+)
 
-__all__ = ["Observed", "plan"]
+__all__ = ["REPEATED", "Observed", "plan", "settle"]
 
 COMPONENT = "cronjob-controller"
+REPEATED = frozenset({"JobAlreadyActive", "TooManyMissedTimes", "UnexpectedJob"})
+"""Reasons of Events that each look would say again."""
+SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+"""Annotation of a Job: its due time, in the zone of the schedule."""
+MANY_MISSED = 100
+"""Due times missed beyond which people are told that something is wrong, as in Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
+    """``jobs`` are those that the CronJob controls, whoever made them."""
+
     cronjob: Obj
     jobs: tuple[Obj, ...]
 
     @property
+    def noted(self) -> list[Obj]:
+        """References to the Jobs that were started and had not ended."""
+        return list(dig(self.cronjob, "status", "active", default=[]))
+
+    @property
     def active(self) -> list[Obj]:
-        return [job for job in self.jobs if is_finished(job) is None]
+        """Those of them that still run."""
+        ended = {uid_of(job) for job in self.jobs if is_finished(job) is not None}
+        return [reference for reference in self.noted if reference.get("uid") not in ended]
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A due time and the Job for it; ``made`` if it is there already but not noted."""
+
+    due: datetime
+    job: Obj
+    made: Obj | None = None
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
-    """Old Jobs go; a due one starts; then the status, and the next due time."""
-    spec = seen.cronjob.get("spec") or {}
+    """Note what ended; start what is due; remove what is beyond the history limits."""
+    missing = _missing(seen)
+    if missing:
+        return missing
+    told = (*_completed(seen), *_unexpected(seen))
+    status = set_status(seen.cronjob, _status(seen, seen.active), "Jobs ended")
+    steps = (told,) if told else ()
     if is_terminating(seen.cronjob):
-        return Plan(why="the CronJob is being deleted")
+        return Plan(steps, why="the CronJob is being deleted", status=status)
     gone = _beyond_history(seen)
-    if gone:
-        return Plan((gone,), why="finished Jobs beyond the history limits go")
+    cleaning = (gone,) if gone else ()
+    spec = seen.cronjob.get("spec") or {}
+    if spec.get("suspend"):
+        return Plan((*steps, *cleaning), why="the CronJob is suspended", status=status)
     schedule = parse_schedule(str(spec.get("schedule")), str(spec.get("timeZone") or ""))
     if schedule is None:
-        return Plan(outcome=Stalled("the schedule cannot be read", "correct spec.schedule"), why="no due time is known")
-    last = instant(dig(seen.cronjob, "status", "lastScheduleTime"))
-    due = None if spec.get("suspend") else _due(seen, schedule, last, now)
-    steps, started = _start(seen, due) if due is not None else ((), False)
-    status = _status(seen, due if started else None)
+        stalled = Stalled("the schedule cannot be read", "correct spec.schedule")
+        return Plan((*steps, *cleaning), stalled, "no due time is known", status)
     outcome = Requeue(_seconds_to_next(schedule, now), "the next due time", background=True)
-    return Plan(steps, outcome, _why(due), set_status(seen.cronjob, status, "Jobs started or ended"))
+    due, many = _due(seen, schedule, now)
+    if many:
+        steps = (*steps, (_say(seen, "TooManyMissedTimes", _TOO_MANY, warning=True),))
+    starting = None if due is None else _start(seen, schedule, due)
+    if starting is None:
+        return Plan((*steps, *cleaning), outcome, "no time is due", status)
+    why = f"{format_time(starting.due)} is due"
+    policy = spec.get("concurrencyPolicy")
+    if policy == "Forbid" and seen.active:
+        text = "Not starting job because prior execution is running and concurrency policy is Forbid"
+        return Plan((*steps, (_say(seen, "JobAlreadyActive", text),), *cleaning), outcome, why, status)
+    if starting.made is not None:
+        noted = _status(seen, [*seen.active, _reference(starting.made)], starting.due)
+        return Plan((*steps, *cleaning), outcome, why, set_status(seen.cronjob, noted, "the Job was made before"))
+    replaced = _replaced(seen) if policy == "Replace" else ()
+    return Plan((*steps, *((replaced,) if replaced else ()), (Create(starting.job, why),), *cleaning), outcome, why)
 
 
-def _why(due: datetime | None) -> str:
-    return "no time is due" if due is None else f"{format_time(due)} is due"
+_TOO_MANY = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+
+
+def _say(seen: Observed, reason: str, text: str, *, warning: bool = False) -> Emit:
+    return Emit(seen.cronjob, reason, text, COMPONENT, warning=warning)
+
+
+def _missing(seen: Observed) -> Plan | None:
+    """A noted Job that is gone is struck out, once the server says so too."""
+    known = {uid_of(job) for job in seen.jobs}
+    gone = [reference for reference in seen.noted if reference.get("uid") not in known]
+    if not gone:
+        return None
+    confirmed = tuple(
+        ConfirmAbsent(
+            ObjectRef(JOB.group, JOB.kind, namespace_of(seen.cronjob), str(each.get("name"))),
+            str(each.get("uid")),
+            "it is noted as active",
+        )
+        for each in gone
+    )
+    left = [reference for reference in seen.noted if reference not in gone]
+    status = set_status(seen.cronjob, _status(seen, left), "active Jobs are gone")
+    told = tuple(_say(seen, "MissingJob", f"Active job went missing: {each.get('name')}") for each in gone)
+    return Plan((confirmed, status, told), why="active Jobs went missing")
+
+
+def _completed(seen: Observed) -> tuple[Emit, ...]:
+    noted = {reference.get("uid") for reference in seen.noted}
+    ends = ((job, is_finished(job)) for job in seen.jobs if uid_of(job) in noted)
+    return tuple(
+        _say(seen, "SawCompletedJob", f"Saw completed job: {name_of(job)}, condition: {end['type']}")
+        for job, end in ends
+        if end is not None
+    )
+
+
+def _unexpected(seen: Observed) -> tuple[Emit, ...]:
+    noted = {reference.get("uid") for reference in seen.noted}
+    return tuple(
+        _say(
+            seen,
+            "UnexpectedJob",
+            f"Saw a job that the controller did not create or forgot: {name_of(job)}",
+            warning=True,
+        )
+        for job in seen.jobs
+        if uid_of(job) not in noted and is_finished(job) is None and not is_terminating(job)
+    )
 
 
 def _seconds_to_next(schedule: Schedule, now: datetime) -> float:
@@ -60,35 +163,37 @@ def _seconds_to_next(schedule: Schedule, now: datetime) -> float:
     return 86_400.0 if following is None else (following - now).total_seconds()
 
 
-def _due(seen: Observed, schedule: Schedule, last: datetime | None, now: datetime) -> datetime | None:
-    """The latest due time that was not started; one that is older than the starting deadline is missed for good."""
-    earliest = last or created_at(seen.cronjob)
+def _due(seen: Observed, schedule: Schedule, now: datetime) -> tuple[datetime | None, bool]:
+    """The latest due time since the last one, and whether too many were missed; one that is older than the starting
+    deadline is missed for good."""
+    earliest = instant(dig(seen.cronjob, "status", "lastScheduleTime"))
+    earliest = earliest or instant(dig(seen.cronjob, "metadata", "creationTimestamp")) or now
     limit_s = dig(seen.cronjob, "spec", "startingDeadlineSeconds")
     if limit_s is not None:
         earliest = max(earliest, now - timedelta(seconds=int(limit_s)))
-    return schedule.latest(earliest, now)
+    latest = schedule.latest(earliest, now)
+    first = schedule.following(earliest)
+    second = schedule.following(first) if first is not None else None
+    if latest is None or first is None or second is None:
+        return latest, False
+    return latest, (now - first) / (second - first) + 1 > MANY_MISSED + 1
 
 
-def _start(seen: Observed, due: datetime) -> tuple[tuple[tuple[Create | Delete | Emit, ...], ...], bool]:
-    """The steps that start the Job, and whether the time counts as started."""
-    job = _job(seen.cronjob, due)
-    if any(name_of(each) == name_of(job) for each in seen.jobs):
-        return (), True
-    policy = dig(seen.cronjob, "spec", "concurrencyPolicy", default="Allow")
-    if policy == "Forbid" and seen.active:
-        text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-        return ((Emit(seen.cronjob, "JobAlreadyActive", text, COMPONENT),),), False
-    replaced = tuple(Delete.of(each, "the next one takes its place", propagation="Background") for each in seen.active)
-    create = Create(job, f"{format_time(due)} is due")
-    told = Emit(seen.cronjob, "SuccessfulCreate", f"Created job {name_of(job)}", COMPONENT)
-    first = (replaced,) if policy == "Replace" and replaced else ()
-    return (*first, (create,), (told,)), True
+def _start(seen: Observed, schedule: Schedule, due: datetime) -> _Start | None:
+    """None where the time was dealt with."""
+    job = _job(seen.cronjob, schedule, due)
+    noted = any(reference.get("name") == name_of(job) for reference in seen.active)
+    if noted or instant(dig(seen.cronjob, "status", "lastScheduleTime")) == due:
+        return None
+    made = next((each for each in seen.jobs if name_of(each) == name_of(job) and is_finished(each) is None), None)
+    return _Start(due, job, made)
 
 
-def _job(cronjob: Obj, due: datetime) -> Obj:
+def _job(cronjob: Obj, schedule: Schedule, due: datetime) -> Obj:
     template = dig(cronjob, "spec", "jobTemplate", default={})
     notes = dict(dig(template, "metadata", "annotations", default={}))
-    notes["batch.kubernetes.io/cronjob-scheduled-timestamp"] = format_time(due)
+    local = due.astimezone(schedule.zone).isoformat()
+    notes[SCHEDULED] = local.replace("+00:00", "Z")
     metadata = {
         "name": f"{name_of(cronjob)}-{int(due.timestamp()) // 60}",
         "namespace": namespace_of(cronjob),
@@ -99,42 +204,70 @@ def _job(cronjob: Obj, due: datetime) -> Obj:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": dict(template.get("spec") or {})}
 
 
+def _replaced(seen: Observed) -> tuple[Delete, ...]:
+    active = {reference.get("uid") for reference in seen.active}
+    doomed = (job for job in seen.jobs if uid_of(job) in active and not is_terminating(job))
+    return tuple(Delete.of(job, "the next one takes its place", propagation="Background") for job in doomed)
+
+
 def _beyond_history(seen: Observed) -> tuple[Delete, ...]:
     gone: list[Delete] = []
-    for end, field, default in (
-        ("Complete", "successfulJobsHistoryLimit", 3),
-        ("Failed", "failedJobsHistoryLimit", 1),
-    ):
+    for end, field in (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit")):
+        limit = dig(seen.cronjob, "spec", field)
+        if limit is None:
+            continue
         ended = [job for job in seen.jobs if dig(is_finished(job), "type") == end and not is_terminating(job)]
-        ended.sort(key=lambda job: (created_at(job), name_of(job)))
-        limit = int(dig(seen.cronjob, "spec", field, default=default))
-        too_many = ended[: max(len(ended) - limit, 0)]
+        ended.sort(key=lambda job: (str(dig(job, "status", "startTime", default="~")), name_of(job)))
+        too_many = ended[: max(len(ended) - int(limit), 0)]
         gone += [Delete.of(job, "beyond the history limit", propagation="Background") for job in too_many]
     return tuple(gone)
 
 
-def _status(seen: Observed, started: datetime | None) -> Obj:
+def _reference(job: Obj) -> Obj:
+    return {
+        "kind": "Job",
+        "namespace": namespace_of(job),
+        "name": name_of(job),
+        "uid": uid_of(job),
+        "apiVersion": "batch/v1",
+        "resourceVersion": resource_version(job),
+    }
+
+
+def _status(seen: Observed, active: list[Obj], started: datetime | None = None) -> Obj:
     status = {key: value for key, value in (seen.cronjob.get("status") or {}).items() if key != "active"}
-    active = [
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "namespace": namespace_of(job),
-            "name": name_of(job),
-            "uid": uid_of(job),
-            "resourceVersion": resource_version(job),
-        }
-        for job in seen.active
-    ]
-    if active:
-        status["active"] = _unless_same(dig(seen.cronjob, "status", "active", default=[]), active)
-    if started is not None:
-        status["lastScheduleTime"] = format_time(started)
-    ends = [str(dig(job, "status", "completionTime", default="")) for job in seen.jobs]
+    status |= {"active": active} if active else {}
+    status |= {"lastScheduleTime": format_time(started)} if started is not None else {}
+    won = [job for job in seen.jobs if dig(is_finished(job), "type") == "Complete"]
+    ends = [str(dig(job, "status", "completionTime", default="")) for job in won]
     latest = max((*ends, str(status.get("lastSuccessfulTime") or "")))
     return status | ({"lastSuccessfulTime": latest} if latest else {})
 
 
-def _unless_same(old: list[Obj], new: list[Obj]) -> list[Obj]:
-    """The references as they are noted, if they name the same Jobs: a Job's progress is no news here."""
-    return old if [each.get("uid") for each in old] == [each["uid"] for each in new] else new
+def settle(seen: Observed, plan: Plan, results: tuple[Result, ...]) -> tuple[Any, Plan] | None:
+    """Events about Jobs made and removed; a Job that was made is noted with its uid."""
+    told: list[Emit] = []
+    status: tuple[Any, ...] = ()
+    failed = ""
+    removed = {result.action.uid for result in results if isinstance(result.action, Delete) and result.ok}
+    left = [reference for reference in seen.active if reference.get("uid") not in removed]
+    for result in results:
+        match result.action, result.ok:
+            case Create(obj=job), True:
+                due = instant(dig(job, "metadata", "annotations", SCHEDULED))
+                noted = _status(seen, [*left, _reference(result.value)], due)
+                status = set_status(seen.cronjob, noted, "a Job was started")
+                told.append(_say(seen, "SuccessfulCreate", f"Created job {name_of(job)}"))
+            case Create(), False if not isinstance(result.error, AlreadyExists):
+                failed = str(result.error)
+                told.append(_say(seen, "FailedCreate", f"Error creating job: {failed}", warning=True))
+            case Delete(name=name), True:
+                told.append(_say(seen, "SuccessfulDelete", f"Deleted job {name}"))
+            case Delete(), False:
+                told.append(_say(seen, "FailedDelete", f"Deleted job: {result.error}", warning=True))
+            case _:
+                continue
+    if not told and not status:
+        return None
+    outcome: Outcome = Retry(failed) if failed else plan.outcome
+    return seen, Plan((tuple(told),) if told else (), outcome, "tell what became of the Jobs", status)

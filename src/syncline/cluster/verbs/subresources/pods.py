@@ -5,6 +5,8 @@ Called by ``api``; binding and eviction write the Pod (and its disruption budget
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from syncline.base.clock import format_time
@@ -121,10 +123,29 @@ def evict(x: Exchange) -> Response:
             )
         if budgets:
             _take_from_budget(x, budgets[0], pod, options)
+    if not options.dry_run:
+        stored = x.store.put(stored.key, _targeted(pod, x.now), expect=stored.revision)
+        options = replace(options, revision=None)  # it was compared with what the client saw
     remove(x, stored, options)
     response = success(201, code=True)
     response.revision = x.store.revision
     return response
+
+
+def _targeted(pod: Obj, now: datetime) -> Obj:
+    """The condition DisruptionTarget, by which Jobs and people know that the Pod did not fail by itself."""
+    made: Obj = own_copy(pod)
+    conditions = [c for c in dig(made, "status", "conditions", default=[]) if c.get("type") != "DisruptionTarget"]
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(now),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    made.setdefault("status", {})["conditions"] = [*conditions, condition]
+    return made
 
 
 def _ignores_budgets(pod: Obj) -> bool:

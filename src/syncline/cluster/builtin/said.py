@@ -1,0 +1,43 @@
+"""What people were told already, so that a controller does not repeat itself at each look.
+
+Memory of one process: after a restart things are said once more, as Kubernetes' recorders do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from syncline.base.action import Action
+from syncline.control.plan import Emit, Plan
+
+__all__ = ["Said"]
+
+MAX_OBJECTS = 10_000
+"""Objects of which it is remembered what was said last."""
+
+
+class Said:
+    """The last messages by object, a few reasons each."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, dict[str, str]] = {}
+
+    def once(self, uid: str, plan: Plan, reasons: frozenset[str]) -> Plan:
+        """``plan`` without Events of ``reasons`` whose message is the last one that was said for that reason; what
+        is left counts as said."""
+        known = self._last.pop(uid, {})
+        self._last[uid] = known
+        if len(self._last) > MAX_OBJECTS:
+            del self._last[next(iter(self._last))]
+
+        def is_new(action: Action) -> bool:
+            if not isinstance(action, Emit) or action.event_reason not in reasons:
+                return True
+            if known.get(action.event_reason) == action.message:
+                return False
+            known[action.event_reason] = action.message
+            return True
+
+        steps = tuple(tuple(action for action in step if is_new(action)) for step in plan.steps)
+        status = tuple(action for action in plan.status if is_new(action))
+        return replace(plan, steps=tuple(step for step in steps if step), status=status)
