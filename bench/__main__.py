@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import syncing, virtual
+from bench import monorepo, syncing, virtual
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -153,6 +153,7 @@ def main() -> None:
         start_up(table, folder, 1 if quick else 3)
         cluster_figures(table, folder, quick=quick)
         syncing.figures(table, folder, objects=50 if quick else 300)
+        monorepo.figures(table, folder, applications=30 if quick else 300)
     table.title(f"measured in {time.perf_counter() - begun:.0f} s")
 
 

@@ -47,17 +47,28 @@ class GitSourceReader:
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
     ) -> Manifests:
         """Never raises for what a repository may contain."""
+        return self._read(sources, revisions, now, context, poll=False)
+
+    def poll(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
+        """As :meth:`read`, where nobody waits for a change."""
+        return self._read(sources, revisions, now, context, poll=True)
+
+    def _read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext, *, poll: bool
+    ) -> Manifests:
         rendered: list[Rendered] = []
         try:
             pairs = list(zip(sources, revisions, strict=True))
             lent = {
-                str(one["ref"]): self._sources.lend(one, revision, context.project)
+                str(one["ref"]): self._sources.lend(one, revision, context.project, poll=poll)
                 for one, revision in pairs
                 if one.get("ref")
             }
             for number, (source, revision) in enumerate(pairs, 1):
                 try:
-                    rendered.append(self._read_one(source, revision, context, lent))
+                    rendered.append(self._read_one(source, revision, context, lent, poll=poll))
                 except SourceError as error:
                     raise _of_source(error, source, number, len(pairs)) from None
         except SourceError as error:
@@ -70,11 +81,13 @@ class GitSourceReader:
             warnings=tuple(warning for one in rendered for warning in one.warnings),
         )
 
-    def _read_one(self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened]) -> Rendered:
+    def _read_one(
+        self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened], *, poll: bool
+    ) -> Rendered:
         if source.get("ref") and not source.get("path") and not source.get("chart"):
             # It only lends its files.
             return Rendered((), lent[str(source["ref"])].revision.sha, SourceType.DIRECTORY, "")
-        opened = self._sources.open(source, revision, context.project)
+        opened = self._sources.open(source, revision, context.project, poll=poll)
         return render_opened(
             source,
             opened.tree,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from syncline.base.clock import SystemClock
 from syncline.sources.address import check_url, host_of, normalize_url
 from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
@@ -23,6 +24,7 @@ from syncline.sources.git_access import git_environment
 from syncline.sources.git_process import GitAnswer, run_git
 from syncline.sources.github_app import with_token
 from syncline.sources.lfs import LargeFiles
+from syncline.sources.listing import Listing, SmallFiles
 from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choose_tag, is_short_sha
 from syncline.sources.submodules import MAX_NESTED, Graft, GraftedTree, parse_modules, submodule_url
 from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree, clean_path
@@ -31,6 +33,7 @@ __all__ = ["Git", "GitSettings", "GitTree", "Repository", "check_url", "normaliz
 
 
 MODULES = ".gitmodules"
+LIST_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class Git:
         self._repositories: dict[tuple[str, str], Repository] = {}
         self._book = NO_CREDENTIALS
         self._submodules = settings.submodules
+        self._small = SmallFiles()
         self._requests: Counter[tuple[str, str, bool]] = Counter()
         self._lock = threading.Lock()
 
@@ -93,7 +97,7 @@ class Git:
     def _opened(self, url: str, owner: str, access: RepositoryAccess | None, project: str) -> Repository:
         with self._lock:
             found = self._repositories.get((url, owner))
-            repository = found or Repository(url, self._settings, owner, self._count)
+            repository = found or Repository(url, self._settings, owner, self._count, self._small)
             self._repositories[url, owner] = repository
             repository.access = access
             mounts = self._submodules
@@ -120,6 +124,7 @@ class Repository:
         settings: GitSettings,
         owner: str = "",
         count: Callable[[str, str, bool], None] = lambda _shown, _command, _success: None,
+        small: SmallFiles | None = None,
     ) -> None:
         self.url = url
         self._count = count
@@ -130,6 +135,11 @@ class Repository:
         self._mirror = settings.cache_directory / f"{name}.git"
         self._lock = threading.Lock()
         self._last_whole: GitTree | GraftedTree | None = None
+        self._kept_listing: Listing | None = None
+        self._asked_for = ("", 0)
+        self._present: set[str] = set()
+        self._last_refs: tuple[float, Refs] | None = None
+        self.small = small
         self.neighbour: Callable[[str], Repository] | None = None
         """Opens a repository that this one mounts, by its address."""
 
@@ -138,15 +148,29 @@ class Repository:
         """Whether it lies on this machine."""
         return not host_of(self.url)
 
-    def refs(self) -> Refs:
-        """What the remote advertises now: the cheap question whether anything moved."""
+    def refs(self, max_age_s: float = 0.0) -> Refs:
+        """What the remote advertises now: the cheap question whether anything moved.
+
+        ``max_age_s``: an answer that is no older will do.
+        """
+        begun = SystemClock.monotonic()
+        last = self._last_refs
+        if last is not None and begun - last[0] <= max_age_s:
+            return last[1]
+        found = self._refs()
+        self._last_refs = (begun, found)
+        return found
+
+    def _refs(self) -> Refs:
         asked = ["ls-remote", "--symref", "--end-of-options", self.url]
         answer = self._ask_remote(asked, timeout_s=self._settings.list_timeout_s)
         if answer.code != 0:
             raise self._failure(answer)
         return _parse_refs(answer.output.decode("utf-8", "replace"))
 
-    def resolve(self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "") -> ResolvedRevision:
+    def resolve(
+        self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "", max_age_s: float = 0.0
+    ) -> ResolvedRevision:
         """The commit that ``revision`` names now; empty means HEAD. ``refs`` spares asking the remote.
 
         ``tag_prefix``: the revision is a range of versions among the tags that begin so.
@@ -155,9 +179,9 @@ class Repository:
         """
         if revision.startswith("-") or any(ord(letter) < 32 for letter in revision) or len(revision) > 1024:
             raise self._unknown(revision, "it is not a name of a branch, tag or commit")
-        advertised = Refs(()) if tag_prefix or choose(revision, Refs(())) is not None else refs or self.refs()
+        advertised = Refs(()) if tag_prefix or choose(revision, Refs(())) is not None else refs or self.refs(max_age_s)
         if tag_prefix:
-            return self._among_tags(revision, tag_prefix, refs or self.refs())
+            return self._among_tags(revision, tag_prefix, refs or self.refs(max_age_s))
         found = choose(revision, advertised)
         if found is not None:
             return found
@@ -180,6 +204,9 @@ class Repository:
         resolved = ResolvedRevision(revision, revision) if isinstance(revision, str) else revision
         folder = clean_path(path)
         self.ensure(resolved)
+        listing = self._listing(resolved.sha)
+        if listing is not None and (entries := listing.folder(folder)) and not listing.has_file(MODULES):
+            return GitTree(self, resolved.sha, folder, f"{resolved.sha}:{folder}", entries)
         (kind, tree_id), (modules, _) = self.objects_at(resolved.sha, folder, MODULES)
         if modules == "blob" and self.neighbour is not None:
             grafted = self._grafted(resolved.sha, nested).folder(folder)
@@ -193,6 +220,19 @@ class Repository:
                 field="spec.source.path",
             )
         return GitTree(self, resolved.sha, folder, tree_id)
+
+    def _listing(self, sha: str) -> Listing | None:
+        """All files of the commit, from the third question about it on: then more will follow."""
+        kept = self._kept_listing
+        if kept is not None and kept.sha == sha:
+            return kept
+        asked_sha, asked = self._asked_for
+        self._asked_for = (sha, asked + 1 if asked_sha == sha else 1)
+        if self._asked_for[1] < LIST_AFTER:
+            return None
+        made = Listing(sha, self.whole_tree(sha).entries)
+        self._kept_listing = made
+        return made
 
     def ensure(self, revision: ResolvedRevision) -> None:
         """Bring the commit into the mirror, with all branches and tags, unless it is there."""
@@ -315,9 +355,14 @@ class Repository:
         return LargeFiles(self.url, access, folder, configured, self.is_local).smudged(contents)
 
     def _has(self, sha: str) -> bool:
+        if sha in self._present:
+            return True
         if not (self._mirror / "HEAD").exists():
             return False
-        return self.read_mirror(["cat-file", "-e", f"{sha}^{{commit}}"]).code == 0
+        found = self.read_mirror(["cat-file", "-e", f"{sha}^{{commit}}"]).code == 0
+        if found:
+            self._present.add(sha)
+        return found
 
     def _expand(self, short: str) -> str | None:
         with self._lock:
@@ -328,6 +373,7 @@ class Repository:
 
     def _fetch(self, *refspecs: str, quietly: bool = False, depth: int = 0) -> None:
         self._begin()
+        self._present.clear()  # a fetch may tidy up what no branch holds any more
         options = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
         prune = ["--prune"] if refspecs[0].endswith("/*") else []
         shallow = [f"--depth={depth}"] if depth else []
@@ -410,7 +456,11 @@ def _parse_refs(text: str) -> Refs:
 class GitTree:
     """A folder at a commit. The list of files is read when first asked for, contents in one go."""
 
-    def __init__(self, repository: Repository, sha: str, path: str, tree_id: str) -> None:
+    def __init__(
+        self, repository: Repository, sha: str, path: str, tree_id: str, entries: tuple[Entry, ...] | None = None
+    ) -> None:
+        if entries is not None:
+            self.entries = entries
         self._repository = repository
         self.sha = sha
         self.path = path
@@ -429,6 +479,16 @@ class GitTree:
         return self._repository.smudged(self.sha, self._stored(list(entries)))
 
     def _stored(self, wanted: list[Entry]) -> dict[str, bytes]:
+        small = self._repository.small
+        if small is None:
+            return self._asked(wanted)
+        known = small.get(entry.blob for entry in wanted)
+        missing = [entry for entry in wanted if entry.blob not in known]
+        found = self._asked(missing) if missing else {}
+        small.put((entry.blob, found[entry.path]) for entry in missing)
+        return {entry.path: found[entry.path] if entry.path in found else known[entry.blob] for entry in wanted}
+
+    def _asked(self, wanted: list[Entry]) -> dict[str, bytes]:
         answer = self._repository.read_mirror(
             ["cat-file", "--batch"], "".join(f"{entry.blob}\n" for entry in wanted).encode()
         )

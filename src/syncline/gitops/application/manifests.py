@@ -11,14 +11,14 @@ from collections import OrderedDict
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.kube.objects import Obj
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
-__all__ = ["MAX_KEPT", "ManifestStore", "Manifests", "Render", "RenderPerformer", "SourceReader"]
+__all__ = ["MAX_KEPT", "ManifestStore", "Manifests", "PollingReader", "Render", "RenderPerformer", "SourceReader"]
 
 MAX_KEPT = 5000
 """Renders kept: newest and running revision of more applications than one machine runs."""
@@ -55,6 +55,15 @@ class SourceReader(Protocol):
         ...
 
 
+@runtime_checkable
+class PollingReader(Protocol):
+    """A reader that can spare questions to remotes where nobody waits for the answer."""
+
+    def poll(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Render:
     """Resolve ``revisions`` (as asked: branch, tag, SHA, empty for HEAD) and render the sources there."""
@@ -66,6 +75,8 @@ class Render:
     answers: str = ""
     """The request to refresh that this is for, empty for none."""
     context: RenderContext = NO_CONTEXT
+    poll: bool = False
+    """Nobody waits for a change: what another Application was told a moment ago will do."""
 
     def describe(self) -> str:
         asked = ", ".join(
@@ -118,8 +129,10 @@ class RenderPerformer:
 
     def perform(self, action: Render) -> Generator[Work, Any, Manifests]:
         now = self._clock.now()
+        reader = self._reader
+        read = reader.poll if action.poll and isinstance(reader, PollingReader) else reader.read
         found: Manifests = yield Work(
-            action.describe(), lambda: self._reader.read(action.sources, action.revisions, now, action.context)
+            action.describe(), lambda: read(action.sources, action.revisions, now, action.context)
         )
         before = self._store.get(action.sources, action.revisions, action.context)
         answers = (*(before.answers if before else ()), *((action.answers,) if action.answers else ()))

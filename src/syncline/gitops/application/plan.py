@@ -109,7 +109,15 @@ def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
         reason = (
             "no manifests yet" if latest is None else ("a refresh was asked for" if asked else "time to look again")
         )
-        render = Render(view.name, view.sources, view.revisions_wanted, reason, answers=request, context=seen.context)
+        render = Render(
+            view.name,
+            view.sources,
+            view.revisions_wanted,
+            reason,
+            answers=request,
+            context=seen.context,
+            poll=latest is not None and not asked,
+        )
         return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
     assert latest is not None, "it is due when there is nothing"
     if latest.error:

@@ -23,6 +23,9 @@ __all__ = ["KustomizeEngine"]
 MAX_TRACES = 8192
 """Folders whose reads are remembered: about as many Applications as one process serves."""
 
+SAME_PATH = 4
+"""Traces of one path and options: repositories and branches whose folders have the same names."""
+
 MAX_WAITING = 64
 """Builds that wait to be fetched: one for each thread that renders at the same time."""
 
@@ -43,7 +46,7 @@ class KustomizeEngine:
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._lock = threading.Lock()
-        self._traces: OrderedDict[tuple[str, str], _Trace] = OrderedDict()
+        self._traces: OrderedDict[tuple[str, str], tuple[_Trace, ...]] = OrderedDict()
         self._files: tuple[str, TreeFiles] | None = None
         self._last: OrderedDict[int, tuple[_Trace, Manifests]] = OrderedDict()
         self.builds = 0
@@ -53,11 +56,12 @@ class KustomizeEngine:
         files = self._index(tree)
         key = (tree.path, repr(options))
         with self._lock:
-            trace = self._traces.get(key)
-        if trace is None or not _is_fresh(trace, files):
+            known = self._traces.get(key, ())
+        trace = next((one for one in known if _is_fresh(one, files)), None)
+        if trace is None:
             trace, manifests = self._build(files, tree.path, options)
             with self._lock:
-                self._traces[key] = trace
+                self._traces[key] = (trace, *known[: SAME_PATH - 1])
                 self._traces.move_to_end(key)
                 while len(self._traces) > MAX_TRACES:
                     self._traces.popitem(last=False)
