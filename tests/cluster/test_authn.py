@@ -126,6 +126,6 @@ def test_acting_as_another_needs_the_right_to(name: str, message: str) -> None:
 
 
 def test_attributes_without_a_user_are_an_error_that_names_the_header() -> None:
-    with pytest.raises(ApiError, match="without impersonating a user; send the header Impersonate-User") as caught:
+    with pytest.raises(ApiError, match="without impersonating a user name") as caught:
         who(authorization="Bearer root", impersonate_group="devs")
-    assert caught.value.code == 500
+    assert caught.value.code == 400

@@ -14,7 +14,8 @@ from syncline.kube.formats import matches_format
 from syncline.kube.re2 import compile_pattern
 from syncline.kube.rules import check_rules, escape, rules_available
 from syncline.kube.schema.model import Schema
-from syncline.kube.structural import check_schema, fill_defaults, prune, unknown_fields, validate
+from syncline.kube.schemacheck import check_schema
+from syncline.kube.structural import fill_defaults, prune, unknown_fields, validate
 from syncline.kube.valuecheck import check_value
 
 needs_engine = pytest.mark.skipif(not rules_available(), reason="validation rules need the extra `local`")
@@ -122,7 +123,7 @@ def test_a_null_that_is_not_allowed_is_dropped_and_an_allowed_one_stays() -> Non
         (
             {"type": "integer", "format": "int32"},
             1 << 31,
-            ['<nil>: Invalid value: "": Checked value must be of type integer with format int32'],
+            ['<nil>: Invalid value: "": Checked value must be of type integer with format int32 in f'],
         ),
     ],
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 from tests.kube.recorded_conversations import covers, steps
 
 from syncline.kube.crd import default_crd, prepare_crd, validate_crd, validate_crd_update
+from syncline.kube.embedded import coerce_embedded
 from syncline.kube.errors import FieldCause
 from syncline.kube.rules import check_rules, rules_available
 from syncline.kube.schema.model import Schema
@@ -45,7 +47,8 @@ def test_each_created_object_is_stored_or_refused_as_recorded(name: str) -> None
     if name == "crd-cel" and not rules_available():
         pytest.skip("validation rules need the extra `local`")
     for step in creations(name):
-        stored = fill_defaults(prune(step["body"], schema), schema)
+        stored = fill_defaults(copy.deepcopy(prune(step["body"], schema)), schema)
+        coerce_embedded(stored, schema.raw)
         found = validate(stored, schema)
         found = found + check_rules(stored, None, schema, found)
         expected = step["expect"]["body"]

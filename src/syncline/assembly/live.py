@@ -32,7 +32,7 @@ from syncline.cluster.metrics import Metrics
 from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
 from syncline.cluster.serve import ApiServer, Durability, ServeError, threadsafe, tune_garbage_collection
 from syncline.cluster.store import Store
-from syncline.cluster.users import ADMIN
+from syncline.cluster.users import ADMIN, ANONYMOUS
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
 from syncline.kube.objects import Obj
@@ -111,7 +111,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             clock=clock,
             entropy=Entropy(),
             keys=keys,
-            without_credentials=None if settings.tls else ADMIN,
+            without_credentials=ANONYMOUS if settings.tls else ADMIN,
             logs=machines.logs,
         )
         if disk is not None:
@@ -208,7 +208,7 @@ async def _controllers(
     loop = cluster_loop(
         core.clock,
         journal,
-        BuiltinSettings(keys.ca_pem if settings.tls else "", machines.beats, keys.authority),
+        BuiltinSettings(keys.ca_pem if settings.tls else "", machines.beats, keys.authority, tokens=core.tokens),
         only=settings.controllers,
         extra=machines.controllers,
         performers=machines.performers,

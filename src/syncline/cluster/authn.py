@@ -18,7 +18,7 @@ from syncline.cluster.pki import user_of_certificate
 from syncline.cluster.rbac import Attributes, go_quoted
 from syncline.cluster.tokens import ServiceAccountTokens
 from syncline.cluster.users import ANONYMOUS, UserInfo, service_account_user
-from syncline.kube.errors import InternalError, Unauthorized
+from syncline.kube.errors import BadRequest, Unauthorized
 
 __all__ = ["Authenticator", "Headers", "is_public_path"]
 
@@ -29,6 +29,7 @@ CACHE_LIMIT_CERTIFICATES = 1_000
 """Parsed client certificates; one per user and rotation."""
 
 AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
 PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 EXTRA_PREFIX = "impersonate-extra-"
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
@@ -144,12 +145,20 @@ def _wanted(headers: Headers, path: str) -> UserInfo | None:
     if names:
         return UserInfo(names[0], groups, uid, extra)
     if groups or uid or extra:
-        asked = go_quoted([*groups, *([uid] if uid else []), *extra])
-        raise InternalError(
-            f'Internal Server Error: "{path}": requested {asked} without impersonating a user; '
-            "send the header Impersonate-User too"
-        )
+        asked = f'Name:"", UID:{go_quoted([uid])[1:-1]}, Groups:{_go_strings(groups)}, Extra:{_go_extra(extra)}'
+        raise BadRequest(f"requested &user.DefaultInfo{{{asked}}} without impersonating a user name")
     return None
+
+
+def _go_strings(values: tuple[str, ...]) -> str:
+    return f"[]string{{{go_quoted(values)[1:-1]}}}" if values else "[]string(nil)"
+
+
+def _go_extra(extra: Mapping[str, tuple[str, ...]]) -> str:
+    if not extra:
+        return "map[string][]string(nil)"
+    listed = ", ".join(f"{go_quoted([key])[1:-1]}:{_go_strings(values)}" for key, values in sorted(extra.items()))
+    return f"map[string][]string{{{listed}}}"
 
 
 def _impersonation_requests(wanted: UserInfo) -> list[Attributes]:
@@ -175,7 +184,7 @@ def _completed(wanted: UserInfo) -> UserInfo:
     if wanted.name == ANONYMOUS.name:
         missing = [group for group in ANONYMOUS.groups if group not in wanted.groups]
         return replace(wanted, groups=(*wanted.groups, *missing))
-    return _authenticated(wanted)
+    return wanted if UNAUTHENTICATED in wanted.groups else _authenticated(wanted)
 
 
 def _service_account(name: str) -> tuple[str, str] | None:

@@ -7,32 +7,23 @@ the CA's ConfigMap of each namespace are made by controllers, not here.
 
 from __future__ import annotations
 
+import json
+import lzma
 from collections.abc import Callable
+from importlib import resources
+from typing import Any
 
-from syncline.cluster.bootstrap_roles import (
-    AGGREGATE,
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    RBAC,
-    ROLE_BINDINGS,
-    ROLES,
-    Binding,
-    Role,
-)
 from syncline.cluster.pki import SERVICE_IP
-from syncline.cluster.rbac import aggregated_rules
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import AlreadyExists, error_from_status
-from syncline.kube.objects import Obj, name_of, namespace_of
+from syncline.kube.objects import Obj, namespace_of
 
 __all__ = ["bootstrap_objects", "install"]
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
-_RBAC_METADATA: Obj = {
-    "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-    "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
-}
+RBAC = "rbac.authorization.k8s.io"
+FLOW = "flowcontrol.apiserver.k8s.io"
 
 _PATHS = {
     "Namespace": "/api/v1/namespaces",
@@ -43,6 +34,8 @@ _PATHS = {
     "ClusterRoleBinding": f"/apis/{RBAC}/v1/clusterrolebindings",
     "Role": f"/apis/{RBAC}/v1/namespaces/{{namespace}}/roles",
     "RoleBinding": f"/apis/{RBAC}/v1/namespaces/{{namespace}}/rolebindings",
+    "FlowSchema": f"/apis/{FLOW}/v1/flowschemas",
+    "PriorityLevelConfiguration": f"/apis/{FLOW}/v1/prioritylevelconfigurations",
 }
 
 
@@ -67,23 +60,15 @@ def install(send: Callable[[Request], Response], objects: list[Obj]) -> int:
 def bootstrap_objects(*, port: int = 6443, ca_pem: str = "") -> list[Obj]:
     """Namespaces first, then what stands in them. ``port`` is what the server listens on."""
     objects = [_object("v1", "Namespace", name) for name in NAMESPACES]
-    objects += [_priority("system-cluster-critical", 2_000_000_000, "must be in the cluster; may move between nodes")]
-    objects += [_priority("system-node-critical", 2_000_001_000, "must run on its node")]
     objects += [_service(port)]
     if ca_pem:
         objects.append(_authentication(ca_pem))
-    return objects + _rbac()
+    return objects + _policy()
 
 
 def _object(api_version: str, kind: str, name: str, namespace: str = "", **fields: object) -> Obj:
     metadata: Obj = {"name": name, "namespace": namespace} if namespace else {"name": name}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
-
-
-def _priority(name: str, value: int, description: str) -> Obj:
-    return _object(
-        "scheduling.k8s.io/v1", "PriorityClass", name, value=value, description=f"For pods that {description}."
-    )
 
 
 def _service(port: int) -> Obj:
@@ -104,51 +89,8 @@ def _authentication(ca_pem: str) -> Obj:
     )
 
 
-def _rbac() -> list[Obj]:
-    roles = [_role(role) for role in CLUSTER_ROLES]
-    return [
-        *_aggregated(roles),
-        *(_role(role) for role in ROLES),
-        *(_binding(binding) for binding in CLUSTER_ROLE_BINDINGS),
-        *(_binding(binding) for binding in ROLE_BINDINGS),
-    ]
-
-
-def _aggregated(roles: list[Obj]) -> list[Obj]:
-    """With the rules that the aggregation controller would arrive at: ``view`` feeds ``edit`` feeds ``admin``."""
-    for name in ("view", "edit", "admin"):
-        roles = [
-            {**role, "rules": aggregated_rules(role, roles) or []} if name_of(role) == name else role for role in roles
-        ]
-    return roles
-
-
-def _role(role: Role) -> Obj:
-    obj = _object(f"{RBAC}/v1", "Role" if role.namespace else "ClusterRole", role.name, role.namespace)
-    labels = dict(_RBAC_METADATA["labels"])
-    if role.part_of:
-        labels[AGGREGATE + role.part_of] = "true"
-    obj["metadata"] |= {"labels": labels, "annotations": dict(_RBAC_METADATA["annotations"])}
-    obj["rules"] = [rule.to_obj() for rule in role.rules]
-    if role.selects:
-        obj["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE + role.selects: "true"}}]}
-    return obj
-
-
-def _binding(binding: Binding) -> Obj:
-    kind = "RoleBinding" if binding.namespace else "ClusterRoleBinding"
-    role_kind = "ClusterRole" if binding.cluster_role else "Role"
-    obj = _object(f"{RBAC}/v1", kind, binding.name, binding.namespace)
-    obj["metadata"] |= {field: dict(value) for field, value in _RBAC_METADATA.items()}
-    obj["roleRef"] = {"apiGroup": RBAC, "kind": role_kind, "name": binding.role}
-    if binding.subjects:
-        obj["subjects"] = [_subject(subject) for subject in binding.subjects]
-    return obj
-
-
-def _subject(text: str) -> Obj:
-    kind, _, name = text.partition(" ")
-    if kind == "ServiceAccount":
-        namespace, _, name = name.partition("/")
-        return {"kind": kind, "name": name, "namespace": namespace}
-    return {"kind": kind, "apiGroup": RBAC, "name": name}
+def _policy() -> list[Obj]:
+    """Default roles and bindings, priority classes and flow control (made by ``tools/build_bootstrap.py``)."""
+    data = (resources.files("syncline.cluster") / "data" / "bootstrap.json.xz").read_bytes()
+    loaded: list[dict[str, Any]] = json.loads(lzma.decompress(data))
+    return loaded

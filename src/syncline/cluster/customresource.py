@@ -16,6 +16,7 @@ from syncline.cluster.kinds.base import Context
 from syncline.cluster.kinds.metadata import common_update_causes, finalizer_warnings, metadata_causes
 from syncline.cluster.versions import version_order
 from syncline.kube import structural
+from syncline.kube.embedded import coerce_embedded, coerce_root, embedded_objects
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, ResourceInfo, dig
 from syncline.kube.rules import check_rules
@@ -52,11 +53,19 @@ class CustomVersion:
         return Schema.from_openapi(self.root, resource=True)
 
     def pruned(self, obj: Obj) -> tuple[Obj, list[str]]:
-        """Without unknown fields, and which they were (``unknown field "spec.x"``)."""
-        if self.preserve:
-            return obj, []
-        kept = structural.prune(obj, self.schema)
-        return kept, [] if kept is obj else structural.unknown_fields(obj, self.schema)
+        """Without unknown fields, and which they were (``unknown field "spec.x"``).
+
+        Raises :class:`MetadataError` where metadata, the object's own or that of one inside, cannot be read.
+        """
+        obj, unknown = coerce_root(obj)
+        if not self.preserve:
+            kept = structural.prune(obj, self.schema)
+            unknown += [] if kept is obj else structural.unknown_fields(obj, self.schema)
+            obj = kept
+        if embedded_objects(obj, self.root):
+            obj = msgspec.json.decode(msgspec.json.encode(obj))
+            unknown += coerce_embedded(obj, self.root)
+        return obj, unknown
 
     def fill_defaults(self, obj: Obj) -> None:
         """In place: the request owns the object."""
@@ -155,10 +164,23 @@ class CustomStrategy:
     def _validate(self, obj: Obj, old: Obj | None) -> list[FieldCause]:
         schema = self._version.schema
         found = structural.validate(obj, schema) + _scale_causes(obj, self._version.scale)
+        found += _embedded_metadata(obj, self._version.root)
         return found + check_rules(obj, old, schema, found)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         return finalizer_warnings(new, old)
+
+
+def _embedded_metadata(obj: Obj, raw: Obj) -> list[FieldCause]:
+    """Names, labels and the like of whole objects inside; a missing name is none of their faults."""
+    found: list[FieldCause] = []
+    for inside, path in embedded_objects(obj, raw):
+        metadata = inside.get("metadata")
+        if isinstance(metadata, dict):
+            named = {"metadata": {**metadata, "name": metadata.get("name") or "fakename"}}
+            spaced = bool(metadata.get("namespace"))
+            found += metadata_causes(named, names.path_segment, namespaced=spaced, path=f"{path}.metadata", custom=True)
+    return found
 
 
 def _keep(new: Obj, old: Obj, key: str) -> None:

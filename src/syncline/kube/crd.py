@@ -12,47 +12,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from syncline.base.clock import format_time
+from syncline.kube import crdparts
 from syncline.kube import fieldcauses as causes
+from syncline.kube.crdparts import label_1035, versions_of
 from syncline.kube.errors import FieldCause
+from syncline.kube.names import dns_label_1035, dns_subdomain
 from syncline.kube.objects import Obj, annotations_of, dig, generation, meta, name_of
-from syncline.kube.rules import rule_errors
 from syncline.kube.schemacheck import check_schema
 
 __all__ = ["crd_status", "default_crd", "prepare_crd", "validate_crd", "validate_crd_update"]
 
-WEBHOOK_PORT = 443
-MAX_LABEL = 63
-MAX_SUBDOMAIN = 253
 APPROVAL = "api-approved.kubernetes.io"
+APPROVAL_HELP = "https://github.com/kubernetes/enhancements/pull/1111"
 SCOPES = ("Cluster", "Namespaced")
-COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
-COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+MAX_WARNING_BYTES = 256
 
-_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_SIMPLE_PATH = re.compile(r"(\.[A-Za-z0-9_-]+)+")
 _PROTECTED = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
-
-_LABEL_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
-_SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
-    "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
 
 
 # --- defaults and what the server fills in -------------------------------------------------------------------------
 
 
 def default_crd(crd: Obj) -> Obj:
-    """Singular and list kind from the kind, conversion ``None``, the port of a conversion webhook's service."""
+    """Singular and list kind from the kind, conversion ``None``, the port of a conversion webhook's service.
+
+    What says nothing (an empty enum, ``nullable: false``) is left out, as Kubernetes' own types leave it out.
+    """
     spec = dict(crd.get("spec") or {})
     names = dict(spec.get("names") or {})
     kind = names.get("kind") or ""
@@ -61,18 +48,12 @@ def default_crd(crd: Obj) -> Obj:
     if kind and not names.get("listKind"):
         names["listKind"] = f"{kind}List"
     spec["names"] = names
-    spec["conversion"] = _default_conversion(spec.get("conversion"))
+    spec["conversion"] = crdparts.default_conversion(spec.get("conversion"))
+    if not spec.get("preserveUnknownFields"):
+        spec.pop("preserveUnknownFields", None)
+    if isinstance(spec.get("versions"), list):
+        spec["versions"] = [crdparts.tidy_version(version) for version in spec["versions"]]
     return {**crd, "spec": spec}
-
-
-def _default_conversion(conversion: Any) -> Obj:
-    if not conversion:
-        return {"strategy": "None"}
-    service = dig(conversion, "webhook", "clientConfig", "service")
-    if not isinstance(service, dict) or service.get("port"):
-        return dict(conversion)
-    config = {**conversion["webhook"]["clientConfig"], "service": {**service, "port": WEBHOOK_PORT}}
-    return {**conversion, "webhook": {**conversion["webhook"], "clientConfig": config}}
 
 
 def prepare_crd(crd: Obj, old: Obj | None) -> Obj:
@@ -92,12 +73,8 @@ def prepare_crd(crd: Obj, old: Obj | None) -> Obj:
 
 
 def _with_storage_version(stored: list[str], crd: Obj) -> list[str]:
-    name = next((version.get("name") for version in _versions(crd) if version.get("storage")), None)
+    name = next((version.get("name") for version in versions_of(crd) if version.get("storage")), None)
     return stored if name is None or name in stored else [*stored, name]
-
-
-def _versions(crd: Obj) -> list[Obj]:
-    return [version for version in dig(crd, "spec", "versions", default=[]) if isinstance(version, dict)]
 
 
 # --- validation ----------------------------------------------------------------------------------------------------
@@ -105,19 +82,7 @@ def _versions(crd: Obj) -> list[Obj]:
 
 def validate_crd(crd: Obj) -> list[FieldCause]:
     """Why a defaulted and prepared definition is refused; metadata other than the name is checked elsewhere."""
-    return [
-        *_name(crd),
-        *_group(crd),
-        *_scope(crd),
-        *_names(dig(crd, "spec", "names", default={})),
-        *_version_list(crd),
-        *_columns(crd),
-        *_subresources(crd),
-        *_conversion(dig(crd, "spec", "conversion", default={})),
-        *check_schema(crd),
-        *rule_errors(crd),
-        *_stored_versions(crd),
-    ]
+    return [*_name(crd), *_content(crd, None), *_approval(crd, None)]
 
 
 def validate_crd_update(new: Obj, old: Obj) -> list[FieldCause]:
@@ -130,7 +95,22 @@ def validate_crd_update(new: Obj, old: Obj) -> list[FieldCause]:
         value = dig(new, "spec", *path)
         if value != dig(old, "spec", *path):
             fixed.append(causes.invalid_value(".".join(("spec", *path)), value, "field is immutable"))
-    return [*validate_crd(new), *fixed]
+    return [*_content(new, old), *fixed, *_approval(new, old)]
+
+
+def _content(crd: Obj, old: Obj | None) -> list[FieldCause]:
+    established = old is not None and _condition(old, "Established").get("status") == "True"
+    return [
+        *_group(crd),
+        *_scope(crd),
+        *_names(dig(crd, "spec", "names", default={})),
+        *_version_list(crd),
+        *crdparts.check_parts(crd, old),
+        *crdparts.check_conversion(crd, old, established=established),
+        *check_schema(crd, old),
+        *_stored_versions(crd),
+        *_preserve(crd, old),
+    ]
 
 
 def _name(crd: Obj) -> list[FieldCause]:
@@ -145,17 +125,45 @@ def _group(crd: Obj) -> list[FieldCause]:
     group = dig(crd, "spec", "group", default="")
     if not group:
         return [causes.required("spec.group")]
-    if not _SUBDOMAIN.fullmatch(group) or len(group) > MAX_SUBDOMAIN:
-        return [causes.invalid_value("spec.group", group, _SUBDOMAIN_TEXT)]
+    problems = dns_subdomain(group)
+    if problems:
+        return [causes.invalid_value("spec.group", group, ",".join(problems))]
     if "." not in group:
         return [causes.invalid_value("spec.group", group, "should be a domain with at least one dot")]
-    if _PROTECTED.fullmatch(group) and not annotations_of(crd).get(APPROVAL):
-        why = (
-            f'protected groups must have approval annotation "{APPROVAL}", '
-            "see https://github.com/kubernetes/enhancements/pull/1111"
-        )
-        return [causes.required(f"metadata.annotations[{APPROVAL}]", why)]
     return []
+
+
+def _approval(crd: Obj, old: Obj | None) -> list[FieldCause]:
+    """Groups of the Kubernetes community need a link to their review; a state that stays the same passes."""
+    if not _PROTECTED.fullmatch(dig(crd, "spec", "group", default="")):
+        return []
+    given = annotations_of(crd).get(APPROVAL, "")
+    state = _approval_state(given)
+    if state in ("approved", "bypassed") or (
+        old is not None and _approval_state(annotations_of(old).get(APPROVAL, "")) == state
+    ):
+        return []
+    where = f"metadata.annotations[{APPROVAL}]"
+    why = f'protected groups must have approval annotation "{APPROVAL}"'
+    if state == "missing":
+        return [causes.required(where, f"{why}, see {APPROVAL_HELP}")]
+    what = 'with either a URL or a reason starting with "unapproved"'
+    return [causes.invalid_value(where, given, f"{why} {what}, see {APPROVAL_HELP}")]
+
+
+def _approval_state(text: str) -> str:
+    if not text:
+        return "missing"
+    if text.startswith("unapproved"):
+        return "bypassed"
+    return "approved" if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]", text) else "invalid"
+
+
+def _preserve(crd: Obj, old: Obj | None) -> list[FieldCause]:
+    if not dig(crd, "spec", "preserveUnknownFields") or (old and dig(old, "spec", "preserveUnknownFields")):
+        return []
+    why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+    return [causes.invalid_value("spec.preserveUnknownFields", True, why)]
 
 
 def _scope(crd: Obj) -> list[FieldCause]:
@@ -172,41 +180,53 @@ def _names(names: Obj) -> list[FieldCause]:
         if not name:
             found.append(causes.required(path))
         elif field in ("plural", "singular"):
-            found += _label(name, path)
-        elif not _is_label(name.lower()):
-            why = f"may have mixed case, but should otherwise match: {_LABEL_TEXT}"
+            found += label_1035(name, path)
+        elif dns_label_1035(name.lower()):
+            why = f"may have mixed case, but should otherwise match: {','.join(dns_label_1035(name.lower()))}"
             found.append(causes.invalid_value(path, name, why))
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         why = "kind and listKind may not be the same"
         found.append(causes.invalid_value("spec.names.listKind", names["listKind"], why))
     for field in ("shortNames", "categories"):
         for index, name in enumerate(names.get(field) or []):
-            found += _label(name, f"spec.names.{field}[{index}]")
+            found += label_1035(name, f"spec.names.{field}[{index}]")
     return found
 
 
-def _is_label(name: str) -> bool:
-    return len(name) <= MAX_LABEL and _LABEL.fullmatch(name) is not None
-
-
-def _label(name: str, path: str) -> list[FieldCause]:
-    return [] if _is_label(name) else [causes.invalid_value(path, name, _LABEL_TEXT)]
-
-
 def _version_list(crd: Obj) -> list[FieldCause]:
-    versions = _versions(crd)
+    versions = versions_of(crd)
     found: list[FieldCause] = []
     for index, version in enumerate(versions):
-        found += _label(version.get("name") or "", f"spec.versions[{index}].name")
-        warning, path = version.get("deprecationWarning"), f"spec.versions[{index}].deprecationWarning"
-        if warning is not None and not version.get("deprecated"):
-            found.append(causes.invalid_value(path, warning, "can only be set for deprecated versions"))
+        found += label_1035(version.get("name") or "", f"spec.versions[{index}].name")
+        path = f"spec.versions[{index}].deprecationWarning"
+        found += _deprecation_warning(version, path)
     names = [version.get("name") for version in versions]
+    if names and names[0]:
+        found += label_1035(names[0], "spec.version")
     if len(set(names)) != len(names):
         found.append(causes.invalid_value("spec.versions", versions, "must contain unique version names"))
     if sum(1 for version in versions if version.get("storage")) != 1:
         why = "must have exactly one version marked as storage version"
-        found.append(causes.invalid_value("spec.versions", versions, why))
+        found.append(causes.invalid_value("spec.versions", dig(crd, "spec", "versions"), why))
+    return found
+
+
+def _deprecation_warning(version: Obj, path: str) -> list[FieldCause]:
+    warning = version.get("deprecationWarning")
+    if warning is None:
+        return []
+    if not version.get("deprecated"):
+        return [causes.invalid_value(path, warning, "can only be set for deprecated versions")]
+    found = []
+    if len(warning.encode()) > MAX_WARNING_BYTES:
+        found.append(causes.invalid_value(path, warning, f"must be <= {MAX_WARNING_BYTES} characters long"))
+    if not warning:
+        found.append(causes.invalid_value(path, warning, "must not be an empty string"))
+    bad = next((place for place, letter in enumerate(warning) if not letter.isprintable()), None)
+    if bad is not None:
+        index = len(warning[:bad].encode())
+        why = f"must only contain printable UTF-8 characters; non-printable character found at index {index}"
+        found.append(causes.invalid_value(path, warning, why))
     return found
 
 
@@ -217,10 +237,10 @@ def _stored_versions(crd: Obj) -> list[FieldCause]:
         return [causes.invalid_value(path, stored, "must have at least one stored version")]
     found = [
         causes.invalid_value(path, stored, f"must have the storage version {version.get('name')}")
-        for version in _versions(crd)
+        for version in versions_of(crd)
         if version.get("storage") and version.get("name") not in stored
     ]
-    served = {version.get("name") for version in _versions(crd)}
+    served = {version.get("name") for version in versions_of(crd)}
     for index, name in enumerate(stored):
         if name not in served:
             why = (
@@ -230,83 +250,6 @@ def _stored_versions(crd: Obj) -> list[FieldCause]:
             )
             found.append(causes.invalid_value(f"{path}[{index}]", name, why))
     return found
-
-
-def _per_version(crd: Obj, field: str) -> list[tuple[str, Any]]:
-    """(path, value) of a field of the versions; one that all versions share stands at the top, as in old versions."""
-    values = [version.get(field) for version in _versions(crd)]
-    if values and all(value == values[0] for value in values):
-        return [(f"spec.{field}", values[0])]
-    return [(f"spec.versions[{index}].{field}", value) for index, value in enumerate(values)]
-
-
-def _columns(crd: Obj) -> list[FieldCause]:
-    found: list[FieldCause] = []
-    for path, columns in _per_version(crd, "additionalPrinterColumns"):
-        for index, column in enumerate(columns or []):
-            found += _column(column, f"{path}[{index}]")
-    return found
-
-
-def _column(column: Obj, path: str) -> list[FieldCause]:
-    found: list[FieldCause] = []
-    kind, form, where = column.get("type"), column.get("format"), column.get("jsonPath")
-    if not column.get("name"):
-        found.append(causes.required(f"{path}.name"))
-    if not kind:
-        found.append(causes.required(f"{path}.type", f"must be one of {','.join(COLUMN_TYPES)}"))
-    elif kind not in COLUMN_TYPES:
-        found.append(causes.invalid_value(f"{path}.type", kind, f"must be one of {','.join(COLUMN_TYPES)}"))
-    if form and form not in COLUMN_FORMATS:
-        found.append(causes.invalid_value(f"{path}.format", form, f"must be one of {','.join(COLUMN_FORMATS)}"))
-    if not where:
-        found.append(causes.required(f"{path}.JSONPath"))
-    elif not where.startswith((".", "[")):
-        found.append(causes.invalid_value(f"{path}.JSONPath", where, "must be a simple json path starting with ."))
-    return found
-
-
-SCALE_PATHS = (
-    ("specReplicasPath", (".spec.",), "should be a json path under .spec"),
-    ("statusReplicasPath", (".status.",), "should be a json path under .status"),
-    ("labelSelectorPath", (".spec.", ".status."), "should be a json path under either .spec or .status"),
-)
-
-
-def _subresources(crd: Obj) -> list[FieldCause]:
-    found: list[FieldCause] = []
-    for path, subresources in _per_version(crd, "subresources"):
-        scale = (subresources or {}).get("scale")
-        if scale is None:
-            continue
-        for field, roots, why in SCALE_PATHS:
-            where, value = f"{path}.scale.{field}", scale.get(field)
-            if not value:
-                found += [] if field == "labelSelectorPath" else [causes.required(where)]
-            elif not _SIMPLE_PATH.fullmatch(value):
-                found.append(causes.invalid_value(where, value, "must be a simple json path starting with ."))
-            elif not value.startswith(roots):
-                found.append(causes.invalid_value(where, value, why))
-    return found
-
-
-def _conversion(conversion: Obj) -> list[FieldCause]:
-    strategy, path = conversion.get("strategy") or "", "spec.conversion"
-    if not strategy:
-        return [causes.required(f"{path}.strategy")]
-    if strategy not in ("None", "Webhook"):
-        return [causes.not_supported(f"{path}.strategy", strategy, ("None", "Webhook"))]
-    webhook = conversion.get("webhook") or {}
-    if strategy == "None":
-        if not webhook:
-            return []
-        why = "should not be set when strategy is not set to Webhook"
-        return [causes.forbidden(f"{path}.webhookClientConfig", why)]
-    if not webhook.get("clientConfig"):
-        return [causes.required(f"{path}.webhookClientConfig", "required when strategy is set to Webhook")]
-    if not webhook.get("conversionReviewVersions"):
-        return [causes.required(f"{path}.conversionReviewVersions")]
-    return []
 
 
 # --- names and conditions ------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from syncline.kube.re2syntax import check_pattern
+
 __all__ = ["compile_pattern"]
 
 _POSIX = {
@@ -33,7 +35,8 @@ _TOKEN = re.compile(r"\\.|\[:\^?\w+:\]|\(\?<(?![=!])|[\[\]$]|[^\\\[\]$(]+|\(", r
 
 @lru_cache(maxsize=4096)
 def compile_pattern(text: str) -> re.Pattern[str]:
-    """Compile RE2 syntax; raises ``re.error`` for what is no pattern."""
+    """Compile RE2 syntax; raises ``re.error`` in Go's words for what is no pattern."""
+    check_pattern(text)
     return re.compile(_translated(text), re.ASCII)
 
 

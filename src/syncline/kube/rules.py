@@ -22,9 +22,8 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.expr import RuleError, UnsupportedRule, compile_rule, engine_available
 from syncline.kube.objects import Obj
 from syncline.kube.schema.model import Schema
-from syncline.kube.schemacheck import version_schemas
 
-__all__ = ["check_rules", "rule_errors", "rules_available"]
+__all__ = ["check_rules", "rules_available"]
 
 BLOCKING = frozenset(
     {
@@ -241,54 +240,3 @@ def escape(name: str) -> str:
         return f"__{name}__"
     text = name.replace("__", "__underscores__")
     return text.replace(".", "__dot__").replace("-", "__dash__").replace("/", "__slash__")
-
-
-# --- rules of a definition -----------------------------------------------------------------------------------------
-
-
-def rule_errors(crd: Obj) -> list[FieldCause]:
-    """Rules in a definition that do not compile, or are no conditions."""
-    if not engine_available():
-        return []
-    found: list[FieldCause] = []
-    for path, raw in version_schemas(crd):
-        found += _rule_errors(raw, path)
-    return found
-
-
-def _rule_errors(raw: Any, path: str) -> list[FieldCause]:
-    if not isinstance(raw, dict):
-        return []
-    found: list[FieldCause] = []
-    for index, rule in enumerate(raw.get("x-kubernetes-validations") or []):
-        found += _compile_errors(rule, raw, f"{path}.x-kubernetes-validations[{index}]")
-    for name, below in sorted((raw.get("properties") or {}).items()):
-        found += _rule_errors(below, f"{path}.properties[{name}]")
-    for name in ("items", "additionalProperties"):
-        found += _rule_errors(raw.get(name), f"{path}.{name}")
-    return found
-
-
-def _compile_errors(rule: Obj, raw: Obj, path: str) -> list[FieldCause]:
-    text = rule.get("rule") or ""
-    if not text.strip():
-        return [causes.required(f"{path}.rule", "rule is not specified")]
-    found = []
-    for field, wanted in (("rule", "bool"), ("messageExpression", "string")):
-        if not rule.get(field):
-            continue
-        try:
-            returns = compile_rule(rule[field], variables_of(raw)).returns
-        except UnsupportedRule:
-            continue
-        except RuleError as error:
-            found.append(causes.invalid_value(f"{path}.{field}", _shown(rule, field), str(error)))
-            continue
-        if returns not in (wanted, "dyn"):
-            why = "cel expression must evaluate to a bool" if field == "rule" else "messageExpression must be a string"
-            found.append(causes.invalid_value(f"{path}.{field}", _shown(rule, field), why))
-    return found
-
-
-def _shown(rule: Obj, field: str) -> Any:
-    return rule if field == "rule" else rule[field]

@@ -16,12 +16,12 @@ import msgspec
 
 from syncline.kube import fieldcauses as causes
 from syncline.kube.errors import FieldCause
+from syncline.kube.names import dns_label_1035
 from syncline.kube.objects import Obj
 from syncline.kube.schema.model import Schema
-from syncline.kube.schemacheck import check_schema
 from syncline.kube.valuecheck import check_value
 
-__all__ = ["check_schema", "fill_defaults", "prune", "unknown_fields", "validate"]
+__all__ = ["check_part", "fill_defaults", "prune", "prune_part", "unknown_fields", "validate"]
 
 Pruned = Callable[[str], None]
 
@@ -36,6 +36,11 @@ def prune(obj: Obj, schema: Schema) -> Obj:
     return pruned
 
 
+def prune_part(value: Any, schema: Schema) -> Any:
+    """As :func:`prune` for a value inside an object, such as a default."""
+    return _prune(value, schema, "", lambda path: None)
+
+
 def unknown_fields(obj: Obj, schema: Schema) -> list[str]:
     """What :func:`prune` would take out, as strict decoding words it: ``unknown field "spec.foo"``; sorted."""
     found: list[str] = []
@@ -43,27 +48,35 @@ def unknown_fields(obj: Obj, schema: Schema) -> list[str]:
     return [f'unknown field "{path}"' for path in sorted(found)]
 
 
-def _prune(value: Any, schema: Schema | None, path: str, gone: Pruned) -> Any:
+def _prune(value: Any, schema: Schema | None, path: str, gone: Pruned, *, free: bool = False) -> Any:
+    """``free``: inside a list of unknown fields, so that only what is declared further down is pruned."""
     if isinstance(value, dict):
-        return _prune_map(value, schema, path, gone)
-    if isinstance(value, list) and schema is not None and (schema.items is not None or not schema.preserve_unknown):
-        items = [_prune(item, schema.items, f"{path}[{index}]", gone) for index, item in enumerate(value)]
+        return _prune_map(value, schema, path, gone, free)
+    if isinstance(value, list):
+        if free and schema is None:
+            return value
+        below = schema.items if schema is not None else None
+        inside = free or (schema is not None and schema.preserve_unknown)
+        if inside and below is None:
+            return value
+        items = [_prune(item, below, f"{path}[{at}]", gone, free=inside) for at, item in enumerate(value)]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     return value
 
 
-def _prune_map(value: Obj, schema: Schema | None, path: str, gone: Pruned) -> Obj:
+def _prune_map(value: Obj, schema: Schema | None, path: str, gone: Pruned, free: bool) -> Obj:
     result: Obj = {}
     same = True
     for name, item in value.items():
         here = causes.child(path, name)
         below = schema.field(name) if schema else None
-        if below is not None:
-            is_metadata = schema is not None and schema.embedded and name == "metadata"
-            kept = _prune_metadata(item, below, here, gone) if is_metadata else _prune(item, below, here, gone)
+        if schema is not None and schema.embedded and name in _META_FIELDS:
+            result[name] = item
+        elif below is not None or (schema is not None and schema.raw.get("additionalProperties") is False):
+            kept = _prune(item, below, here, gone)
             result[name] = kept
             same = same and kept is item
-        elif schema is not None and schema.preserve_unknown:
+        elif free or (schema is not None and schema.preserve_unknown):
             result[name] = item
         else:
             gone(here)
@@ -71,14 +84,8 @@ def _prune_map(value: Obj, schema: Schema | None, path: str, gone: Pruned) -> Ob
     return value if same else result
 
 
-def _prune_metadata(value: Any, schema: Schema, path: str, gone: Pruned) -> Any:
-    """Object metadata has its own type: undeclared fields go, declared ones stay whole."""
-    if not isinstance(value, dict):
-        return value
-    unknown = [name for name in value if name not in schema.properties]
-    for name in unknown:
-        gone(causes.child(path, name))
-    return {name: item for name, item in value.items() if name in schema.properties} if unknown else value
+_META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+"""Read by their own types (``embedded.py``), never pruned."""
 
 
 # --- defaults ------------------------------------------------------------------------------------------------------
@@ -147,6 +154,12 @@ def validate(obj: Obj, schema: Schema) -> list[FieldCause]:
     return [*check_value(obj, schema.raw), *_embedded(obj, schema.raw, ""), *_lists(obj, schema.raw, "")]
 
 
+def check_part(value: Any, raw: Obj, path: str) -> list[FieldCause]:
+    """Why a value inside an object, such as a default, does not satisfy its schema."""
+    embedded = _embedded(value, raw, path)
+    return embedded or causes.under(path, check_value(value, raw))
+
+
 def _embedded(value: Any, raw: Any, path: str) -> list[FieldCause]:
     if not isinstance(raw, dict):
         return []
@@ -162,12 +175,18 @@ def _type_meta(value: Obj, path: str) -> list[FieldCause]:
     found: list[FieldCause] = []
     for name in ("apiVersion", "kind"):
         here = causes.child(path, name)
+        text = value.get(name)
         if name not in value:
             found.append(causes.required(here))
-        elif not isinstance(value[name], str):
-            found.append(causes.invalid_value(here, value[name], "must be a string"))
-        elif not value[name]:
+        elif not isinstance(text, str):
+            found.append(causes.invalid_value(here, text, "must be a string"))
+        elif not text:
             found.append(causes.invalid_value(here, "", "must not be empty"))
+        elif name == "apiVersion" and text.count("/") > 1:
+            found.append(causes.invalid_value(here, text, f"unexpected GroupVersion string: {text}"))
+        elif name == "kind" and dns_label_1035(text.lower()):
+            why = f"may have mixed case, but should otherwise match: {','.join(dns_label_1035(text.lower()))}"
+            found.append(causes.invalid_value(here, text, why))
     return found
 
 

@@ -52,7 +52,7 @@ def _kind(value: Any) -> str:
         case bool():
             return "boolean"
         case int():
-            return "integer"
+            return "integer" if -(1 << 63) <= value < 1 << 63 else "number"
         case float():
             return "number"
         case str():
@@ -77,12 +77,17 @@ def _type(value: Any, schema: Raw, path: str) -> list[FieldCause]:
         return []
     if kind == "integer" and "number" in types:
         return []
-    if kind == "number" and "integer" in types and float(value).is_integer():
+    if kind == "number" and "integer" in types and _is_whole(value):
         return []
     numeric = "number" in types or "integer" in types
     if schema.get("format") and kind in ("string", "array") and not numeric:
         return []
     return [causes.type_invalid(path, kind, f'{path} in body must be of type {",".join(types)}: "{kind}"')]
+
+
+def _is_whole(value: float) -> bool:
+    """A float that stands for an integer, as exactly as JSON numbers can tell."""
+    return abs(value) < 1 << 53 and float(value).is_integer()
 
 
 # --- combinations --------------------------------------------------------------------------------------------------
@@ -154,7 +159,7 @@ def _format(value: str, schema: Raw, path: str) -> list[FieldCause]:
 
 
 def _number(value: float, schema: Raw, path: str) -> list[FieldCause]:
-    found = _range(value, schema)
+    found = _range(value, schema, path)
 
     def refuse(rule: str, limit: Any) -> None:
         shown = causes.go_float(limit) if isinstance(value, float) else str(int(limit))
@@ -184,19 +189,29 @@ def _divides(step: float, value: float) -> bool:
     return math.isclose(value / step, round(value / step), rel_tol=0, abs_tol=1e-9)
 
 
-_BITS = {"int32": 31, "int64": 63, "": 63}
+_BOUNDS = {
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "uint64": (0, (1 << 64) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+}
+_MAX_FLOAT32 = 3.4028234663852886e38
 
 
-def _range(value: float, schema: Raw) -> list[FieldCause]:
+def _range(value: float, schema: Raw, path: str) -> list[FieldCause]:
     """Values outside the machine type that ``format`` names; the cause names no field, as upstream's does not."""
     kind, form = schema.get("type"), schema.get("format") or ""
-    if kind != "integer" or form not in _BITS:
+    if kind == "number":
+        fits = form != "float" or abs(value) <= _MAX_FLOAT32
+    elif kind == "integer":
+        least, most = _BOUNDS.get(form, _BOUNDS["int64"])
+        fits = float(value).is_integer() and least <= value <= most
+    else:
         return []
-    limit = 1 << _BITS[form]
-    if float(value).is_integer() and -limit <= value < limit:
+    if fits:
         return []
     what = f"with format {form}" if form else "(default format)"
-    return [causes.invalid_value("", "", f"Checked value must be of type integer {what}")]
+    return [causes.invalid_value("", "", f"Checked value must be of type {kind} {what} in {path}")]
 
 
 # --- lists, enums, objects -----------------------------------------------------------------------------------------
@@ -235,6 +250,10 @@ def _object(value: dict[str, Any], schema: Raw, path: str) -> list[FieldCause]:
     additional = schema.get("additionalProperties")
     for name in sorted(value):
         below = properties.get(name, additional)
+        if below is False:
+            found.append(
+                causes.invalid_value(path, name, f"{causes.child(path, name)} in body is a forbidden property")
+            )
         if isinstance(below, dict):
             found += check_value(value[name], below, causes.child(path, name))
     found += [causes.required(causes.child(path, name)) for name in schema.get("required") or () if name not in value]

@@ -6,7 +6,7 @@ refuse. Reads the store; the counts of quotas are the one thing it writes (``quo
 
 from __future__ import annotations
 
-from syncline.cluster.admission import grants, limits, namespaces, pods, quota, storage
+from syncline.cluster.admission import certificates, grants, limits, namespaces, pods, quota, storage
 from syncline.cluster.admission.attempt import Attempt
 from syncline.cluster.admission.services import ServiceAddresses
 from syncline.cluster.authz import Authorizer
@@ -28,6 +28,7 @@ class Admission:
         namespaces.require_living(self._store, attempt)
         if attempt.subresource:
             return
+        grants.check(self._authorizer, attempt, obj, None)
         if attempt.concerns("/pods"):
             pods.admit(self._store, attempt, obj)
         elif attempt.concerns("/nodes"):
@@ -41,20 +42,22 @@ class Admission:
     def check_create(self, attempt: Attempt, obj: Obj) -> None:
         if attempt.subresource:
             return
-        grants.check(self._authorizer, attempt, obj, None)
+        certificates.check_create(attempt, obj)
         limits.check(self._store, attempt, obj)
         quota.check(self._store, attempt, obj, None)
 
     def admit_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
+        if not attempt.subresource:
+            grants.check(self._authorizer, attempt, new, old)
         if attempt.concerns("/services"):
             self.addresses.assign(attempt, new, old)
         elif attempt.concerns("/pods") and not attempt.subresource:
             pods.tolerate_short_failures(new.setdefault("spec", {}))
 
     def check_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
+        certificates.check_update(self._authorizer, attempt, new, old)
         if attempt.subresource:
             return
-        grants.check(self._authorizer, attempt, new, old)
         quota.check(self._store, attempt, new, old)
 
     def check_delete(self, attempt: Attempt) -> None:

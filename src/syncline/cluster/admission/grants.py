@@ -6,7 +6,7 @@ from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.rbac import Attributes, Rule, rules_of
 from syncline.kube.errors import not_found
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, meta
 
 __all__ = ["check"]
 
@@ -18,19 +18,37 @@ _BINDINGS = frozenset({f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"})
 def check(authorizer: Authorizer, attempt: Attempt, new: Obj, old: Obj | None) -> None:
     """Raises Forbidden with the rules that are missing."""
     storage = attempt.resource.storage
+    if storage not in _ROLES and storage not in _BINDINGS:
+        return
+    if old is not None and _same_but_owners(new, old):
+        return
     if storage in _ROLES:
-        if old is not None and old.get("rules") == new.get("rules"):
-            return
-        if old is not None and old.get("aggregationRule") == new.get("aggregationRule") is not None:
-            return
-        _require(authorizer, attempt, rules_of(new), "escalate", new)
-        if new.get("aggregationRule"):
-            everything = (Rule(("*",), ("*",), ("*",)), Rule(("*",), non_resource_urls=("*",)))
-            _require(authorizer, attempt, everything, "escalate", new)
-    elif storage in _BINDINGS:
-        if old is not None and old.get("roleRef") == new.get("roleRef") and old.get("subjects") == new.get("subjects"):
-            return
+        _check_role(authorizer, attempt, new, old)
+    else:
         _check_binding(authorizer, attempt, new)
+
+
+def _same_but_owners(new: Obj, old: Obj) -> bool:
+    """The garbage collector lets objects go without holding what they grant (``IsOnlyMutatingGCFields``)."""
+
+    def rest(obj: Obj) -> Obj:
+        left = {k: v for k, v in meta(obj).items() if k not in ("ownerReferences", "finalizers", "managedFields")}
+        return {**obj, "metadata": left}
+
+    changed = any(meta(new).get(key) != meta(old).get(key) for key in ("ownerReferences", "finalizers"))
+    return changed and rest(new) == rest(old)
+
+
+def _check_role(authorizer: Authorizer, attempt: Attempt, new: Obj, old: Obj | None) -> None:
+    info = attempt.resource.info
+    asked = Attributes("escalate", info.group, info.plural, "", attempt.namespace, attempt.name)
+    if authorizer.decide(attempt.user, asked).allowed:
+        return
+    _require(authorizer, attempt, rules_of(new))
+    if new.get("aggregationRule") or (old or {}).get("aggregationRule"):
+        everything = (Rule(("*",), ("*",), ("*",)), Rule(("*",), non_resource_urls=("*",)))
+        if authorizer.escalation(attempt.user, everything, attempt.namespace):
+            raise forbid(attempt, "must have cluster-admin privileges to use the aggregationRule")
 
 
 def _check_binding(authorizer: Authorizer, attempt: Attempt, binding: Obj) -> None:
@@ -42,16 +60,11 @@ def _check_binding(authorizer: Authorizer, attempt: Attempt, binding: Obj) -> No
         return
     rules = authorizer.role_rules(role_ref, attempt.namespace)
     if rules is None:
-        raise not_found(plural, name, GROUP)
-    _require(authorizer, attempt, rules, "", binding)
+        raise not_found(attempt.resource.info.plural, name, GROUP)
+    _require(authorizer, attempt, rules)
 
 
-def _require(authorizer: Authorizer, attempt: Attempt, rules: tuple[Rule, ...], lifting_verb: str, obj: Obj) -> None:
-    info = attempt.resource.info
-    if lifting_verb:
-        asked = Attributes(lifting_verb, info.group, info.plural, "", attempt.namespace, attempt.name)
-        if authorizer.decide(attempt.user, asked).allowed:
-            return
+def _require(authorizer: Authorizer, attempt: Attempt, rules: tuple[Rule, ...]) -> None:
     why = authorizer.escalation(attempt.user, rules, attempt.namespace)
     if why:
         raise forbid(attempt, why)

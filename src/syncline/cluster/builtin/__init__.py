@@ -33,9 +33,11 @@ from syncline.cluster.builtin.statefulset.controller import StatefulSetControlle
 from syncline.cluster.builtin.storage.claims import ClaimController
 from syncline.cluster.builtin.storage.provisioner import ProvisionController, ReclaimController
 from syncline.cluster.builtin.storage.volumes import VolumeController
+from syncline.cluster.builtin.token_secrets import FillPerformer, FillTokenSecret, TokenSecretController
 from syncline.cluster.pki import CertificateAuthority
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
 from syncline.cluster.scheduler.controller import SchedulerController
+from syncline.cluster.tokens import ServiceAccountTokens
 from syncline.control.controller import Controller
 from syncline.kube.mapper import Mapper
 
@@ -51,12 +53,14 @@ class BuiltinSettings:
     """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS. ``beats`` asks
     a simulated machine for its last sign of life; by default only leases and node statuses count. ``machines_tell``:
     all nodes are such machines and write into their Node when they stop (virtual time). ``authority`` signs approved
-    certificate requests; without one, none is signed."""
+    certificate requests; without one, none is signed. ``tokens`` fills Secrets that hold a service account's token;
+    without it, such Secrets are left alone."""
 
     root_ca: str = ""
     beats: Beats = _no_machine
     authority: CertificateAuthority | None = None
     machines_tell: bool = False
+    tokens: ServiceAccountTokens | None = None
 
 
 def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Controller]:
@@ -85,6 +89,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         EventExpiry(),
         ClusterRoleAggregationController(),
         *signing_request_controllers(can_sign=chosen.authority is not None),
+        *([TokenSecretController(chosen.root_ca)] if chosen.tokens is not None else []),
         SchedulerController(),
     ]
 
@@ -101,4 +106,6 @@ def performers(mapper: Mapper, settings: BuiltinSettings | None = None) -> dict[
     }
     if settings is not None and settings.authority is not None:
         found[Sign] = SignPerformer(settings.authority)
+    if settings is not None and settings.tokens is not None:
+        found[FillTokenSecret] = FillPerformer(settings.tokens)
     return found

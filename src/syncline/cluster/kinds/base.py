@@ -8,7 +8,8 @@ what needs those (quotas, service accounts, cluster addresses) is admission. Sou
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
@@ -31,6 +32,7 @@ class Context:
     user: str = ""
     groups: tuple[str, ...] = ()
     uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Strategy(Protocol):

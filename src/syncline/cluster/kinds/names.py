@@ -8,8 +8,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
-from functools import lru_cache, wraps
+
+from syncline.kube.names import (
+    LABEL_LENGTH,
+    SUBDOMAIN,
+    SUBDOMAIN_LENGTH,
+    SUBDOMAIN_TEXT,
+    dns_label,
+    dns_label_1035,
+    dns_subdomain,
+    longer,
+    pattern_text,
+    remembered,
+)
 
 __all__ = [
     "c_identifier",
@@ -32,12 +43,7 @@ __all__ = [
     "wildcard_subdomain",
 ]
 
-LABEL_LENGTH = 63
-SUBDOMAIN_LENGTH = 253
 
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_NAME})?"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
@@ -45,20 +51,8 @@ _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _HEADER = "[-A-Za-z0-9]+"
 _LABEL_UNDERSCORES = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_UNDERSCORES = rf"{_LABEL_UNDERSCORES}(\.{_LABEL_UNDERSCORES})*"
-_WILDCARD = rf"\*\.{_SUBDOMAIN}"
+_WILDCARD = rf"\*\.{SUBDOMAIN}"
 
-_LABEL_TEXT = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
-    "with an alphanumeric character"
-)
-_SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
-    "and end with an alphanumeric character"
-)
-_LABEL_1035_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character"
-)
 _NAME_TEXT = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
@@ -72,57 +66,12 @@ _WILDCARD_TEXT = (
 )
 
 
-def _pattern(text: str, pattern: str, *examples: str) -> str:
-    """How Kubernetes tells a pattern: ``… (e.g. 'a',  or 'b', regex used for validation is '…')``."""
-    shown = ",  or ".join(f"'{example}'" for example in examples)
-    return f"{text} (e.g. {shown}, regex used for validation is '{pattern}')"
-
-
-def _longer(text: str, most: int, unit: str = "characters") -> list[str]:
-    return [f"must be no more than {most} {unit}"] if len(text.encode()) > most else []
-
-
-MAX_REMEMBERED_CHARS = 320
-"""Longer texts fit no rule of this module, and remembering them would hand memory to whoever sends them."""
-
-
-def _remembered(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The verdict on a text is asked for at every write of an object that carries it. Callers only read verdicts."""
-    known = lru_cache(maxsize=8192)(check)
-
-    @wraps(check)
-    def asked(text: str) -> list[str]:
-        return known(text) if len(text) <= MAX_REMEMBERED_CHARS else check(text)
-
-    return asked
-
-
-@_remembered
-def dns_label(text: str) -> list[str]:
-    problems = _longer(text, LABEL_LENGTH)
-    if not re.fullmatch(_LABEL, text):
-        if re.fullmatch(_SUBDOMAIN, text):
-            # A subdomain fails only by its dots, which is worth saying (IsDNS1123Label).
-            problems.append("must not contain dots")
-        else:
-            problems.append(_pattern(_LABEL_TEXT, _LABEL, "my-name", "123-abc"))
-    return problems
-
-
-@_remembered
-def dns_subdomain(text: str) -> list[str]:
-    problems = _longer(text, SUBDOMAIN_LENGTH)
-    if not re.fullmatch(_SUBDOMAIN, text):
-        problems.append(_pattern(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com"))
-    return problems
-
-
 def dns_subdomain_underscores(text: str) -> list[str]:
     """Search domains of resolvers: labels may hold underscores (IsDNS1123SubdomainWithUnderscore)."""
-    problems = _longer(text, SUBDOMAIN_LENGTH)
+    problems = longer(text, SUBDOMAIN_LENGTH)
     if not re.fullmatch(_SUBDOMAIN_UNDERSCORES, text):
-        shown = _SUBDOMAIN_TEXT.replace("characters, '-'", "characters, '_', '-'")
-        problems.append(_pattern(shown, _SUBDOMAIN_UNDERSCORES, "example.com"))
+        shown = SUBDOMAIN_TEXT.replace("characters, '-'", "characters, '_', '-'")
+        problems.append(pattern_text(shown, _SUBDOMAIN_UNDERSCORES, "example.com"))
     return problems
 
 
@@ -131,20 +80,13 @@ def http_header(text: str) -> list[str]:
     if re.fullmatch(_HEADER, text):
         return []
     shown = "a valid HTTP header must consist of alphanumeric characters or '-'"
-    return [_pattern(shown, _HEADER, "X-Header-Name")]
-
-
-def dns_label_1035(text: str) -> list[str]:
-    problems = _longer(text, LABEL_LENGTH)
-    if not re.fullmatch(_LABEL_1035, text):
-        problems.append(_pattern(_LABEL_1035_TEXT, _LABEL_1035, "my-name", "abc-123"))
-    return problems
+    return [pattern_text(shown, _HEADER, "X-Header-Name")]
 
 
 def wildcard_subdomain(text: str) -> list[str]:
-    problems = _longer(text, SUBDOMAIN_LENGTH)
+    problems = longer(text, SUBDOMAIN_LENGTH)
     if not re.fullmatch(_WILDCARD, text):
-        problems.append(_pattern(_WILDCARD_TEXT, _WILDCARD, "*.example.com"))
+        problems.append(pattern_text(_WILDCARD_TEXT, _WILDCARD, "*.example.com"))
     return problems
 
 
@@ -172,13 +114,13 @@ def path_segment(name: str) -> list[str]:
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
 
 
-@_remembered
+@remembered
 def qualified_name(text: str) -> list[str]:
     """Label and annotation keys, condition types: an optional DNS prefix, a slash, a name."""
     parts = text.split("/")
     problems: list[str] = []
     if len(parts) > 2:
-        shown = _pattern("a valid label key " + _NAME_TEXT, _NAME, "MyName", "my.name", "123-abc")
+        shown = pattern_text("a valid label key " + _NAME_TEXT, _NAME, "MyName", "my.name", "123-abc")
         return [shown + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     name = parts[-1]
     if len(parts) == 2:
@@ -189,24 +131,24 @@ def qualified_name(text: str) -> list[str]:
     elif len(name) > LABEL_LENGTH:
         problems.append(f"name part must be no more than {LABEL_LENGTH} bytes")
     if not re.fullmatch(_NAME, name):
-        problems.append("name part " + _pattern(_NAME_TEXT, _NAME, "MyName", "my.name", "123-abc"))
+        problems.append("name part " + pattern_text(_NAME_TEXT, _NAME, "MyName", "my.name", "123-abc"))
     return problems
 
 
-@_remembered
+@remembered
 def label_value(text: str) -> list[str]:
-    problems = _longer(text, LABEL_LENGTH, "bytes")
+    problems = longer(text, LABEL_LENGTH, "bytes")
     if not re.fullmatch(_VALUE, text):
-        problems.append(_pattern(_VALUE_TEXT, _VALUE, "MyValue", "my_value", "12345"))
+        problems.append(pattern_text(_VALUE_TEXT, _VALUE, "MyValue", "my_value", "12345"))
     return problems
 
 
 def config_key(text: str) -> list[str]:
     """Keys of ConfigMaps and Secrets."""
-    problems = _longer(text, SUBDOMAIN_LENGTH)
+    problems = longer(text, SUBDOMAIN_LENGTH)
     if not re.fullmatch(_CONFIG_KEY, text):
         shown = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-        problems.append(_pattern(shown, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+        problems.append(pattern_text(shown, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
     if text == ".":
         problems.append("must not be '.'")
     elif text == "..":
@@ -223,7 +165,7 @@ def c_identifier(text: str) -> list[str]:
         "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
         "characters or '_'"
     )
-    return [_pattern(shown, _IDENTIFIER, "my_name", "MY_NAME", "MyName")]
+    return [pattern_text(shown, _IDENTIFIER, "my_name", "MY_NAME", "MyName")]
 
 
 def env_name(text: str) -> list[str]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from syncline.base.clock import format_time
 from syncline.cluster.kinds import names
-from syncline.cluster.kinds.base import Context, Kind, spec_of
+from syncline.cluster.kinds.base import Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, unsupported
 from syncline.cluster.kinds.containers import PROTOCOLS
 from syncline.cluster.kinds.fields import (
@@ -22,7 +21,7 @@ from syncline.cluster.kinds.fields import (
     natural_numbers,
     one_of,
 )
-from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
+from syncline.cluster.kinds.metadata import metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -34,7 +33,6 @@ __all__ = [
     "IngressKind",
     "NetworkPolicyKind",
     "PriorityClassKind",
-    "SigningRequestKind",
     "WebhookKind",
 ]
 
@@ -361,63 +359,4 @@ def _full_name_causes(name: str, path: str) -> list[FieldCause]:
     causes = [invalid(path, name, problem) for problem in names.dns_subdomain(name)]
     if not causes and name.count(".") < 2:
         causes.append(invalid(path, name, "should be a domain with at least three segments separated by dots"))
-    return causes
-
-
-class SigningRequestKind(Kind):
-    """Approval has an address of its own; nothing else may approve or deny."""
-
-    has_status = True
-    namespaced = False
-    revalidates = False
-    empty_status: ClassVar[Obj | None] = {}
-    name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
-
-    def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """Who asks is what the server saw, never what the body says."""
-        super().prepare_create(obj, ctx)
-        spec = obj.setdefault("spec", {})
-        for key, value in (("username", ctx.user), ("uid", ctx.uid), ("groups", list(ctx.groups))):
-            spec.pop(key, None)
-            if value:
-                spec[key] = value
-        spec.pop("extra", None)
-
-    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
-        super().prepare_update(new, old, ctx, "status" if subresource == "approval" else subresource)
-        if not subresource and old.get("spec") is not None:
-            new["spec"] = old["spec"]
-        if subresource in ("status", "approval"):
-            for _, condition in each(new.get("status"), "conditions", ""):
-                for key in ("lastUpdateTime", "lastTransitionTime"):
-                    condition[key] = condition.get(key) or format_time(ctx.now)
-
-    def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
-        causes = super().validate_update(new, old, "status" if subresource == "approval" else subresource)
-        if subresource in ("status", "approval"):
-            causes += _decision_causes(new, old, approving=subresource == "approval")
-        return causes
-
-
-def _decisions(obj: Obj) -> list[str]:
-    listed = dig(obj, "status", "conditions", default=[])
-    return [one.get("type") for one in listed if one.get("type") in ("Approved", "Denied")]
-
-
-def _decision_causes(new: Obj, old: Obj, *, approving: bool) -> list[FieldCause]:
-    fresh, before = _decisions(new), _decisions(old)
-    causes = [
-        forbidden("status.conditions", f'updates may not remove a condition of type "{kind}"')
-        for kind in before
-        if kind not in fresh
-    ]
-    if not approving:
-        causes += [
-            forbidden("status.conditions", f'updates may not add a condition of type "{kind}"')
-            for kind in fresh
-            if kind not in before
-        ]
-    elif "Approved" in fresh and "Denied" in fresh:
-        why = "Approved and Denied conditions are mutually exclusive"
-        causes.append(invalid("status.conditions", "Denied", why))
     return causes

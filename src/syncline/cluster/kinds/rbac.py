@@ -46,7 +46,12 @@ class ClusterRoleKind(RoleKind):
                 why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
                 causes.append(required(f"{path}.clusterRoleSelectors", why))
             for where, selector in each(aggregation, "clusterRoleSelectors", path):
-                causes += label_selector_causes(selector, where)
+                problems = label_selector_causes(selector, where)
+                causes += problems
+                if problems:
+                    causes.append(
+                        FieldCause("FieldValueInvalid", "Invalid value: null: invalid label selector.", where)
+                    )
         return causes
 
 

@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from syncline.cluster.kinds import core, events, jobs, names, pods, policies, rbac, services, storage, workloads
+from syncline.cluster.kinds import (
+    core,
+    events,
+    jobs,
+    names,
+    pods,
+    policies,
+    rbac,
+    services,
+    signing,
+    storage,
+    workloads,
+)
 from syncline.cluster.kinds.base import Context, Kind, Strategy
 from syncline.cluster.kinds.metadata import NameCheck
 from syncline.kube.objects import GroupKind
@@ -50,7 +62,7 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("autoscaling", "HorizontalPodAutoscaler"): policies.AutoscalerKind(),
     GroupKind("batch", "CronJob"): jobs.CronJobKind(),
     GroupKind("batch", "Job"): jobs.JobKind(),
-    GroupKind("certificates.k8s.io", "CertificateSigningRequest"): policies.SigningRequestKind(),
+    GroupKind("certificates.k8s.io", "CertificateSigningRequest"): signing.SigningRequestKind(),
     GroupKind("coordination.k8s.io", "Lease"): core.LeaseKind(),
     GroupKind("discovery.k8s.io", "EndpointSlice"): policies.EndpointSliceKind(),
     GroupKind("events.k8s.io", "Event"): events.NewEventKind(),

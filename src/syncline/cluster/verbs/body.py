@@ -15,6 +15,7 @@ from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation
 from syncline.kube import protobuf, yaml
 from syncline.kube.client import Request
+from syncline.kube.embedded import MetadataError
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
 from syncline.kube.fields import decode as decode_strictly
 from syncline.kube.fields import loads
@@ -109,8 +110,9 @@ def read_object(x: Exchange, validation: str) -> Obj:
     obj, duplicates = decode_watching(x.request, validation)
     if not isinstance(obj, dict):
         raise BadRequest("the body of the request is not an object")
-    check_version(x.resource, obj)
-    check_kind(x.resource, obj)
+    sent = bytes(x.request.body) if isinstance(x.request.body, bytes | bytearray) else b""
+    check_version(x.resource, obj, sent)
+    check_kind(x.resource, obj, sent)
     return typed(x, obj, validation, duplicates)
 
 
@@ -119,8 +121,9 @@ def read_typed(x: Exchange, gvk: GVK) -> Obj:
     return fitted(decode(x.request), gvk)
 
 
-def fitted(obj: Any, gvk: GVK) -> Obj:
-    """``obj`` without unknown fields; raises BadRequest where a value does not fit its type."""
+def fitted(obj: Any, gvk: GVK, *, strict: bool = False) -> Obj:
+    """``obj`` without unknown fields; raises BadRequest where a value does not fit its type, or (``strict``) where a
+    field is unknown."""
     if not isinstance(obj, dict):
         raise BadRequest("the body of the request is not an object")
     schema = schema_for(gvk)
@@ -128,27 +131,29 @@ def fitted(obj: Any, gvk: GVK) -> Obj:
     found = decode_strictly(obj, schema)
     if found.errors:
         raise _unhandled(gvk, found.errors[0])
+    if strict and found.unknown:
+        raise _unhandled(gvk, str(StrictError(list(found.unknown))))
     return found.obj
 
 
-def check_version(resource: Resource, obj: Obj) -> None:
+def check_version(resource: Resource, obj: Obj, body: bytes = b"") -> None:
     given = obj.get("apiVersion")
     expected = resource.info.api_version
     if given is None and resource.custom is None:
         obj["apiVersion"] = expected
     elif given != expected:
         if resource.custom and not given:
-            raise BadRequest(f"Object 'apiVersion' is missing in '{_shown(obj)}'")
+            raise BadRequest(_unrecognized(resource, "apiVersion", body))
         raise BadRequest(f"the API version in the data ({given}) does not match the expected API version ({expected})")
 
 
-def check_kind(resource: Resource, obj: Obj) -> None:
+def check_kind(resource: Resource, obj: Obj, body: bytes = b"") -> None:
     given, info = obj.get("kind"), resource.info
     if given == info.kind:
         return
     if not given:
         if resource.custom:
-            raise BadRequest(f"Object 'Kind' is missing in '{_shown(obj)}'")
+            raise BadRequest(_unrecognized(resource, "Kind", body))
         obj["kind"] = info.kind
         return
     if resource.custom:
@@ -166,9 +171,16 @@ def unconvertible(resource: Resource, obj: Obj) -> str:
     return f"converting ({gvk.version}.{gvk.kind}) to ({package}.{info.kind}): unknown conversion"
 
 
-def _shown(obj: Obj) -> str:
-    """Only names of fields: a body may hold secrets."""
-    return "{" + ", ".join(sorted(obj)) + "}"
+SHOWN_BYTES = 30
+"""How much of a body that cannot be recognized is shown beside the whole of it."""
+
+
+def _unrecognized(resource: Resource, missing: str, body: bytes) -> str:
+    """A custom resource without a type. The body goes back to the caller who sent it, and nowhere else."""
+    text = body.decode(errors="replace")
+    shown = f"{text[:SHOWN_BYTES]} ..." if len(body) > SHOWN_BYTES else text
+    why = f"Object '{missing}' is missing in '{text}'"
+    return f"the object provided is unrecognized (must be of type {resource.info.kind}): {why} ({shown})"
 
 
 class StrictError(Exception):
@@ -206,7 +218,10 @@ def checked(x: Exchange, obj: Obj, validation: str, duplicates: list[str]) -> Ob
     resource = x.resource
     custom = resource.custom
     if custom is not None:
-        obj, unknown = custom.pruned(obj)
+        try:
+            obj, unknown = custom.pruned(obj)
+        except MetadataError as error:
+            raise _TypeMismatch(str(error)) from None
     else:
         schema = resource.schema
         if schema is None:

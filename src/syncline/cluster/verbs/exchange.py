@@ -85,7 +85,8 @@ class Exchange:
 
     @property
     def context(self) -> Context:
-        return Context(self.now, self.backend.entropy, self.user.name, self.user.groups, self.user.uid)
+        user = self.user
+        return Context(self.now, self.backend.entropy, user.name, user.groups, user.uid, user.extra)
 
     def key(self, name: str) -> Key:
         return Key(self.resource.storage, self.namespace, name)

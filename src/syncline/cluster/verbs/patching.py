@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from syncline.cluster.rbac import Attributes
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Stored
 from syncline.cluster.verbs.body import (
@@ -192,6 +193,10 @@ def _after_apply(x: Exchange, obj: Obj, options: WriteOptions) -> Obj:
 
 
 def _create_by_apply(x: Exchange, body: Obj, options: WriteOptions) -> Response:
+    """An object that is not there is made by who may create it, not only patch it."""
+    info = x.resource.info
+    asked = Attributes("create", info.group, info.plural, "", x.route.namespace, x.route.name)
+    x.backend.authorizer.require(x.user, asked)
     result = apply_to(x, None, body, options)
     obj = _after_apply(x, own_copy(result.obj), options)
     check_address(x, obj)

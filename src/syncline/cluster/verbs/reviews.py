@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 from syncline.base.clock import format_time
 from syncline.cluster.authz import Decision
+from syncline.cluster.kinds import names
 from syncline.cluster.rbac import Attributes, compact
 from syncline.cluster.users import UserInfo
 from syncline.cluster.verbs.body import read_typed
 from syncline.cluster.verbs.exchange import Exchange
+from syncline.kube import fieldcauses as causes
 from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest, FieldCause, invalid
 from syncline.kube.objects import Obj, dig
@@ -82,32 +84,98 @@ def token_review(x: Exchange) -> Response:
 # --- authorization -------------------------------------------------------------------------------------------------
 
 
+GROUP = "authorization.k8s.io"
+
+
 def self_subject_access_review(x: Exchange) -> Response:
     body = _body(x)
+    _refuse(_spec_causes(body.get("spec") or {}, asks_user=False) + _metadata_causes(body))
     return _judge(x, body, x.user)
 
 
 def subject_access_review(x: Exchange) -> Response:
     body = _body(x)
     spec = body.get("spec") or {}
-    if not spec.get("user") and not spec.get("groups"):
-        message = 'Invalid value: "": at least one of user or group must be specified'
-        raise invalid(x.resource.info.kind, "", [FieldCause("FieldValueInvalid", message, "spec.user")], GROUP)
+    _refuse(_spec_causes(spec, asks_user=True) + _metadata_causes(body))
     return _judge(x, body, _asked_user(spec))
 
 
 def local_subject_access_review(x: Exchange) -> Response:
     body = _body(x)
     spec = body.get("spec") or {}
-    namespace = dig(spec, "resourceAttributes", "namespace")
-    if namespace != x.route.namespace:
-        message = f'Invalid value: "{namespace or ""}": must match metadata.namespace'
-        field = "spec.resourceAttributes.namespace"
-        raise invalid(x.resource.info.kind, "", [FieldCause("FieldValueInvalid", message, field)], GROUP)
+    found = _spec_causes(spec, asks_user=True) + _metadata_causes(body, but_namespace=True)
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and resource.get("namespace", "") != x.route.namespace:
+        where = "spec.resourceAttributes.namespace"
+        found.append(causes.invalid_value(where, resource.get("namespace", ""), "must match metadata.namespace"))
+    if other is not None:
+        found.append(causes.invalid_value("spec.nonResourceAttributes", other, "disallowed on this kind of request"))
+    _refuse(found)
+    body["metadata"] = {**(body.get("metadata") or {}), "namespace": x.route.namespace}
     return _judge(x, body, _asked_user(spec))
 
 
-GROUP = "authorization.k8s.io"
+def _refuse(found: list[FieldCause]) -> None:
+    """Reviews are refused without their kind: it is not kept when they are decoded."""
+    if found:
+        raise invalid("", "", found, GROUP)
+
+
+def _spec_causes(spec: Obj, *, asks_user: bool) -> list[FieldCause]:
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    found: list[FieldCause] = []
+    if resource is not None and other is not None:
+        why = "cannot be specified in combination with resourceAttributes"
+        found.append(causes.invalid_value("spec.nonResourceAttributes", other, why))
+    if resource is None and other is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        found.append(causes.invalid_value("spec.resourceAttributes", None, why))
+    if asks_user and not spec.get("user") and not spec.get("groups"):
+        found.append(causes.invalid_value("spec.user", "", "at least one of user or group must be specified"))
+    for field in ("fieldSelector", "labelSelector"):
+        selector = (resource or {}).get(field)
+        if selector is not None:
+            found += _selector_causes(selector, f"spec.resourceAttributes.{field}", labels=field == "labelSelector")
+    return found
+
+
+def _selector_causes(selector: Obj, path: str, *, labels: bool) -> list[FieldCause]:
+    raw, requirements = selector.get("rawSelector"), selector.get("requirements") or []
+    found: list[FieldCause] = []
+    if raw and requirements:
+        found.append(
+            causes.invalid_value(f"{path}.rawSelector", raw, "may not specified at the same time as requirements")
+        )
+    if not raw and not requirements:
+        why = f"when {path} is specified, requirements or rawSelector is required"
+        found.append(causes.required(f"{path}.requirements", why))
+    for index, requirement in enumerate(requirements):
+        found += _requirement_causes(requirement, f"{path}.requirements[{index}]", labels=labels)
+    return found
+
+
+def _requirement_causes(requirement: Obj, path: str, *, labels: bool) -> list[FieldCause]:
+    """Operators that are not known are left to newer servers."""
+    operator, values, key = requirement.get("operator"), requirement.get("values"), requirement.get("key") or ""
+    found: list[FieldCause] = []
+    if operator in ("In", "NotIn") and not values:
+        why = "must be specified when `operator` is 'In' or 'NotIn'"
+        found.append(causes.required(f"{path}.values", why))
+    if operator in ("Exists", "DoesNotExist") and values:
+        why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        found.append(causes.forbidden(f"{path}.values", why))
+    if labels:
+        found += [causes.invalid_value(f"{path}.key", key, problem) for problem in names.qualified_name(key)]
+    elif not key:
+        found.append(causes.required(f"{path}.key", "must be specified"))
+    return found
+
+
+def _metadata_causes(body: Obj, *, but_namespace: bool = False) -> list[FieldCause]:
+    ignored = {"managedFields", "creationTimestamp", *(("namespace",) if but_namespace else ())}
+    given = {key: value for key, value in (body.get("metadata") or {}).items() if value and key not in ignored}
+    why = "must be empty except for namespace" if but_namespace else "must be empty"
+    return [causes.invalid_value("metadata", given, why)] if given else []
 
 
 def _asked_user(spec: Obj) -> UserInfo:
@@ -116,14 +184,12 @@ def _asked_user(spec: Obj) -> UserInfo:
 
 
 def _judge(x: Exchange, body: Obj, user: UserInfo) -> Response:
-    spec = body.get("spec") or {}
-    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if (resource is None) == (other is None):
-        what = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        cause = FieldCause("FieldValueInvalid", f"Invalid value: {{}}: {what}", "spec.resourceAttributes")
-        raise invalid(x.resource.info.kind, "", [cause], GROUP)
-    decision = x.backend.authorizer.decide(user, _attributes(resource, other))
-    return _answer(x, body, _decision_obj(decision))
+    spec = dict(body.get("spec") or {})
+    for field in ("resourceAttributes", "nonResourceAttributes"):
+        if isinstance(spec.get(field), dict):
+            spec[field] = {key: value for key, value in spec[field].items() if value != ""}
+    asked = _attributes(spec.get("resourceAttributes"), spec.get("nonResourceAttributes"))
+    return _answer(x, {**body, "spec": spec}, _decision_obj(x.backend.authorizer.decide(user, asked)))
 
 
 def _attributes(resource: Obj | None, other: Obj | None) -> Attributes:
@@ -159,7 +225,7 @@ def self_subject_rules_review(x: Exchange) -> Response:
     }
     if errors:
         status["evaluationError"] = errors
-    return _answer(x, body, status)
+    return _answer(x, {}, status)
 
 
 REVIEWS: dict[tuple[str, str], Callable[[Exchange], Response]] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 from syncline.base.clock import format_time
 from syncline.cluster.store import Key
-from syncline.cluster.tokens import BoundObject
-from syncline.cluster.verbs.body import read_typed
+from syncline.cluster.tokens import ISSUER, BoundObject
+from syncline.cluster.verbs.body import decode, fitted
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, conflict, invalid, not_found
@@ -15,12 +15,13 @@ from syncline.kube.objects import GVK, Obj, meta, uid_of
 
 __all__ = ["request_token"]
 
-TOKEN_REQUEST = GVK("authentication.k8s.io", "v1", "TokenRequest")
+GROUP = "authentication.k8s.io"
+TOKEN_REQUEST = GVK(GROUP, "v1", "TokenRequest")
 DEFAULT_LIFETIME_S = 3600
 MIN_LIFETIME_S = 600
 MAX_LIFETIME_S = 1 << 32
 
-_BOUND = {"Pod": ("/pods", True), "Secret": ("/secrets", True), "Node": ("/nodes", False)}
+_BOUND = {"Pod": "/pods", "Secret": "/secrets", "Node": "/nodes"}
 
 
 def request_token(x: Exchange) -> Response:
@@ -28,14 +29,13 @@ def request_token(x: Exchange) -> Response:
     tokens = x.backend.tokens
     if tokens is None:
         raise ApiError("this cluster has no key to sign service account tokens with", code=501, reason="NotImplemented")
-    body = read_typed(x, TOKEN_REQUEST)
-    if body.get("kind", "TokenRequest") != "TokenRequest":
-        raise BadRequest("the body of the request is not a TokenRequest")
+    body = _body(x)
     account = x.current()
     spec: Obj = dict(body.get("spec") or {})
-    lifetime = spec.get("expirationSeconds") or DEFAULT_LIFETIME_S
+    lifetime = spec.get("expirationSeconds")
+    lifetime = DEFAULT_LIFETIME_S if lifetime is None else lifetime
     _check_lifetime(lifetime)
-    bound = _bound_object(x, spec.get("boundObjectRef"))
+    bound = _bound_objects(x, spec.get("boundObjectRef"))
     audiences = [str(item) for item in spec.get("audiences") or ()]
     issued = tokens.issue(
         x.route.namespace,
@@ -44,7 +44,7 @@ def request_token(x: Exchange) -> Response:
         now=x.now,
         lifetime_s=lifetime,
         audiences=audiences,
-        bound=[bound] if bound else [],
+        bound=bound,
     )
     metadata = {k: meta(account.obj)[k] for k in ("name", "namespace", "uid")}
     answer: Obj = {
@@ -52,7 +52,7 @@ def request_token(x: Exchange) -> Response:
         "apiVersion": "authentication.k8s.io/v1",
         "metadata": {**metadata, "creationTimestamp": format_time(x.now)},
         "spec": {
-            "audiences": audiences or ["https://kubernetes.default.svc"],
+            "audiences": audiences or [ISSUER],
             "expirationSeconds": lifetime,
             "boundObjectRef": spec.get("boundObjectRef"),
         },
@@ -61,9 +61,28 @@ def request_token(x: Exchange) -> Response:
     return Response.of(201, answer)
 
 
+def _body(x: Exchange) -> Obj:
+    body = decode(x.request)
+    kind, version = (body.get("kind"), body.get("apiVersion")) if isinstance(body, dict) else (None, None)
+    if kind and (kind, version) != ("TokenRequest", TOKEN_REQUEST.api_version):
+        short = str(version or "").rpartition("/")[2]
+        why = f"converting ({short}.{kind}) to (authentication.TokenRequest): unknown conversion"
+        raise BadRequest(f'{kind} in version "{short}" cannot be handled as a TokenRequest: {why}')
+    if not isinstance(body, dict):
+        raise BadRequest("the body of the request is not a TokenRequest")
+    validation = (x.request.query or {}).get("fieldValidation", "")
+    strict = isinstance(validation, str) and validation == "Strict"
+    body = fitted(body, TOKEN_REQUEST, strict=strict)
+    given = meta(body)
+    if given.get("namespace") and given["namespace"] != x.route.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if given.get("name") and given["name"] != x.route.name:
+        why = f'Invalid value: "{given["name"]}": must match the service account name if specified'
+        raise invalid("TokenRequest", x.route.name, [FieldCause("FieldValueInvalid", why, "metadata.name")], GROUP)
+    return body
+
+
 def _check_lifetime(lifetime: Any) -> None:
-    if not isinstance(lifetime, int) or isinstance(lifetime, bool):
-        raise BadRequest("TokenRequest: spec.expirationSeconds must be an integer")
     problem = ""
     if lifetime < MIN_LIFETIME_S:
         problem = "may not specify a duration less than 10 minutes"
@@ -71,22 +90,35 @@ def _check_lifetime(lifetime: Any) -> None:
         problem = "may not specify a duration larger than 2^32 seconds"
     if problem:
         cause = FieldCause("FieldValueInvalid", f"Invalid value: {lifetime}: {problem}", "spec.expirationSeconds")
-        raise invalid("TokenRequest", "", [cause], "authentication.k8s.io")
+        raise invalid("TokenRequest", "", [cause], GROUP)
 
 
-def _bound_object(x: Exchange, ref: Any) -> BoundObject | None:
-    if not ref:
-        return None
-    kind, name = str(ref.get("kind", "")), str(ref.get("name", ""))
-    where = _BOUND.get(kind)
-    if where is None:
-        raise BadRequest(f"cannot bind token for serviceaccount to a {kind}: only Pod, Secret and Node can be bound")
-    resource, namespaced = where
-    stored = x.store.get(Key(resource, x.route.namespace if namespaced else "", name))
+def _bound_objects(x: Exchange, ref: Any) -> list[BoundObject]:
+    """The object that the token lives with; a pod brings its node."""
+    if ref is None:
+        return []
+    version, kind, name = str(ref.get("apiVersion") or ""), str(ref.get("kind") or ""), str(ref.get("name") or "")
+    resource = _BOUND.get(kind) if version in ("v1", "") and "/" not in version else None
+    if resource is None:
+        shown = version if "/" in version else f"/{version}"
+        raise BadRequest(f"cannot bind token to object of type {shown}, Kind={kind}")
+    stored = x.store.get(Key(resource, "" if kind == "Node" else x.route.namespace, name))
     if stored is None:
         raise not_found(resource.lstrip("/"), name)
+    bound = [BoundObject(kind, name, uid_of(stored.obj))]
+    if kind == "Pod":
+        spec = stored.obj.get("spec") or {}
+        if spec.get("serviceAccountName") != x.route.name:
+            raise BadRequest(
+                f'cannot bind token for serviceaccount "{x.route.name}" to pod running with different serviceaccount '
+                "name."
+            )
+        node = spec.get("nodeName")
+        if node:
+            found = x.store.get(Key("/nodes", "", node))
+            bound.append(BoundObject("Node", node, found.uid if found else ""))
     uid = ref.get("uid") or stored.uid
     if uid != stored.uid:
         why = f"the UID in the bound object reference ({uid}) does not match the UID in record. The object might have "
         raise conflict(kind, name, why + "been deleted and then recreated")
-    return BoundObject(kind, name, uid_of(stored.obj))
+    return bound

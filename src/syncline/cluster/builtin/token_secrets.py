@@ -1,0 +1,167 @@
+"""Fills Secrets of the type ``kubernetes.io/service-account-token``, and removes those whose account is gone.
+
+Kubernetes' tokens controller. The plan is made of the Secret and its account; the performer makes the token, so none
+enters a plan or journal. Such a token lives as long as its Secret and its account.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from syncline.cluster.tokens import BoundObject, ServiceAccountTokens
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Delete, Plan
+from syncline.kube import client
+from syncline.kube.client import PatchType, Request, Response
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    ResourceInfo,
+    annotations_of,
+    dig,
+    is_terminating,
+    name_of,
+    namespace_of,
+    ref_of,
+    resource_version,
+    uid_of,
+)
+
+__all__ = ["FillPerformer", "FillTokenSecret", "Observed", "TokenSecretController", "plan"]
+
+SECRET = GroupKind("", "Secret")
+SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
+TOKEN_TYPE = "kubernetes.io/service-account-token"
+ACCOUNT_NAME = "kubernetes.io/service-account.name"
+ACCOUNT_UID = "kubernetes.io/service-account.uid"
+LIFETIME_S = 1 << 31
+"""Longer than any cluster: what ends these tokens is that their Secret goes."""
+
+_SECRETS = ResourceInfo("", "v1", SECRET.kind, "secrets", namespaced=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FillTokenSecret:
+    """Write what the Secret lacks, unless it changed meanwhile."""
+
+    target: ObjectRef
+    uid: str
+    resource_version: str
+    account: str
+    account_uid: str
+    needs_token: bool
+    data: tuple[tuple[str, str], ...]
+    now: datetime
+    reason: str
+
+    def describe(self) -> str:
+        return f"fill {self.target} for ServiceAccount {self.account}"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A token Secret and its account (None: gone). ``root_ca`` is PEM."""
+
+    secret: Obj
+    account: Obj | None
+    root_ca: str
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Delete without an account, else fill in what is missing."""
+    secret, account = seen.secret, seen.account
+    wanted = annotations_of(secret).get(ACCOUNT_UID)
+    if account is None or (wanted and wanted != uid_of(account)):
+        delete = Delete.of(secret, "its service account is gone")
+        return Plan(((delete,),), why="its service account is gone")
+    right = {"namespace": namespace_of(secret)} | ({"ca.crt": seen.root_ca} if seen.root_ca else {})
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in right.items()}
+    held: Obj = dig(secret, "data", default={}) or {}
+    lacking = {key: value for key, value in encoded.items() if held.get(key) != value}
+    if not lacking and held.get("token"):
+        return Plan(why="the Secret is complete")
+    fill = FillTokenSecret(
+        ref_of(secret),
+        uid_of(secret),
+        resource_version(secret),
+        name_of(account),
+        uid_of(account),
+        not held.get("token"),
+        tuple(sorted(lacking.items())),
+        now,
+        "the Secret is incomplete",
+    )
+    return Plan(((fill,),), why="the Secret is incomplete")
+
+
+class FillPerformer:
+    """Holds the keys that tokens are made with."""
+
+    def __init__(self, tokens: ServiceAccountTokens) -> None:
+        self._tokens = tokens
+
+    def perform(self, action: FillTokenSecret) -> Generator[Request, Response, Any]:
+        data = dict(action.data)
+        if action.needs_token:
+            issued = self._tokens.issue(
+                action.target.namespace,
+                action.account,
+                action.account_uid,
+                now=action.now,
+                lifetime_s=LIFETIME_S,
+                bound=[BoundObject("Secret", action.target.name, action.uid)],
+            )
+            data["token"] = base64.b64encode(issued.token.reveal().encode()).decode()
+        annotations = {ACCOUNT_NAME: action.account, ACCOUNT_UID: action.account_uid}
+        condition = {"uid": action.uid, "resourceVersion": action.resource_version}
+        body = {"metadata": {**condition, "annotations": annotations}, "data": data}
+        answer = yield client.patch(
+            _SECRETS,
+            action.target.namespace,
+            action.target.name,
+            PatchType.MERGE,
+            body,
+            field_manager="kube-controller-manager",
+        )
+        return answer.or_raise()
+
+
+def _of_account(account: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The token Secrets of an account that came or went."""
+    name, namespace = name_of(account), namespace_of(account)
+    return (
+        ref_of(secret)
+        for secret in cache.objects(SECRET)
+        if namespace_of(secret) == namespace and annotations_of(secret).get(ACCOUNT_NAME) == name
+    )
+
+
+class TokenSecretController:
+    """Keyed by Secret; others than token Secrets are left alone."""
+
+    name = "token-secrets"
+    kind = SECRET
+    watches: tuple[Watch, ...] = (Watch(SERVICE_ACCOUNT, _of_account),)
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, root_ca: str) -> None:
+        self._root_ca = root_ca
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        secret = cache.get(ref)
+        if secret is None or is_terminating(secret) or secret.get("type") != TOKEN_TYPE:
+            return None
+        account = annotations_of(secret).get(ACCOUNT_NAME)
+        if not account or not cache.has_synced(SERVICE_ACCOUNT):
+            return None
+        found = cache.get(ObjectRef("", SERVICE_ACCOUNT.kind, ref.namespace, account))
+        return Observed(secret, found, self._root_ca)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return plan(seen, now)
