@@ -10,12 +10,12 @@ from collections.abc import Generator
 from datetime import datetime
 from typing import Any
 
-from syncline.base.clock import format_time
+from syncline.base.clock import format_micro_time, format_time
 from syncline.control.plan import Emit
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.errors import AlreadyExists, ApiError, NotFound
-from syncline.kube.objects import GVK, Obj, ResourceInfo, gvk_of, meta, name_of, namespace_of
+from syncline.kube.objects import GVK, Obj, ResourceInfo, dig, gvk_of, meta, name_of, namespace_of
 
 __all__ = ["EVENTS", "MAX_MESSAGE", "event_object", "publish"]
 
@@ -41,9 +41,7 @@ def event_object(emit: Emit, now: datetime) -> Obj:
         "apiVersion": gvk.api_version,
         "resourceVersion": str(meta(emit.regarding).get("resourceVersion") or ""),
     }
-    stamp = format_time(now)
-    doing = {"action": emit.event_action} if emit.event_action else {}
-    return doing | {
+    return _times(emit, now) | {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": f"{name_of(emit.regarding)[:200]}.{digest}", "namespace": namespace},
@@ -51,14 +49,39 @@ def event_object(emit: Emit, now: datetime) -> Obj:
         "reason": emit.event_reason,
         "message": message,
         "type": "Warning" if emit.warning else "Normal",
-        "source": {"component": emit.component},
         "reportingComponent": emit.component,
+    }
+
+
+def _times(emit: Emit, now: datetime) -> Obj:
+    """Components that say what they were doing (the scheduler) write Events of the new kind: one instant, and a
+    series where it is said again. All others have a first and a last time."""
+    if emit.event_action:
+        return {
+            "action": emit.event_action,
+            "reportingInstance": f"{emit.component}-syncline",
+            "source": {},
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+            "eventTime": format_micro_time(now),
+        }
+    stamp = format_time(now)
+    return {
         "reportingInstance": "",
+        "source": {"component": emit.component},
         "firstTimestamp": stamp,
         "lastTimestamp": stamp,
         "count": 1,
         "eventTime": None,
     }
+
+
+def _once_more(known: Obj, now: datetime) -> Obj:
+    """What saying an Event again changes in it."""
+    if known.get("eventTime"):
+        count = int(dig(known, "series", "count", default=1))
+        return {"series": {"count": count + 1, "lastObservedTime": format_micro_time(now)}}
+    return {"count": int(known.get("count") or 1) + 1, "lastTimestamp": format_time(now)}
 
 
 def publish(emit: Emit, now: datetime) -> Generator[Request, Response, Any]:
@@ -78,6 +101,5 @@ def publish(emit: Emit, now: datetime) -> Generator[Request, Response, Any]:
         known = answer.or_raise()
     except NotFound:
         return None
-    body = {"count": int(known.get("count") or 1) + 1, "lastTimestamp": format_time(now)}
-    answer = yield client.patch(EVENTS, namespace, name, PatchType.MERGE, body)
+    answer = yield client.patch(EVENTS, namespace, name, PatchType.MERGE, _once_more(known, now))
     return answer.obj

@@ -25,6 +25,7 @@ from syncline.kube.scheduling_terms import (
     tolerates_all,
 )
 from syncline.kube.selectors import label_selector_from
+from syncline.kube.volume_limits import SharedVolumes
 from syncline.kube.volumes import PodVolumes, Storage
 
 __all__ = [
@@ -43,6 +44,8 @@ __all__ = [
 NO_NODES = "no nodes available to schedule pods"
 NO_VICTIMS = "No preemption victims found for incoming pod."
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_NO_STATE = "not found"
+"""Said after a reason that holds everywhere: the plug-in that would look for claims of devices never began to count."""
 _TOPOLOGY = "node(s) didn't match pod topology spread constraints"
 
 
@@ -129,6 +132,10 @@ def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
     if volumes.problem:
         refusal = Refusal((volumes.problem,), helpless=True, everywhere=True)
         return [], {state.name: refusal for state in cluster.nodes}
+    if pinned == set():
+        refusal = Refusal(("pod affinity terms conflict",), helpless=True, everywhere=True)
+        return [], {state.name: refusal for state in cluster.nodes}
+    shared = _shared(pod, cluster)
     spread, affinity = _Spread(pod, cluster), _Neighbours(pod, cluster)
     fitting: list[NodeState] = []
     refused: Judgement = {}
@@ -138,6 +145,7 @@ def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
             continue
         refused_by = (
             _own_refusal(pod, wants, state)
+            or _sharing_refusal(shared, state)
             or _volume_refusal(volumes, state)
             or spread.refusal(state)
             or affinity.refusal(state)
@@ -154,6 +162,7 @@ def refusal_on(pod: Obj, cluster: Cluster, state: NodeState) -> Refusal | None:
     wants = {ROOM: 1} | {name: amount for name, amount in requests_of(pod).items() if amount}
     return (
         _own_refusal(pod, wants, state)
+        or _sharing_refusal(_shared(pod, cluster), state)
         or _volume_refusal(PodVolumes(pod, cluster.storage), state)
         or _Spread(pod, cluster).refusal(state)
         or _Neighbours(pod, cluster).refusal(state)
@@ -190,6 +199,8 @@ def explain(
     reasons = Counter(reason for refusal in refused.values() for reason in refusal.reasons)
     own = next((refusal.reasons[0] for refusal in refused.values() if refusal.everywhere), "")
     text = f"0/{total} nodes are available: {own or _listed(reasons)}."
+    if own:
+        return f"{text} {_NO_STATE}"
     if preemption == "":
         return text
     text += " no new claims to deallocate, preemption: "
@@ -241,6 +252,18 @@ def _fit_refusal(wants: Mapping[str, int], state: NodeState) -> Refusal | None:
     return Refusal(texts, any(wants[name] > has.get(name, 0) for name in short))
 
 
+def _shared(pod: Obj, cluster: Cluster) -> SharedVolumes | None:
+    """None for the many pods whose volumes are nobody else's."""
+    if not dig(pod, "spec", "volumes"):
+        return None
+    return SharedVolumes(pod, cluster.storage, lambda: (other for _, other in cluster.pods()))
+
+
+def _sharing_refusal(shared: SharedVolumes | None, state: NodeState) -> Refusal | None:
+    reason = shared.refusal(state.name, state.pods) if shared is not None else ""
+    return Refusal((reason,), helpless=False) if reason else None
+
+
 def _volume_refusal(volumes: PodVolumes, state: NodeState) -> Refusal | None:
     """No pod that is removed brings a volume nearer."""
     reason = volumes.refusal(state.node)
@@ -250,7 +273,8 @@ def _volume_refusal(volumes: PodVolumes, state: NodeState) -> Refusal | None:
 def _host_ports(pod: Obj) -> list[tuple[str, str, int]]:
     found: list[tuple[str, str, int]] = []
     spec = pod.get("spec") or {}
-    for container in spec.get("containers") or ():
+    staying = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
+    for container in (*(spec.get("containers") or ()), *staying):
         for port in container.get("ports") or ():
             number = port.get("hostPort") or (port.get("containerPort") if spec.get("hostNetwork") else 0)
             if number:

@@ -26,7 +26,9 @@ __all__ = [
     "best_volume",
     "claim_names",
     "delays_binding",
+    "ephemeral_claim_name",
     "is_for",
+    "is_made_for",
     "reaches",
 ]
 
@@ -105,10 +107,25 @@ def _is_bound(claim: Obj) -> bool:
 
 
 def claim_names(pod: Obj) -> list[str]:
-    """Claims that the pod's volumes name, in their order."""
-    volumes = dig(pod, "spec", "volumes", default=[])
-    names = [str(dig(each, "persistentVolumeClaim", "claimName", default="")) for each in volumes]
+    """Claims that the pod's volumes name, and those that are made for its ephemeral volumes, in their order."""
+    names = [_claim_name(pod, each) for each in dig(pod, "spec", "volumes", default=[])]
     return [name for name in dict.fromkeys(names) if name]
+
+
+def _claim_name(pod: Obj, volume: Obj) -> str:
+    if "ephemeral" in volume:
+        return ephemeral_claim_name(pod, volume)
+    return str(dig(volume, "persistentVolumeClaim", "claimName", default=""))
+
+
+def ephemeral_claim_name(pod: Obj, volume: Obj) -> str:
+    return f"{name_of(pod)}-{volume.get('name')}"
+
+
+def is_made_for(claim: Obj, pod: Obj) -> bool:
+    """The claim of an ephemeral volume belongs to its pod."""
+    owners = dig(claim, "metadata", "ownerReferences", default=[])
+    return any(owner.get("controller") and owner.get("uid") == uid_of(pod) for owner in owners)
 
 
 # -- the storage that a pod needs ------------------------------------------------------------------------------------
@@ -121,6 +138,8 @@ class Storage:
     claims: Mapping[tuple[str, str], Obj] = field(default_factory=dict)
     volumes: Mapping[str, Obj] = field(default_factory=dict)
     classes: Mapping[str, Obj] = field(default_factory=dict)
+    limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Volumes that a driver attaches to a node at most, by node and driver (from CSINodes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +162,12 @@ class PodVolumes:
         self.unbound: list[Obj] = []
         self._bound: list[Obj] = []
         claims = []
+        ephemeral = {
+            ephemeral_claim_name(pod, each) for each in dig(pod, "spec", "volumes", default=[]) if "ephemeral" in each
+        }
         for name in claim_names(pod):
             claim = storage.claims.get((namespace_of(pod), name))
-            self.problem = self.problem or _missing(name, claim)
+            self.problem = self.problem or _missing(name, claim, pod if name in ephemeral else None)
             claims += [claim] if claim is not None else []
         for claim in claims if not self.problem else ():
             self._look_at(claim)
@@ -191,13 +213,18 @@ class PodVolumes:
         return nodes.pop() if len(nodes) == 1 else ""
 
 
-def _missing(name: str, claim: Obj | None) -> str:
+def _missing(name: str, claim: Obj | None, ephemeral_of: Obj | None) -> str:
+    if claim is None and ephemeral_of is not None:
+        return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
     if claim is None:
         return f'persistentvolumeclaim "{name}" not found'
     if is_terminating(claim):
         return f'persistentvolumeclaim "{name}" is being deleted'
     if dig(claim, "status", "phase") == "Lost":
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim["spec"]["volumeName"]}"'
+    if ephemeral_of is not None and not is_made_for(claim, ephemeral_of):
+        where = namespace_of(claim)
+        return f"PVC {where}/{name} was not created for pod {where}/{name_of(ephemeral_of)} (pod is not owner)"
     return ""
 
 

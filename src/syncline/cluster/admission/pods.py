@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from syncline.cluster.admission import runtimeclasses
 from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.store import Key, Store
 from syncline.kube.objects import Obj, dig
@@ -30,7 +31,7 @@ def admit(store: Store, attempt: Attempt, pod: Obj) -> None:
         _give_account(store, attempt, spec)
     tolerate_short_failures(spec)
     _prioritise(store, attempt, spec)
-    _add_overhead(store, attempt, spec)
+    runtimeclasses.admit(store, attempt, spec)
 
 
 # --- service account -----------------------------------------------------------------------------------------------
@@ -147,35 +148,6 @@ def _prioritise(store: Store, attempt: Attempt, spec: Obj) -> None:
             f"priority admission controller computed {policy} from the given PriorityClass name",
         )
     spec["preemptionPolicy"] = policy
-
-
-def _add_overhead(store: Store, attempt: Attempt, spec: Obj) -> None:
-    """What the pod's runtime needs for itself, and the nodes that have it (plug-in RuntimeClass)."""
-    name = spec.get("runtimeClassName")
-    stored = store.get(Key("node.k8s.io/runtimeclasses", "", name)) if name else None
-    if name and stored is None:
-        raise forbid(attempt, f'pod rejected: RuntimeClass "{name}" not found')
-    runtime = stored.obj if stored is not None else {}
-    amounts = dig(runtime, "overhead", "podFixed")
-    given = spec.get("overhead")
-    if given and given != amounts:
-        if not amounts:
-            raise forbid(attempt, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
-        raise forbid(attempt, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
-    if amounts:
-        spec["overhead"] = dict(amounts)
-    wanted = runtime.get("scheduling") or {}
-    for label, value in sorted((wanted.get("nodeSelector") or {}).items()):
-        if spec.setdefault("nodeSelector", {}).setdefault(label, value) != value:
-            raise forbid(
-                attempt,
-                f"conflict: runtimeClass.scheduling.nodeSelector[{label}] = {value}; pod.spec.nodeSelector[{label}] = "
-                f"{spec['nodeSelector'][label]}",
-            )
-    known = _list(spec, "tolerations")
-    added = [one for one in wanted.get("tolerations") or () if one not in known]
-    if added:
-        spec["tolerations"] = [*known, *added]
 
 
 def _default_class(store: Store) -> Obj | None:

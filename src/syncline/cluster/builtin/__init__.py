@@ -31,6 +31,7 @@ from syncline.cluster.builtin.resource_quota import ResourceQuotaController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
 from syncline.cluster.builtin.storage.claims import ClaimController
+from syncline.cluster.builtin.storage.ephemeral import EphemeralClaimController
 from syncline.cluster.builtin.storage.provisioner import ProvisionController, ReclaimController
 from syncline.cluster.builtin.storage.volumes import VolumeController
 from syncline.cluster.builtin.token_secrets import FillPerformer, FillTokenSecret, TokenSecretController
@@ -80,6 +81,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         EndpointsController(),
         ResourceQuotaController(),
         ClaimController(),
+        EphemeralClaimController(),
         VolumeController(),
         ProvisionController(),
         ReclaimController(),

@@ -24,6 +24,7 @@ from syncline.cluster.kinds.podannotations import (
     pod_annotation_causes,
     pod_annotation_update_causes,
 )
+from syncline.cluster.kinds.podplacing import keep_node_affinity, placement_update_causes
 from syncline.cluster.kinds.podspec import pod_spec_causes
 from syncline.cluster.kinds.podwarnings import pod_warnings
 from syncline.cluster.kinds.security import visit
@@ -90,6 +91,7 @@ class PodKind(Kind):
                 return [*causes, forbidden(f"spec.{key}", "pod updates may not add or remove containers")]
         causes += _deadline_causes(fresh, before)
         causes += _toleration_causes(fresh, before) + _gate_causes(fresh, before)
+        causes += placement_update_causes(fresh, before)
         if _fixed_part(fresh, before) != _fixed_part(before, before):
             causes.append(forbidden("spec", MUTABLE))
         return causes
@@ -215,9 +217,9 @@ def _fixed_part(spec: Obj, before: Obj) -> Obj:
                 _copy_or_drop(container, original, "image")
     _copy_or_drop(fixed, before, "schedulingGates")
     if before.get("schedulingGates"):
-        # While gates hold, the pod's place may still be narrowed.
-        for key in ("nodeSelector", "affinity"):
-            _copy_or_drop(fixed, before, key)
+        # While gates hold, the nodes that the pod may go to can still be narrowed.
+        _copy_or_drop(fixed, before, "nodeSelector")
+        keep_node_affinity(fixed, before)
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         fixed["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
     return fixed

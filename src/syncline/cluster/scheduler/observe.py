@@ -37,8 +37,9 @@ SCHEDULER = "default-scheduler"
 POD, NODE, NAMESPACE = GroupKind("", "Pod"), GroupKind("", "Node"), GroupKind("", "Namespace")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
 STORAGE_CLASS = GroupKind("storage.k8s.io", "StorageClass")
+CSI_NODE = GroupKind("storage.k8s.io", "CSINode")
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
-STORAGE = (CLAIM, VOLUME, STORAGE_CLASS)
+STORAGE = (CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE)
 SCHEDULER_REF = ObjectRef("", "Node", "", "")
 """The scheduler's only key: one pass places all waiting pods, so that no two passes fill the same room."""
 WAITING = "scheduler/waiting"
@@ -106,7 +107,17 @@ def _storage(cache: Snapshot) -> Storage:
         {(namespace_of(each), name_of(each)): each for each in cache.objects(CLAIM)},
         {name_of(each): each for each in cache.objects(VOLUME)},
         {name_of(each): each for each in cache.objects(STORAGE_CLASS)},
+        {name_of(each): limits for each in cache.objects(CSI_NODE) if (limits := _limits(each))},
     )
+
+
+def _limits(csi_node: Obj) -> dict[str, int]:
+    """Drivers that say how many volumes they attach."""
+    counts = {
+        str(driver.get("name")): dig(driver, "allocatable", "count")
+        for driver in dig(csi_node, "spec", "drivers", default=[])
+    }
+    return {name: int(count) for name, count in counts.items() if count is not None}
 
 
 def _turn(pod: Obj) -> tuple[int, str, ObjectRef]:

@@ -60,13 +60,18 @@ def plan(seen: Observed, now: datetime) -> Plan:
                 bind = Bind(namespace_of(pod), name_of(pod), uid_of(pod), node, "it fits best there")
                 decided.bindings.append(bind)
         elif not node:
-            higher = lowest is not None and lowest < priority_of(pod)
+            higher = lowest is not None and lowest < priority_of(pod) and not _is_own_fault(refused)
             found = preempt(pod, cluster, refused, seen.budgets) if higher else Preemption()
             _refuse(pod, refused, found, decided, now)
             nominated = _nominated(pod, found)
             if nominated in states:
                 states[nominated].place(pod)
     return Plan(decided.steps(), why=f"{len(seen.waiting)} pods wait for a node")
+
+
+def _is_own_fault(refused: Judgement) -> bool:
+    """The reason is the pod's own: no node is asked to make room."""
+    return any(refusal.everywhere for refusal in refused.values())
 
 
 def _nominated(pod: Obj, found: Preemption) -> str:
@@ -80,7 +85,7 @@ def _refuse(pod: Obj, refused: Judgement, found: Preemption, decided: _Decided, 
     """Say why, nominate the node, and remove the victims."""
     instead = "" if found.victims is not None else found.ineligible or None
     message = explain(pod, refused, found.reasons, preemption=instead)
-    decided.refusals += _refusal(pod, message, _nominated(pod, found), now)
+    decided.refusals += _refusal(pod, message, _nominated(pod, found), now, waits=bool(found.ineligible))
     for victim in found.victims.pods if found.victims is not None else ():
         if is_terminating(victim) or uid_of(victim) in decided.going:
             continue
@@ -120,13 +125,15 @@ def _provide(volumes: PodVolumes, state: NodeState) -> list[Patch]:
     return found
 
 
-def _refusal(pod: Obj, message: str, nominated: str, now: datetime) -> list[SetStatus | Emit]:
-    """The condition PodScheduled and an Event, unless the condition says just that already."""
+def _refusal(pod: Obj, message: str, nominated: str, now: datetime, *, waits: bool) -> list[SetStatus | Emit]:
+    """The condition PodScheduled and an Event, unless the condition says just that already, or what was said is still
+    true because the pod only ``waits`` for its victims to go."""
     conditions: list[Obj] = dig(pod, "status", "conditions", default=[])
     old = next((each for each in conditions if each.get("type") == "PodScheduled"), None)
     known = str(dig(pod, "status", "nominatedNodeName", default=""))
     same = old is not None and (old.get("reason"), old.get("message")) == ("Unschedulable", message)
-    if same and known == nominated:
+    told = same or (old is not None and old.get("reason") == "Unschedulable" and waits)
+    if told and known == nominated:
         return []
     since = old["lastTransitionTime"] if old is not None and old.get("status") == "False" else format_time(now)
     new: Obj = {

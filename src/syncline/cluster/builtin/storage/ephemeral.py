@@ -1,0 +1,98 @@
+"""Makes the claims of pods' ephemeral volumes; they belong to their pod and go with it.
+
+Source: Kubernetes' ephemeral-volume-controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.cluster.builtin.owners import owner_reference
+from syncline.cluster.builtin.pods import POD
+from syncline.cluster.builtin.storage.matching import CLAIM
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Create, Emit, Plan
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, ref_of, uid_of
+from syncline.kube.volumes import ephemeral_claim_name, is_made_for
+
+__all__ = ["EphemeralClaimController", "Observed", "plan"]
+
+COMPONENT = "ephemeral_volume"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``claims`` are those that exist by name, whoever made them."""
+
+    pod: Obj
+    claims: dict[str, Obj]
+
+
+def _volumes(pod: Obj) -> list[Obj]:
+    return [each for each in dig(pod, "spec", "volumes", default=[]) if "ephemeral" in each]
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    """None for pods without such volumes, for those that go, and before the claims were listed once."""
+    pod = cache.get(ref)
+    if pod is None or is_terminating(pod) or not _volumes(pod) or not cache.has_synced(CLAIM):
+        return None
+    names = [ephemeral_claim_name(pod, each) for each in _volumes(pod)]
+    found = {name: cache.get(ObjectRef("", CLAIM.kind, namespace_of(pod), name)) for name in names}
+    return Observed(pod, {name: claim for name, claim in found.items() if claim is not None})
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Pure. A claim of that name that is not the pod's is never touched."""
+    made: list[Create] = []
+    told: list[Emit] = []
+    for volume in _volumes(seen.pod):
+        name = ephemeral_claim_name(seen.pod, volume)
+        known = seen.claims.get(name)
+        if known is None:
+            made.append(Create(_claim(seen.pod, volume, name), f"the volume {volume.get('name')} of its pod needs it"))
+        elif not is_made_for(known, seen.pod):
+            where = namespace_of(seen.pod)
+            text = f"PVC {where}/{name} was not created for pod {where}/{name_of(seen.pod)} (pod is not owner)"
+            told.append(
+                Emit(seen.pod, "FailedBinding", f"ephemeral volume {volume.get('name')}: {text}", COMPONENT, True)
+            )
+    return Plan(tuple(step for step in (tuple(made), tuple(told)) if step), why="claims of ephemeral volumes")
+
+
+def _claim(pod: Obj, volume: Obj, name: str) -> Obj:
+    template = dig(volume, "ephemeral", "volumeClaimTemplate", default={})
+    metadata: Obj = {"name": name, "namespace": namespace_of(pod), "ownerReferences": [owner_reference(pod)]}
+    for field in ("labels", "annotations"):
+        if dig(template, "metadata", field):
+            metadata[field] = dict(template["metadata"][field])
+    return {
+        "apiVersion": "v1",
+        "kind": CLAIM.kind,
+        "metadata": metadata,
+        "spec": dict(template.get("spec") or {}),
+    }
+
+
+def _owner(claim: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The pod to which a claim belongs: one that was deleted is made anew."""
+    for owner in dig(claim, "metadata", "ownerReferences", default=[]):
+        pod = cache.get(ObjectRef("", POD.kind, namespace_of(claim), str(owner.get("name"))))
+        if owner.get("controller") and pod is not None and uid_of(pod) == owner.get("uid"):
+            yield ref_of(pod)
+
+
+class EphemeralClaimController:
+    name = "ephemeral-volume"
+    kind = POD
+    watches: tuple[Watch, ...] = (Watch(CLAIM, _owner),)
+    reads: tuple[GroupKind, ...] = ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        return observe(cache, ref)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return plan(seen, now)
