@@ -106,7 +106,7 @@ class MachineWorld(_world.World):  # type: ignore[misc]
     def told(self, namespace: str = "default") -> list[str]:
         """Reasons of the kubelet's Events about pods."""
         items = self.items(f"/api/v1/namespaces/{namespace}/events")
-        return [each["reason"] for each in items if each["source"]["component"] == "kubelet"]
+        return [each["reason"] for each in items if each["reportingComponent"] == "kubelet"]
 
 
 def condition(obj: Obj, kind: str) -> Obj:

@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
+from syncline.cluster.machines.probes import HEALTHY, Course
 from syncline.kube.objects import Obj
 
 __all__ = ["Container", "ContainerState", "ContainerTable", "Order", "Runtime", "Sandbox"]
@@ -45,7 +46,7 @@ class Container:
 
     ``started_at`` and ``ends_at`` may lie in the future; None means not known (yet). ``pull_error`` says why its image
     cannot be had; such a container never starts. ``wakes_at`` is when its runtime wants to go on with it.
-    ``ready_s`` are seconds from start to ready, None for never. ``runtime`` names who
+    ``course`` is how its probes turn out, ``told`` of how many of their failures people know. ``runtime`` names who
     runs it; ``recovered``: known from the pod's status only.
     """
 
@@ -62,7 +63,8 @@ class Container:
     pull_error: str = ""
     pulled_s: float = 0.0
     wakes_at: datetime | None = None
-    ready_s: float | None = 0.0
+    course: Course = HEALTHY
+    told: int = 0
     stop_s: float = 1.0
     stopping: bool = False
     runtime: str = "staged"
@@ -187,6 +189,8 @@ class ContainerTable:
             started_at=record.started_at if record.started_at and record.started_at < at else at,
             ends_at=at,
             exit_code=exit_code,
+            reason=reason,
+            message=message,
             wakes_at=None,
             stopping=True,
         )

@@ -18,6 +18,7 @@ from syncline.cluster.machines.kubelet.actions import (
     ForgetPod,
     GoOn,
     KillContainer,
+    NoteFailures,
     PodPerformer,
     StartContainer,
 )
@@ -97,7 +98,14 @@ class MachinesRoom:
         runtimes = Runtimes(self._by_name, self._choices)
         pods = PodPerformer(self.machines, self.table, runtimes, self._clock)
         nodes = NodePerformer(self.machines, self._clock)
-        pod_actions: tuple[type, ...] = (CreateSandbox, StartContainer, GoOn, KillContainer, ForgetPod)
+        pod_actions: tuple[type, ...] = (
+            CreateSandbox,
+            StartContainer,
+            GoOn,
+            KillContainer,
+            NoteFailures,
+            ForgetPod,
+        )
         node_actions: tuple[type, ...] = (AddMachine, RemoveMachine, Registered, PassTime)
         power = PowerPerformer(self.machines, self._clock)
         power_actions: tuple[type, ...] = (ChangePower, RebootMachine)

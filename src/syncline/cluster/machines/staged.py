@@ -7,6 +7,7 @@ again when they come.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,7 +30,7 @@ class Images:
     def pull(self, node: str, image: str, policy: str) -> bool:
         """True if it has to be pulled; it is there afterwards."""
         place = (node, image)
-        needed = policy == "Always" or place not in self._known
+        needed = policy == "Always" or (policy != "Never" and place not in self._known)
         self._known.add(place)
         return needed
 
@@ -53,7 +54,9 @@ def planned(order: Order, now: datetime, timing: Timing, *, pull: bool) -> Conta
         ends_at=ends,
         exit_code=stage.exit_code,
         pulled_s=pulled_s,
-        ready_s=stage.ready_s,
+        reason=stage.reason,
+        message=stage.message,
+        course=stage.course,
         stop_s=stage.stop_s,
     )
 
@@ -90,7 +93,7 @@ class StagedRuntime:
         in_time = container.stop_s <= grace_s
         at = now + timedelta(seconds=min(container.stop_s, grace_s))
         if container.ends_at is not None and container.ends_at <= at:
-            return self._table.put(container)
+            return self._table.put(replace(container, stopping=True))
         return self._table.stopped(container, at, TERMINATED if in_time else KILLED)
 
     def forget(self, pod_uid: str) -> None:

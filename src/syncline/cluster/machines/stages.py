@@ -6,12 +6,21 @@ Read by the staged runtime. An annotation counts for every container of the pod,
 ``syncline.dev/pull-seconds``    how long its image is pulled
 ``syncline.dev/image-pull``      ``fail``: its image cannot be had
 ``syncline.dev/start-seconds``   from pulled to started
-``syncline.dev/ready-seconds``   from started to ready
+``syncline.dev/startup-seconds`` from start until it answers its startup probe; ``never``
+``syncline.dev/ready-seconds``   from start until it answers its readiness probe (is ready, where it has none)
 ``syncline.dev/ready``           ``never``: it does not become ready
+``syncline.dev/unready-seconds`` from start until it no longer answers its readiness probe
+``syncline.dev/live-seconds``    from start until it no longer answers its liveness probe
+``syncline.dev/post-start``      ``fail``: its postStart hook fails
 ``syncline.dev/run-seconds``     how long it runs; ``forever``
 ``syncline.dev/exit-code``       how it ends; a list such as ``1,1,0`` counts by attempt, the last one repeats
-``syncline.dev/stop-seconds``    how long it takes to stop when asked
+``syncline.dev/end-reason``      why it ended, such as ``OOMKilled`` (which exits with 137)
+``syncline.dev/end-message``     its termination message
+``syncline.dev/stop-seconds``    how long it takes to stop when asked, after its preStop hook
 =============================  ============================================================================
+
+Probes have their own delays, periods and thresholds (:mod:`syncline.cluster.machines.probes`); a preStop hook takes as
+long as it sleeps.
 """
 
 from __future__ import annotations
@@ -19,6 +28,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from syncline.cluster.machines.probes import Behaviour, Course, course_of
 from syncline.kube.objects import Obj, annotations_of, dig
 
 __all__ = [
@@ -33,6 +43,7 @@ __all__ = [
 ]
 
 ANNOTATION_PREFIX = "syncline.dev/"
+OOM_EXIT_CODE = 137
 MAX_SECONDS = 10 * 365 * 86400.0
 """Longest stage: ten years, so that ``sleep infinity`` has an end that nobody meets."""
 
@@ -50,30 +61,54 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """``run_s`` None: it does not end by itself; ``ready_s`` None: it never becomes ready."""
+    """``run_s`` None: it does not end by itself. ``reason`` and ``message`` are those of its end."""
 
     pull_s: float
     start_s: float
-    ready_s: float | None
+    course: Course
     run_s: float | None
     exit_code: int
     stop_s: float
     pull_error: str = ""
+    reason: str = ""
+    message: str = ""
 
 
 def stage_of(pod: Obj, container: Obj, attempt: int, timing: Timing) -> Stage:
     """How this attempt of the container fares."""
     said = _Annotations(annotations_of(pod), str(container.get("name")))
     failing = said.text("image-pull") == "fail"
+    reason = said.text("end-reason")
     return Stage(
         pull_s=said.seconds("pull-seconds", timing.pull_s),
         start_s=said.seconds("start-seconds", timing.start_s),
-        ready_s=None if said.text("ready") == "never" else said.seconds("ready-seconds", probe_delay_s(container)),
+        course=course_of(container, _behaviour(said)),
         run_s=_run_seconds(pod, container, said, timing),
-        exit_code=_exit_code(said.text("exit-code"), attempt),
-        stop_s=said.seconds("stop-seconds", timing.stop_s),
+        exit_code=_exit_code(said.text("exit-code"), attempt, reason),
+        stop_s=pre_stop_s(container) + said.seconds("stop-seconds", timing.stop_s),
         pull_error=pull_error(str(container.get("image", ""))) if failing else "",
+        reason=reason,
+        message=said.text("end-message"),
     )
+
+
+def _behaviour(said: _Annotations) -> Behaviour:
+    return Behaviour(
+        startup_s=None if said.text("startup-seconds") == "never" else said.seconds("startup-seconds", 0.0),
+        ready_s=None if said.text("ready") == "never" else said.seconds("ready-seconds", 0.0),
+        unready_s=said.instant("unready-seconds"),
+        live_s=said.instant("live-seconds"),
+        post_start_fails=said.text("post-start") == "fail",
+    )
+
+
+def pre_stop_s(container: Obj) -> float:
+    """How long its preStop hook takes: what it sleeps."""
+    hook = dig(container, "lifecycle", "preStop", default={})
+    asleep = dig(hook, "sleep", "seconds", default=None)
+    if asleep is not None:
+        return float(asleep)
+    return sleep_seconds([str(word) for word in dig(hook, "exec", "command", default=[])]) or 0.0
 
 
 def pull_error(image: str) -> str:
@@ -96,15 +131,6 @@ def is_sidecar(container: Obj) -> bool:
     return container.get("restartPolicy") == "Always"
 
 
-def probe_delay_s(container: Obj) -> float:
-    """How long probes keep a container from being ready, if every probe succeeds at its first try."""
-    delay = 0.0
-    for probe in ("startupProbe", "readinessProbe"):
-        if container.get(probe):
-            delay += float(dig(container, probe, "initialDelaySeconds", default=0))
-    return delay
-
-
 def _run_seconds(pod: Obj, container: Obj, said: _Annotations, timing: Timing) -> float | None:
     text = said.text("run-seconds")
     if text == "forever":
@@ -117,9 +143,11 @@ def _run_seconds(pod: Obj, container: Obj, said: _Annotations, timing: Timing) -
     return timing.run_s if slept is None else slept
 
 
-def _exit_code(text: str, attempt: int) -> int:
+def _exit_code(text: str, attempt: int, reason: str) -> int:
     codes = [int(part) for part in re.findall(r"\d+", text)]
-    return codes[min(attempt, len(codes) - 1)] % 256 if codes else 0
+    if not codes:
+        return OOM_EXIT_CODE if reason == "OOMKilled" else 0
+    return codes[min(attempt, len(codes) - 1)] % 256
 
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -160,3 +188,8 @@ class _Annotations:
         except ValueError:
             return default
         return value if value >= 0 else default
+
+    def instant(self, name: str) -> float | None:
+        """Seconds from start; None where nothing is said."""
+        value = self.seconds(name, -1.0)
+        return value if value >= 0 else None

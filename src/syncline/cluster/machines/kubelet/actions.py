@@ -6,7 +6,7 @@ All are safe to repeat: a container is known by pod uid, name and attempt, and t
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from syncline.base.clock import Clock
@@ -20,6 +20,7 @@ __all__ = [
     "ForgetPod",
     "GoOn",
     "KillContainer",
+    "NoteFailures",
     "PodAction",
     "PodPerformer",
     "StartContainer",
@@ -88,6 +89,23 @@ class KillContainer:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteFailures:
+    """Remember that people are told of the first ``told`` failed probes of a container."""
+
+    pod: Obj
+    container: Container
+    told: int
+    reason: str
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.pod)
+
+    def describe(self) -> str:
+        return f"note failed probes of {self.container.name} of {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetPod:
     """Nothing of the pod may be left on its machine."""
 
@@ -99,7 +117,7 @@ class ForgetPod:
         return f"forget {self.target}"
 
 
-PodAction: TypeAlias = CreateSandbox | StartContainer | GoOn | KillContainer | ForgetPod
+PodAction: TypeAlias = CreateSandbox | StartContainer | GoOn | KillContainer | NoteFailures | ForgetPod
 
 
 class PodPerformer:
@@ -122,6 +140,8 @@ class PodPerformer:
                 return (yield from self._runtimes.of(container).go_on(container, now))
             case KillContainer(container=container, grace_s=grace_s):
                 return (yield from self._runtimes.of(container).stop(container, grace_s, now))
+            case NoteFailures(container=container, told=told):
+                return self._table.put(replace(container, told=told))
             case ForgetPod(uid=uid):
                 self._runtimes.forget(uid)
                 self._table.forget(uid)

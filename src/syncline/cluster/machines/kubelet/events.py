@@ -6,10 +6,11 @@ So each is said once, when the state of things changes, and again only when it c
 from __future__ import annotations
 
 from syncline.cluster.machines.containers import Container
+from syncline.cluster.machines.probes import Probe, failure_text
 from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, name_of, namespace_of, uid_of
 
-__all__ = ["COMPONENT", "events_between", "killing", "pulling"]
+__all__ = ["COMPONENT", "events_between", "killing", "pulling", "restarting", "unhealthy"]
 
 COMPONENT = "kubelet"
 
@@ -27,6 +28,19 @@ def pulling(pod: Obj, container: Obj, record: Container) -> tuple[Emit, ...]:
 
 def killing(pod: Obj, container: str) -> Emit:
     return emit(pod, "Killing", f"Stopping container {container}")
+
+
+def unhealthy(pod: Obj, container: Obj, probe: Probe, pod_ip: str) -> Emit:
+    return emit(pod, "Unhealthy", failure_text(container, probe, pod_ip), warning=True)
+
+
+def restarting(pod: Obj, container: str, killed_by: str, *, again: bool) -> tuple[Emit, ...]:
+    """Why a container that runs is stopped though its pod stays."""
+    if killed_by == "post-start":
+        failed = emit(pod, "FailedPostStartHook", "PostStartHook failed", warning=True)
+        return failed, emit(pod, "Killing", "FailedPostStartHook")
+    message = f"Container {container} failed {killed_by} probe"
+    return (emit(pod, "Killing", f"{message}, will be restarted" if again else message),)
 
 
 def events_between(pod: Obj, new: Obj, records: dict[str, Container]) -> tuple[Emit, ...]:

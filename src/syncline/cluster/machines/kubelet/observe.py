@@ -145,7 +145,10 @@ def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs) 
             started_at=started,
             ends_at=None if stage.run_s is None else started + timedelta(seconds=stage.run_s),
             exit_code=stage.exit_code,
-            ready_s=stage.ready_s,
+            reason=stage.reason,
+            message=stage.message,
+            course=stage.course,
+            told=len(stage.course.failures),
             stop_s=stage.stop_s,
             recovered=True,
         )

@@ -18,10 +18,11 @@ from syncline.cluster.machines.kubelet.actions import (
     ForgetPod,
     GoOn,
     KillContainer,
+    NoteFailures,
     PodAction,
     StartContainer,
 )
-from syncline.cluster.machines.kubelet.events import events_between, killing, pulling
+from syncline.cluster.machines.kubelet.events import events_between, killing, pulling, restarting, unhealthy
 from syncline.cluster.machines.kubelet.observe import Observed
 from syncline.cluster.machines.kubelet.status import status_of
 from syncline.cluster.machines.kubelet.views import View, views_of
@@ -34,6 +35,8 @@ __all__ = ["plan", "settle"]
 SETTLED_ATTEMPT = 4
 """From this restart on, a crash loop counts as a state of rest: looking after it is background work."""
 DEFAULT_GRACE_S = 30.0
+MIN_GRACE_S = 2.0
+"""What a container that goes last is given at least (``minimumGracePeriodInSeconds``)."""
 CACHE_WAIT_S = 0.1
 
 
@@ -86,7 +89,7 @@ def settle(seen: Observed, done: Plan, results: tuple[Result, ...], now: datetim
     return seen, replace(more, steps=((tuple(told), *more.steps) if told else more.steps))
 
 
-_RUNTIME = (CreateSandbox, StartContainer, GoOn, KillContainer)
+_RUNTIME = (CreateSandbox, StartContainer, GoOn, KillContainer, NoteFailures)
 
 
 def _with(seen: Observed, value: object) -> Observed:
@@ -105,8 +108,7 @@ def _going(case: _Case) -> Plan | None:
     """Stop what runs, tell its end, and let the pod go."""
     if not is_terminating(case.pod):
         return None
-    grace = float(meta(case.pod).get("deletionGracePeriodSeconds") or 0)
-    kills = _kills(case, list(case.views), grace, "the pod is being deleted")
+    kills = _kills(case, _next_to_go(case), _grace_left_s(case), "the pod is being deleted")
     if kills is not None:
         return kills
     if any(view.alive for view in case.views):
@@ -117,6 +119,25 @@ def _going(case: _Case) -> Plan | None:
     gone = Delete.of(case.pod, "its containers have ended", grace_period_s=0)
     forget = ForgetPod(ref_of(case.pod), uid_of(case.pod), "its containers have ended")
     return Plan((*told.steps, (gone,), (forget,)), why="let the pod go")
+
+
+def _next_to_go(case: _Case) -> list[View]:
+    """Sidecars stay until all others have ended, then they go one by one, the last to come first; all at once when
+    there is no time."""
+    others = [view for view in case.views if view.alive and not view.sidecar]
+    sidecars = [view for view in case.views if view.alive and view.sidecar]
+    if not meta(case.pod).get("deletionGracePeriodSeconds"):
+        return [*others, *sidecars]
+    return others or sidecars[-1:]
+
+
+def _grace_left_s(case: _Case) -> float:
+    """What is left of the grace period: those that go later have less of it, though never less than two seconds."""
+    whole = float(meta(case.pod).get("deletionGracePeriodSeconds") or 0)
+    until = instant(meta(case.pod).get("deletionTimestamp"))
+    if not whole or until is None or not any(view.exited for view in case.views):
+        return whole
+    return min(whole, max((until - case.now).total_seconds(), MIN_GRACE_S))
 
 
 def _finished(case: _Case) -> Plan | None:
@@ -158,6 +179,33 @@ def _due(case: _Case) -> Plan | None:
     return Plan((due,)) if due else None
 
 
+def _probing(case: _Case) -> Plan | None:
+    """Tell of probes that failed, and stop what failed for too long: its restart policy decides what comes then."""
+    acts: list[PodAction] = []
+    events: list[Emit] = []
+    for view in case.views:
+        record = view.record
+        if record is None or not view.running or record.stopping:
+            continue
+        course = record.course
+        due = [each for each in course.failures if view.passed(each.after_s, case.now)]
+        if len(due) > record.told:
+            ip = case.seen.sandbox.ip if case.seen.sandbox is not None else ""
+            acts.append(NoteFailures(case.pod, record, len(due), "people are told"))
+            events += [unhealthy(case.pod, view.spec, each.probe, ip) for each in due[record.told :]]
+        elif view.passed(course.killed_s, case.now):
+            acts.append(KillContainer(case.pod, record, _probe_grace_s(case, view), f"it failed: {course.killed_by}"))
+            events += restarting(case.pod, view.name, course.killed_by, again=view.would_run_again(case.pod))
+    return Plan((tuple(acts), tuple(events)), why="probes failed") if acts else None
+
+
+def _probe_grace_s(case: _Case, view: View) -> float:
+    """A probe may allow less time than the pod."""
+    by = view.record.course.killed_by if view.record is not None else ""
+    own = dig(view.spec, f"{by}Probe", "terminationGracePeriodSeconds")
+    return _grace_s(case.pod) if own is None else float(own)
+
+
 def _winding_up(case: _Case) -> Plan | None:
     """All main containers have ended for good: those that accompany them end too, then the pod has."""
     if not all(view.over for view in case.views if not view.init):
@@ -179,7 +227,7 @@ def _initializing(case: _Case) -> Plan | None:
         start = _start_if_due(case, view)
         if start is not None:
             return start
-        if not (view.sidecar and view.running):
+        if not (view.sidecar and view.started):
             return _report(case, f"init container {view.name} is not done")
     return None
 
@@ -196,6 +244,7 @@ _STAGES: tuple[Callable[[_Case], Plan | None], ...] = (
     _overdue,
     _sandbox,
     _due,
+    _probing,
     _winding_up,
     _initializing,
     _running,
@@ -298,7 +347,10 @@ def _instants(view: View) -> list[datetime]:
     record = view.record
     if record is None:
         return []
-    return [at for at in (record.started_at, record.ends_at, view.ready_at, view.again_at, record.wakes_at) if at]
+    probed: list[datetime] = []
+    if record.started_at is not None and not record.stopping:
+        probed = [record.started_at + timedelta(seconds=offset_s) for offset_s in record.course.instants_s()]
+    return [*probed, *(at for at in (record.started_at, record.ends_at, view.again_at, record.wakes_at) if at)]
 
 
 def _at_rest(view: View) -> bool:

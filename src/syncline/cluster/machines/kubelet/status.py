@@ -105,14 +105,25 @@ def _container_status(seen: Observed, views: tuple[View, ...], view: View, old: 
         "restartCount": record.attempt if record is not None else int(old.get("restartCount") or 0),
         "image": image,
         "imageID": _image_id(image) if record is not None and not view.pull_failed else "",
-        "started": view.running,
+        "started": view.started,
     }
     if shown is not None and not shown.pull_error:
         status["containerID"] = _container_id(shown)
+    _say_resources(status, view)
     mounts = [_mount(each) for each in view.spec.get("volumeMounts") or ()]
     if mounts:
         status["volumeMounts"] = mounts
     return status
+
+
+def _say_resources(status: Obj, view: View) -> None:
+    """What the container was given: what its spec asks for."""
+    if view.record is None or view.pull_failed:
+        return
+    resources = view.spec.get("resources") or {}
+    status["resources"] = {key: dict(resources[key]) for key in ("limits", "requests") if resources.get(key)}
+    if resources.get("requests"):
+        status["allocatedResources"] = dict(resources["requests"])
 
 
 def _mount(mount: Obj) -> Obj:
@@ -166,7 +177,7 @@ def waiting_of(seen: Observed, views: tuple[View, ...], view: View, now: datetim
 
 
 def _init_passed(view: View) -> bool:
-    return view.succeeded or (view.sidecar and view.running)
+    return view.succeeded or (view.sidecar and view.started)
 
 
 def _last_state(view: View, old: Obj, made: bool) -> Obj:

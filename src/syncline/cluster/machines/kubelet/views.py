@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from syncline.cluster.machines.containers import Container, ContainerState
@@ -29,7 +29,8 @@ class View:
     previous: Container | None
     state: ContainerState | None
     again_at: datetime | None
-    ready_at: datetime | None
+    started: bool
+    """It runs, and its startup probe has passed."""
 
     @property
     def name(self) -> str:
@@ -61,11 +62,24 @@ class View:
         """Ended for good."""
         return self.exited and self.again_at is None
 
+    def would_run_again(self, pod: Obj) -> bool:
+        """Its restart policy brings a container back that was killed."""
+        return self.sidecar or dig(pod, "spec", "restartPolicy", default="Always") != "Never"
+
     def ready(self, now: datetime) -> bool:
         """Passes its probes; an init container is ready when it is done."""
         if self.init and not self.sidecar:
             return self.succeeded
-        return self.running and self.ready_at is not None and self.ready_at <= now
+        if not self.running or self.record is None:
+            return False
+        since_s, until_s = self.record.course.ready_s, self.record.course.unready_s
+        return self.passed(since_s, now) and not self.passed(until_s, now)
+
+    def passed(self, offset_s: float | None, now: datetime) -> bool:
+        """That many seconds have gone by since its start; never, where there is no number."""
+        if offset_s is None or self.record is None or self.record.started_at is None:
+            return False
+        return self.record.started_at + timedelta(seconds=offset_s) <= now
 
 
 def views_of(seen: Observed, now: datetime) -> tuple[View, ...]:
@@ -83,12 +97,11 @@ def _view(seen: Observed, spec: Obj, init: bool, now: datetime) -> View:
     sidecar = init and is_sidecar(spec)
     state = record.state(now) if record is not None else None
     again = None
-    ready_at = None
     if record is not None and state is ContainerState.EXITED and _runs_again(seen.pod or {}, record, init, sidecar):
         again = _again_at(record)
-    if record is not None and record.started_at is not None and record.ready_s is not None:
-        ready_at = record.started_at + timedelta(seconds=record.ready_s)
-    return View(spec, init, sidecar, record, previous, state, again, ready_at)
+    view = View(spec, init, sidecar, record, previous, state, again, started=False)
+    passed = record is not None and view.running and view.passed(record.course.started_s, now)
+    return replace(view, started=passed)
 
 
 def _runs_again(pod: Obj, record: Container, init: bool, sidecar: bool) -> bool:
