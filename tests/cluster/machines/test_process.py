@@ -137,6 +137,57 @@ def test_volumes_are_there_and_only_the_pods_own_are_writable(cluster: Cluster) 
     assert (phase, log) == ("Succeeded", "helloread-only\n")
 
 
+def test_files_and_variables_tell_what_a_container_has(cluster: Cluster) -> None:
+    limit = {"containerName": "c", "resource": "limits.memory", "divisor": "1Mi"}
+    files = [
+        {"path": "memory", "resourceFieldRef": limit},
+        {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
+    ]
+    cpu = {"resource": "requests.cpu", "divisor": "1m"}
+    env = [
+        {"name": "CPU", "valueFrom": {"resourceFieldRef": cpu}},
+        {"name": "ALL", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+    ]
+    phase, _, log = cluster.run(
+        "resources",
+        "sh",
+        "-c",
+        "cat /d/memory /d/name; echo; echo $CPU $ALL; stat -Lc %a /d/name /d/memory",
+        container={
+            "env": env,
+            "resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "64Mi"}},
+            "volumeMounts": [{"name": "d", "mountPath": "/d"}],
+        },
+        volumes=[{"name": "d", "downwardAPI": {"defaultMode": 0o440, "items": files}}],
+    )
+    assert (phase, log.splitlines()) == ("Succeeded", ["64resources", "100 8", "440", "440"])
+
+
+def test_a_container_leaves_a_message(cluster: Cluster) -> None:
+    cluster.run("says", "sh", "-c", "echo -n because > /dev/termination-log; exit 1")
+    cluster.run(
+        "logs", "sh", "-c", "echo last words; exit 1", container={"terminationMessagePolicy": "FallbackToLogsOnError"}
+    )
+    path = "jsonpath={.status.containerStatuses[0].state.terminated.message}"
+    assert cluster.oc("get", "pod", "says", "-o", path) == "because"
+    assert cluster.oc("get", "pod", "logs", "-o", path).strip() == "last words"
+
+
+@pytest.mark.parametrize("path", ["/work/out/made", "/work/../../../../../../tmp/made"])
+def test_no_mount_leads_out_of_the_sandbox(cluster: Cluster, tmp_path: Path, path: str) -> None:
+    mounts = [{"name": "e", "mountPath": "/work"}]
+    link = ["sh", "-c", f"ln -s {tmp_path} /work/out"]
+    name = f"mount-{len(path)}"
+    cluster.run(
+        name,
+        "true",
+        container={"volumeMounts": [*mounts, {"name": "f", "mountPath": path}]},
+        volumes=[{"name": "e", "emptyDir": {}}, {"name": "f", "emptyDir": {}}],
+        initContainers=[{"name": "first", "image": "none", "command": link, "volumeMounts": mounts}],
+    )
+    assert not list(tmp_path.iterdir()) and not Path("/tmp/made").exists()
+
+
 def test_a_host_path_is_refused_with_a_sentence(cluster: Cluster) -> None:
     volumes = [{"name": "h", "hostPath": {"path": "/etc"}}]
     phase, code, log = cluster.run("host", "true", volumes=volumes)

@@ -7,7 +7,7 @@ the future: a staged container knows at its start when it will end.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -92,6 +92,8 @@ class Order:
     last_exit_code: int = 0
     objects: tuple[Obj, ...] = ()
     """ConfigMaps and Secrets that the pod refers to."""
+    room: Mapping[str, str] = field(default_factory=dict)
+    """What the machine has, as quantities by resource."""
 
 
 Steps = Generator[Any, Any, Container]

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 
 from syncline.cluster.machines.containers import Order
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, namespace_of, uid_of
-from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.quantity import ZERO, QuantityError, parse_quantity
 
-__all__ = ["command_line", "environment_of", "expanded", "object_data"]
+__all__ = ["command_line", "environment_of", "expanded", "field_value", "object_data", "resource_value"]
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^()\s]+)\)")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
@@ -86,7 +86,7 @@ def _value(
     if "fieldRef" in source:
         return field_value(str(source["fieldRef"].get("fieldPath")), order)
     if "resourceFieldRef" in source:
-        return _resource_value(source["resourceFieldRef"], order)
+        return resource_value(source["resourceFieldRef"], order)
     return expanded(str(variable.get("value") or ""), known)
 
 
@@ -117,13 +117,25 @@ def _lines(values: Mapping[str, str]) -> str:
     return "\n".join(f'{key}="{value}"' for key, value in sorted(values.items()))
 
 
-def _resource_value(source: Obj, order: Order) -> str:
-    """A request or limit of the container, divided; whole numbers, rounded up."""
+def resource_value(source: Obj, order: Order) -> str:
+    """A request or limit of a container, divided and rounded up; a limit that is not set is what the machine has
+    (``ExtractContainerResourceValue``, ``MergeContainerResourceLimits``)."""
     where, _, name = str(source.get("resource") or "").partition(".")
-    amount = dig(order.container, "resources", where, name)
+    amount = dig(_container(source, order), "resources", where, name)
+    if amount is None and where == "limits":
+        amount = order.room.get(name)
     try:
-        divisor = parse_quantity(str(source.get("divisor") or "1")).value()
-        value = parse_quantity(str(amount)).value() if amount is not None else 0
+        divisor = parse_quantity(str(source.get("divisor") or "1"))
+        quantity = parse_quantity(str(amount)) if amount is not None else ZERO
     except QuantityError:
         return "0"
-    return str(-(-value // max(divisor, 1)))
+    if name == "cpu":
+        return str(-(-quantity.milli() // (divisor.milli() or 1000)))
+    return str(-(-quantity.value() // (divisor.value() or 1)))
+
+
+def _container(source: Obj, order: Order) -> Obj:
+    """A file names its container; a variable is about its own."""
+    name = source.get("containerName")
+    both = [*dig(order.pod, "spec", "initContainers", default=[]), *dig(order.pod, "spec", "containers", default=[])]
+    return next((each for each in both if each.get("name") == name), order.container)

@@ -48,6 +48,10 @@ TOOL_MODULE = "syncline.cluster.machines.tools"
 TOOLS = f"{OURS}/bin"
 CHECK_S = 20.0
 READ_BYTES = 65536
+LAST_WORDS, LAST_WORDS_BYTES = "/dev/termination-log", 4096
+"""Where a container leaves its termination message, and how much of it is kept."""
+FALLBACK_BYTES, FALLBACK_LINES = 2048, 80
+"""How much of the log stands in for a message, where the container asks for that."""
 START_FAILED = 128
 """What the kubelet notes of a container that could not be started."""
 
@@ -89,6 +93,7 @@ class _Running:
 
     process: subprocess.Popen[bytes]
     ref: ObjectRef
+    container: dict[str, Any]
     timers: list[threading.Timer] = field(default_factory=list)
 
 
@@ -183,7 +188,7 @@ class ProcessRuntime:
             self._book.close(*key, now)
             failed = replace(record, ends_at=now, exit_code=START_FAILED, reason="StartError", message=str(error))
             return self._table.put(failed)
-        running = _Running(process, ref_of(order.pod))
+        running = _Running(process, ref_of(order.pod), order.container)
         with self._lock:
             self._running[key] = running
             self._table.put(record)
@@ -204,13 +209,16 @@ class ProcessRuntime:
         variables["HOME"] = "/tmp"
         root = place / f"root-{order.container['name']}"
         root.mkdir(exist_ok=True)
+        said = _last_words(place, order.container)
+        said.write_bytes(b"")
+        last_words = (str(said), str(order.container.get("terminationMessagePath") or LAST_WORDS), True)
         spec = {
             "argv": argv,
             "env": variables,
             "cwd": str(order.container.get("workingDir") or "/"),
             "root": str(root),
             "hostname": name_of(order.pod),
-            "binds": [*_python()[1], (str(tools), TOOLS, False), *_mounts(order, place, volumes)],
+            "binds": [*_python()[1], (str(tools), TOOLS, False), *_mounts(order, place, volumes), last_words],
             "socket": str(self._gateway.path),
             "port": self._settings.port,
             "limits": self._settings.limits(),
@@ -249,6 +257,7 @@ class ProcessRuntime:
                 target.unlink(missing_ok=True)
                 with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                     file.write(content)
+                target.chmod(volume.modes.get(path, volume.mode) & 0o777 | 0o400)
         return volumes
 
     def _write_tools(self, place: Path) -> Path:
@@ -288,6 +297,18 @@ class ProcessRuntime:
             json.dump(config, file)
         return str(target)
 
+    def _message(self, key: _Key, container: dict[str, Any], code: int) -> str:
+        """The termination message: what the container left in its file, or the end of its log where it asks for it."""
+        try:
+            with _last_words(self._scratch / key[0], container).open("rb") as file:
+                said = file.read(LAST_WORDS_BYTES)
+        except OSError:
+            said = b""
+        if not said and code != 0 and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            lines = [text for _, text in self._book.lines(*key)][-FALLBACK_LINES:]
+            said = b"".join(line + b"\n" for line in lines)[-FALLBACK_BYTES:]
+        return said.decode("utf-8", "replace")
+
     # -- while it runs -----------------------------------------------------------------------------------------------
 
     def _after(self, running: _Running, seconds: float) -> None:
@@ -314,11 +335,16 @@ class ProcessRuntime:
             if record is not None:
                 code = code if code >= 0 else 128 - code
                 reason = "StartError" if code == CANNOT else ""
-                self._table.put(replace(record, ends_at=now, exit_code=code, reason=reason))
+                message = self._message(key, running.container, code)
+                self._table.put(replace(record, ends_at=now, exit_code=code, reason=reason, message=message))
         if running.process.stdin is not None:
             with contextlib.suppress(OSError):
                 running.process.stdin.close()
         self._wake("kubelet", running.ref)
+
+
+def _last_words(place: Path, container: dict[str, Any]) -> Path:
+    return place / f"message-{container['name']}"
 
 
 def runs_as_process(pod: dict[str, Any], container: dict[str, Any]) -> bool:

@@ -148,8 +148,9 @@ def _make_root(spec: Spec) -> None:
 
 
 def _resolved(root: str, target: str) -> str:
-    """``/var/run`` is a link to ``/run`` in the sandbox; a bind mount needs the place itself."""
-    return "/run" + target[len("/var/run") :] if target.startswith("/var/run/") else target
+    """``/var/run`` is a link to ``/run`` in the sandbox; a bind mount needs the place itself, without any ``..``."""
+    plain = os.path.normpath("/" + target.lstrip("/"))
+    return "/run" + plain[len("/var/run") :] if (plain + "/").startswith("/var/run/") else plain
 
 
 def _system_path(root: str, path: str) -> None:
@@ -168,6 +169,9 @@ def _parent(path: str) -> None:
 
 def _bind(root: str, source: str, target: str, *, writable: bool) -> None:
     place = root + target
+    if not (os.path.realpath(place) + "/").startswith(os.path.realpath(root) + "/"):
+        # A link that an earlier container left in a volume still points into this machine before pivot_root.
+        raise SandboxError(f"{target} leads out of the sandbox")
     _parent(place)
     try:
         if os.path.isdir(source):

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from syncline.cluster.machines.containers import Order
-from syncline.cluster.machines.environment import field_value, object_data
+from syncline.cluster.machines.environment import field_value, object_data, resource_value
 from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["TokenWish", "Volume", "VolumeError", "token_wish", "volumes_of"]
+
+
+DEFAULT_MODE = 0o644
 
 
 class VolumeError(Exception):
@@ -18,11 +21,14 @@ class VolumeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """``files`` by path below the volume; ``writable`` ones belong to the pod."""
+    """``files`` by path below the volume, ``modes`` where one has another than ``mode``; ``writable`` volumes belong to
+    the pod."""
 
     name: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     writable: bool = False
+    mode: int = DEFAULT_MODE
+    modes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ def volumes_of(order: Order, token: str) -> dict[str, Volume]:
     }
 
 
+_OF_FILES = ("configMap", "secret", "downwardAPI", "projected")
 _Objects = Mapping[tuple[str, str], Mapping[str, bytes]]
 
 
@@ -59,22 +66,41 @@ def _volume(volume: Obj, order: Order, objects: _Objects, token: str) -> Volume:
     name = str(volume.get("name"))
     if "emptyDir" in volume:
         return Volume(name, writable=True)
-    if "configMap" in volume:
-        return Volume(name, _chosen(volume["configMap"], objects.get(("ConfigMap", volume["configMap"]["name"]), {})))
-    if "secret" in volume:
-        return Volume(name, _chosen(volume["secret"], objects.get(("Secret", volume["secret"]["secretName"]), {})))
-    if "downwardAPI" in volume:
-        return Volume(name, _downward(volume["downwardAPI"], order))
-    if "projected" in volume:
+    source = next(
+        (volume[kind] for kind in ("configMap", "secret", "downwardAPI", "projected") if kind in volume), None
+    )
+    if source is not None:
+        parts = source.get("sources") or () if "projected" in volume else (_as_source(volume),)
         files: dict[str, bytes] = {}
-        for source in volume["projected"].get("sources") or ():
-            files |= _projected(source, order, objects, token)
-        return Volume(name, files)
+        modes: dict[str, int] = {}
+        for part in parts:
+            files |= _projected(part, order, objects, token)
+            modes |= _modes(part)
+        mode = source.get("defaultMode")
+        return Volume(name, files, mode=DEFAULT_MODE if mode is None else int(mode), modes=modes)
     kind = next((key for key in volume if key != "name"), "")
     raise VolumeError(
         f'volume "{name}": {kind} volumes are not given to local processes; '
         "use emptyDir, configMap, secret, downwardAPI or projected"
     )
+
+
+def _as_source(volume: Obj) -> Obj:
+    """A volume of one source in the words of a projected one."""
+    if "secret" in volume:
+        return {"secret": volume["secret"] | {"name": volume["secret"].get("secretName")}}
+    return {kind: volume[kind] for kind in ("configMap", "downwardAPI") if kind in volume}
+
+
+def _modes(source: Obj) -> dict[str, int]:
+    """Modes of single files."""
+    return {
+        str(item["path"]): int(item["mode"])
+        for part in source.values()
+        if isinstance(part, dict)
+        for item in part.get("items") or ()
+        if item.get("mode") is not None
+    }
 
 
 def _chosen(source: Obj, data: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -98,7 +124,10 @@ def _projected(source: Obj, order: Order, objects: _Objects, token: str) -> dict
 
 
 def _downward(source: Obj, order: Order) -> dict[str, bytes]:
-    return {
-        str(item["path"]): field_value(str(dig(item, "fieldRef", "fieldPath", default="")), order).encode()
-        for item in source.get("items") or ()
-    }
+    return {str(item["path"]): _item(item, order).encode() for item in source.get("items") or ()}
+
+
+def _item(item: Obj, order: Order) -> str:
+    if "resourceFieldRef" in item:
+        return resource_value(item["resourceFieldRef"], order)
+    return field_value(str(dig(item, "fieldRef", "fieldPath", default="")), order)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, assert_never
 
 from syncline.base.clock import Clock, format_micro_time, format_time
 from syncline.cluster.builtin.pods import condition, instant
-from syncline.cluster.machines.kubelet.observe import machine_ip
+from syncline.cluster.machines.kubelet.observe import EPHEMERAL_STORAGE, machine_ip
 from syncline.cluster.machines.machine import MachineSpec, MachineState, Power
 from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
@@ -287,8 +287,8 @@ def _status(seen: SeenNode, node: Obj, state: MachineState, now: datetime) -> tu
         return ()
     room = {"cpu": seen.spec.cpu, "memory": seen.spec.memory, "pods": str(seen.spec.pods)}
     new = dict(node.get("status") or {})
-    new["capacity"] = dict(new.get("capacity") or {}) | room | {"ephemeral-storage": "100Gi"}
-    new["allocatable"] = dict(new.get("allocatable") or {}) | room | {"ephemeral-storage": "100Gi"}
+    new["capacity"] = dict(new.get("capacity") or {}) | room | {"ephemeral-storage": EPHEMERAL_STORAGE}
+    new["allocatable"] = dict(new.get("allocatable") or {}) | room | {"ephemeral-storage": EPHEMERAL_STORAGE}
     addresses = (("InternalIP", machine_ip(seen.number)), ("Hostname", seen.name))
     new["addresses"] = [{"type": kind, "address": address} for kind, address in addresses]
     new["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250}}

@@ -6,8 +6,8 @@ that a restart of this process lost are taken from the pod's own status.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from syncline.base.clock import parse_time
@@ -26,6 +26,8 @@ PODS_ON_NODE = "kubelet/pods"
 NOTHING_MISSING = Missing()
 EndsWithUs = Callable[[Obj, Obj], bool]
 """Is a container of a pod a process that ends when this process does?"""
+EPHEMERAL_STORAGE = "100Gi"
+"""What every simulated machine has."""
 LOST_PROCESS_EXIT_CODE = 137
 LOST_MESSAGE = "The container could not be located when the pod was terminated"
 LOST_EXIT_CODE = 255
@@ -34,12 +36,13 @@ LOST_EXIT_CODE = 255
 
 @dataclass(frozen=True, slots=True)
 class MachineView:
-    """The pod's machine. ``up``: its kubelet works."""
+    """The pod's machine. ``up``: its kubelet works; ``room`` is what it has, as quantities by resource."""
 
     name: str
     ip: str
     boot_id: str
     up: bool
+    room: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,9 @@ def observe(
     if pod is None or machine is None:
         return Observed(ref, None, leftovers) if leftovers else None
     state = machine.state
-    view = MachineView(machine.name, machine_ip(machines.number(machine.name)), state.boot_id, state.power is Power.ON)
+    room = {"cpu": machine.spec.cpu, "memory": machine.spec.memory, "ephemeral-storage": EPHEMERAL_STORAGE}
+    ip = machine_ip(machines.number(machine.name))
+    view = MachineView(machine.name, ip, state.boot_id, state.power is Power.ON, room)
     return Observed(
         ref,
         pod,

@@ -299,6 +299,7 @@ def _order(case: _Case, view: View, attempt: int) -> Order:
         machine.ip,
         sandbox.ip or machine.ip,
         objects=case.seen.objects,
+        room=machine.room,
     )
 
 
