@@ -58,7 +58,7 @@ def test_a_document_that_is_patched_is_not_changed_and_shares_what_was_not_touch
         {"op": "add", "path": "", "value": {}},
         {"op": "remove", "path": "/nope"},
         {"op": "remove", "path": "/l/2"},
-        {"op": "replace", "path": "/nope", "value": 1},
+        {"op": "replace", "path": "/l/9", "value": 1},
         {"op": "replace", "path": "", "value": "text"},
         {"op": "test", "path": "/a", "value": "other"},
         {"op": "test", "path": "/flag", "value": 1},

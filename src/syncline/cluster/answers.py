@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from syncline.cluster.negotiate import Accepted, Form, Shape
-from syncline.cluster.registry import Resource
+from syncline.cluster.registry import Resource, package_of
 from syncline.cluster.store import Stored
 from syncline.cluster.tables import table_of
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube import yaml
 from syncline.kube.client import Response
-from syncline.kube.errors import ApiError, NotAcceptable
+from syncline.kube.errors import ApiError, BadRequest, NotAcceptable
 from syncline.kube.objects import Obj, meta
 
 __all__ = ["ListResponse", "encode", "list_answer", "object_answer", "shaped", "success"]
@@ -102,14 +102,31 @@ def list_answer(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision: 
                 "items": [partial(one.obj, accepted.version) for one in stored],
             }
         case Shape.METADATA:
-            raise NotAcceptable("you requested PartialObjectMetadata, but the requested object is a list")
+            kind = _go_type(x.resource, x.resource.list_kind)
+            raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
         case Shape.OBJECT:
             body = list_object(x.resource, stored, metadata)
     return encoded(200, body, accepted, revision)
 
 
+def _go_type(resource: Resource, kind: str) -> str:
+    """What Kubernetes calls the type that it would have sent."""
+    if resource.custom is not None:
+        return "*unstructured.UnstructuredList" if kind == resource.list_kind else "*unstructured.Unstructured"
+    return f"*{package_of(resource.info.group)}.{kind}"
+
+
+_INCLUDED = ("", "None", "Metadata", "Object")
+
+
 def _include(x: Exchange) -> str:
-    return x.request.query.get("includeObject", "") if x.request.query else ""
+    include = x.request.query.get("includeObject", "") if x.request.query else ""
+    if include not in _INCLUDED:
+        what = f"includeObject: Invalid value: {include!r}".replace("'", '"')
+        raise BadRequest(
+            f"Unable to convert to Table as requested: {what}: must be 'Metadata', 'Object', 'None', or empty"
+        )
+    return include
 
 
 def object_answer(x: Exchange, status: int, stored: Stored) -> Response:
@@ -138,7 +155,9 @@ def shaped(x: Exchange, obj: Obj) -> Obj:
         case Shape.METADATA:
             return partial(obj, accepted.version)
         case Shape.METADATA_LIST:
-            raise NotAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
+            kind = _go_type(x.resource, x.resource.info.kind)
+            what = "you requested PartialObjectMetadataList, but the requested object is not a list"
+            raise NotAcceptable(f"{what} ({kind})")
         case Shape.OBJECT:
             return obj
 

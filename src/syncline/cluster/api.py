@@ -35,7 +35,7 @@ from syncline.cluster.verbs.subresources.connections import CONNECTIONS, refuse_
 from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound
+from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported
 from syncline.kube.schema.resources import subresource_of
 
 __all__ = ["Api"]
@@ -58,6 +58,9 @@ _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 _HALVES: dict[str, Verb] = {"get": get, "update": update, "patch": patch}
 """Verbs of subresources that are a part of the object itself: status, finalize, approval, …"""
+
+_BY_NAME = frozenset({"get", "update", "patch", "delete"})
+"""A resource that offers none of these has no addresses of single objects."""
 
 _SUBRESOURCES: dict[tuple[str, str], Mapping[str, Verb]] = {
     ("/pods", "binding"): {"create": pods.bind},
@@ -116,7 +119,7 @@ class Api:
             return self._unserved(route)
         handler = _handler(resource, route, verb)
         accept = request.headers.get("accept", "") if request.headers else ""
-        accepted = accepted_of(accept) if accept else JSON
+        accepted = accepted_of(accept, watching=verb == "watch") if accept else JSON
         now = self.backend.clock.now()
         x = Exchange(self.backend, request, user, route, verb, resource, now, accepted)
         if resource.custom is not None and resource.custom.deprecation:
@@ -129,7 +132,7 @@ class Api:
         return response
 
     def _unserved(self, route: Route) -> Response:
-        if self.registry.is_builtin_version(route.group, route.version):
+        if self.registry.is_builtin_group(route.group):
             raise NotFound("the server could not find the requested resource", details={})
         return page_not_found()
 
@@ -157,9 +160,15 @@ def _handler(resource: Resource, route: Route, verb: str) -> Verb:
         return pods.bind_by_collection
     handler = _VERBS.get(verb)
     named = bool(route.name)
+    if named and not _BY_NAME.intersection(resource.info.verbs):
+        raise NotFound("the server could not find the requested resource", details={})
+    if verb == "watch" and not resource.supports(verb):
+        raise method_not_supported(resource.info.plural, resource.info.group, verb)
     if handler is None or not resource.supports(verb):
         raise _not_allowed()
     if verb in ("create", "update", "patch") and (verb == "create") is named:
+        raise _not_allowed()
+    if verb in ("create", "deletecollection") and resource.info.namespaced and not route.namespace:
         raise _not_allowed()
     return handler
 

@@ -14,6 +14,7 @@ from syncline.kube.errors import NotAcceptable
 
 __all__ = ["JSON", "Accepted", "Form", "Shape", "accepted_of", "discovery_of"]
 
+_STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 _FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 
@@ -72,18 +73,23 @@ def _form(media: str) -> Form | None:
 
 
 @lru_cache(maxsize=256)
-def accepted_of(header: str) -> Accepted:
+def accepted_of(header: str, *, watching: bool = False) -> Accepted:
     """Read an Accept header; raises NotAcceptable (406) in Kubernetes' words."""
     if not header or header == "application/json":
         return JSON
+    served = False
     for clause in _clauses(header):
         form = _form(clause.media)
         if form is None:
             continue
+        served = True
         shape = _shape(clause.parameters)
         if shape is not None:
             return Accepted(form, shape, clause.parameters.get("v", "v1"))
-    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {_FORMS}", details={})
+    if served:
+        raise NotAcceptable(f"only the following media types are accepted: {_FORMS}")
+    forms = f"{_FORMS}, {_STREAMED}" if watching else _FORMS
+    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {forms}", details={})
 
 
 def _shape(parameters: dict[str, str]) -> Shape | None:

@@ -24,7 +24,7 @@ from syncline.kube.objects import GVK, Obj, ResourceInfo
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.schema.resources import builtin_resources
 
-__all__ = ["CRDS", "Registry", "Resource"]
+__all__ = ["CRDS", "Registry", "Resource", "package_of"]
 
 CRDS = "apiextensions.k8s.io/customresourcedefinitions"
 """The storage resource of CustomResourceDefinitions."""
@@ -51,6 +51,34 @@ _CONDITIONAL = frozenset(
     }
 )
 """Storage whose updates must name the version they change."""
+
+
+_PACKAGES = {"": "core", "events.k8s.io": "core", "rbac.authorization.k8s.io": "rbac"}
+"""Groups whose Go package is not called like the first word of the group."""
+
+
+def package_of(group: str) -> str:
+    """The Go package of a built-in group's types; refusals of conversions name it."""
+    return _PACKAGES.get(group) or group.partition(".")[0]
+
+
+_REQUESTS = "certificates.k8s.io/certificatesigningrequests"
+_SPEC_AND_METADATA = ("spec", "metadata")
+_RESET_BY_STATUS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("/pods", "status"): ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences"),
+    ("apps/deployments", "status"): ("spec", "metadata.labels"),
+    (_REQUESTS, "status"): ("spec", "status.conditions"),
+    (_REQUESTS, "approval"): ("spec", "status.certificate"),
+    (CRDS, "status"): _SPEC_AND_METADATA,
+    ("admissionregistration.k8s.io/validatingadmissionpolicies", "status"): _SPEC_AND_METADATA,
+    ("apiregistration.k8s.io/apiservices", "status"): _SPEC_AND_METADATA,
+    ("flowcontrol.apiserver.k8s.io/flowschemas", "status"): _SPEC_AND_METADATA,
+    ("flowcontrol.apiserver.k8s.io/prioritylevelconfigurations", "status"): _SPEC_AND_METADATA,
+    ("networking.k8s.io/servicecidrs", "status"): _SPEC_AND_METADATA,
+    ("resource.k8s.io/resourceclaims", "status"): _SPEC_AND_METADATA,
+    ("storage.k8s.io/volumeattachments", "status"): _SPEC_AND_METADATA,
+}
+"""Storage whose strategies reset more, or other fields, than ``spec`` (``GetResetFields``)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,10 +129,11 @@ class Resource:
 
     def reset_fields(self, subresource: str) -> FieldSet | None:
         """What an endpoint does not write, whoever sends it."""
-        if subresource == "status":
-            return reset_fields("spec", "metadata") if self.custom else reset_fields("spec")
+        if subresource in ("status", "approval"):
+            paths = _RESET_BY_STATUS.get((self.storage, subresource))
+            return reset_fields(*(paths or (("spec", "metadata") if self.custom else ("spec",))))
         if "status" in self.info.subresources and not subresource:
-            return reset_fields("status")
+            return reset_fields("spec", "status") if self.storage == _REQUESTS else reset_fields("status")
         return None
 
 
@@ -152,14 +181,14 @@ class Registry:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._resources: dict[tuple[str, str, str], Resource] = {}
-        self._builtin_versions: set[tuple[str, str]] = set()
+        self._builtin_groups: set[str] = set()
         self._custom: dict[str, tuple[Resource, ...]] = {}
         self._by_kind: dict[GVK, Resource] = {}
         self._listeners: list[Callable[[], None]] = []
         self.generation = 0
         for info in builtin_resources():
             self._add(_builtin(info))
-            self._builtin_versions.add((info.group, info.version))
+            self._builtin_groups.add(info.group)
         for stored in store.list(CRDS):
             self._learn(stored)
         store.subscribe(self._on_event)
@@ -172,9 +201,9 @@ class Registry:
     def of_kind(self, gvk: GVK) -> Resource | None:
         return self._by_kind.get(gvk)
 
-    def is_builtin_version(self, group: str, version: str) -> bool:
-        """Whether unknown resources of this group version are answered as Kubernetes' own groups answer."""
-        return (group, version) in self._builtin_versions
+    def is_builtin_group(self, group: str) -> bool:
+        """Whether unknown versions and resources of this group are answered as Kubernetes' own groups answer."""
+        return group in self._builtin_groups
 
     def resources(self) -> Iterator[Resource]:
         """Built-in resources in discovery order, then custom ones by group, version and plural."""

@@ -15,6 +15,9 @@ __all__ = ["Route", "flag", "route_of", "verb_of"]
 MAX_ROUTES = 8192
 """Paths remembered in parsed form; a busy cluster asks for the same few thousand again and again."""
 
+_NOTHING = "//"
+"""An empty part of a path: the name of nothing."""
+
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
@@ -38,8 +41,8 @@ class Route:
 @lru_cache(maxsize=MAX_ROUTES)
 def route_of(path: str) -> Route:
     """Take a path apart: ``/apis/apps/v1/namespaces/demo/deployments/web/scale``."""
-    parts = [part for part in path.split("/") if part]
-    if not parts or parts[0] not in ("api", "apis"):
+    parts = [part or _NOTHING for part in path.strip("/").split("/")]
+    if parts[0] not in ("api", "apis"):
         return Route(path)
     prefix = 2 if parts[0] == "api" else 3
     if len(parts) <= prefix:

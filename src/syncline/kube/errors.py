@@ -53,6 +53,7 @@ __all__ = [
     "conflict",
     "error_from_status",
     "invalid",
+    "method_not_supported",
     "not_found",
 ]
 
@@ -90,12 +91,15 @@ class ApiError(Exception):
         details: Obj | None = None,
         causes: Iterable[FieldCause] = (),
         retry_after_s: int = 0,
+        continue_token: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = self.code if code is None else code
         self.reason = self.reason if reason is None else reason
         self.details: Obj = dict(details or {})
+        self.continue_token = continue_token
+        """Where a list may go on whose own token is too old; what it shows then is not of one moment."""
         self._shows_details = details is not None
         listed = [cause.to_obj() for cause in causes]
         if listed:
@@ -108,7 +112,7 @@ class ApiError(Exception):
         status: Obj = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.continue_token} if self.continue_token else {},
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
@@ -254,6 +258,14 @@ def conflict(resource: str, name: str, why: str, group: str = "") -> Conflict:
     return Conflict(
         f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}',
         details=_details(name, group, resource),
+    )
+
+
+def method_not_supported(resource: str, group: str, verb: str) -> MethodNotAllowed:
+    """``watch is not supported on resources of kind "componentstatuses"``."""
+    return MethodNotAllowed(
+        f'{verb} is not supported on resources of kind "{_qualified(resource, group)}"',
+        details=_details("", group, resource),
     )
 
 

@@ -48,11 +48,14 @@ class Decoded:
     errors: tuple[str, ...] = ()
 
 
-def decode(obj: Obj, schema: Schema) -> Decoded:
-    """Unknown fields dropped and named, instants written in UTC, misfits named: one walk, in the document's order."""
+def decode(obj: Obj, schema: Schema, *, converting: bool = False) -> Decoded:
+    """Unknown fields dropped and named, instants written in UTC, misfits named: one walk, in the document's order.
+
+    ``converting``: the object does not come as text, so misfits are worded as by apimachinery's ``FromUnstructured``.
+    """
     if fits(obj, schema):
         return Decoded(obj)
-    reader = _Reader()
+    reader = _Reader(converting=converting)
     made = reader.object(obj, schema, None, _Place("", ()), 0)
     hard, soft = reader.refusals[:MAX_STRICT_ERRORS], reader.misfits[:MAX_STRICT_ERRORS]
     return Decoded(made, tuple(reader.unknown[:MAX_STRICT_ERRORS]), (*hard, *soft))
@@ -146,7 +149,8 @@ class _Place:
 class _Reader:
     """One walk over one object."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, converting: bool) -> None:
+        self._converting = converting
         self.unknown: list[str] = []
         self.misfits: list[str] = []
         self.refusals: list[str] = []
@@ -167,9 +171,11 @@ class _Reader:
                     self.unknown.append(f'unknown field "{_shown((path, key))}"')
                     changed = True
                 continue
+            if child is None and key not in schema.properties:
+                child = _zero(field)
             inside = _Place(struct, (*place.fields, key)) if schema.properties else place
             made[key] = self.value(child, field, (path, key), inside, depth + 1)
-            changed = changed or made[key] is not child
+            changed = changed or made[key] is not value[key]
         return made if changed else value
 
     def value(self, value: Any, schema: Schema, path: _Path, place: _Place, depth: int) -> Any:
@@ -181,7 +187,7 @@ class _Reader:
             case "array" if isinstance(value, list):
                 return self.array(value, schema, path, place, depth)
             case "object" | "array":
-                self.misfit(_kind(value), schema, place)
+                self.misfit(_kind(value), value, schema, place)
             case "string" if schema.name in TIMES:
                 return self.time(value, schema.name)
             case _:
@@ -192,7 +198,10 @@ class _Reader:
         items = schema.items
         if items is None:
             return value
-        made = [self.value(item, items, (path, i), place, depth + 1) for i, item in enumerate(value)]
+        made = [
+            self.value(_zero(items) if item is None else item, items, (path, i), place, depth + 1)
+            for i, item in enumerate(value)
+        ]
         return value if all(a is b for a, b in zip(made, value)) else made
 
     def scalar(self, value: Any, schema: Schema, place: _Place) -> None:
@@ -204,9 +213,12 @@ class _Reader:
         elif schema.format == "byte":
             self.bytes(value, place)
         elif not _fits(value, schema):
-            self.misfit(_number(value) if schema.type == "integer" else _kind(value), schema, place)
+            self.misfit(_number(value) if schema.type == "integer" else _kind(value), value, schema, place)
 
-    def misfit(self, found: str, schema: Schema, place: _Place) -> None:
+    def misfit(self, found: str, value: Any, schema: Schema, place: _Place) -> None:
+        if self._converting:
+            self.misfits.append(_unrestorable(value, schema))
+            return
         self.misfits.append(f"json: cannot unmarshal {found} into {place} of type {_go_type(schema)}")
 
     def quantity(self, value: Any) -> None:
@@ -243,6 +255,13 @@ class _Reader:
             self.misfits.append(f"illegal base64 data at input byte {wrong}")
 
 
+def _zero(schema: Schema) -> Any:
+    """What a null among a map's or a list's values is read as: Go's decoder leaves the zero value there."""
+    if schema.type == "string" and schema.name not in TIMES and schema.format != "byte":
+        return "0" if schema.name == QUANTITY else ""
+    return {} if schema.type == "object" and schema.properties else None
+
+
 def _fits(value: Any, schema: Schema) -> bool:
     match schema.type:
         case "string":
@@ -261,6 +280,22 @@ def _is_integer(value: Any, form: str) -> bool:
         return False
     low, high = INTEGERS.get(form, INTEGERS["int64"])
     return low <= value <= high
+
+
+_GO_KINDS = {bool: "bool", int: "int64", float: "float64", str: "string", list: "slice", dict: "map"}
+_NUMBERS = frozenset({"integer", "number"})
+
+
+def _unrestorable(value: Any, schema: Schema) -> str:
+    found = _GO_KINDS[type(value)]
+    if schema.type == "array":
+        return f"cannot restore slice from {found}"
+    if schema.type == "object":
+        return f"cannot restore struct from: {found}" if schema.properties else f"cannot restore map from {found}"
+    wanted = _go_type(schema)
+    if (found == "int64" and schema.type == "string") or (found == "float64" and schema.type in _NUMBERS):
+        return f"cannot convert {found} to {wanted}"
+    return f"unrecognized type: {wanted}"
 
 
 def _kind(value: Any) -> str:

@@ -93,6 +93,8 @@ def _object(schema: Schema) -> _Check:
             if wanted is None:
                 return False
             if child is None:
+                if wanted is not _anything and key not in schema.properties:
+                    return False  # A null among a map's values is read as something else.
                 continue
             if wanted is str or wanted is bool:
                 if type(child) is not wanted:
@@ -112,8 +114,8 @@ def _array(items: Schema) -> _Check:
             return False
         each = wanted or _wanted(items)
         if each is str or each is bool:
-            return all(type(item) is each or item is None for item in value)
-        return all(item is None or each(item, depth + 1) for item in value)
+            return all(type(item) is each for item in value)
+        return all((each is _anything if item is None else each(item, depth + 1)) for item in value)
 
     return check
 

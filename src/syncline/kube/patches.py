@@ -42,9 +42,10 @@ class _Refused(Exception):
 def json_patch(doc: Any, operations: Any) -> Any:
     """Apply all operations or none.
 
-    Negative indices count from the end, ``add`` makes no parents, and testing a missing field for null succeeds
-    (evanphx/json-patch v4, which the API server uses). Raises BadRequest where the patch is no list of operations,
-    TooLarge for too many, and Invalid in the API server's words where an operation does not apply.
+    Negative indices count from the end, ``add`` makes no parents, a field that an object lacks can be replaced, and
+    reads as null where it is tested, copied or moved (evanphx/json-patch v4, which the API server uses). Raises
+    BadRequest where the patch is no list of operations, TooLarge for too many, and Invalid in the API server's words
+    where an operation does not apply.
     """
     steps = _operations(operations)
     try:
@@ -88,7 +89,7 @@ def _operate(doc: Any, step: Obj) -> Any:
             return doc
         case "copy" | "move":
             source = _tokens(step, "from")
-            moved = _get(doc, source)
+            moved = _source(doc, source)
             if operation == "move":
                 doc = _change(doc, source, _removed)
             return _change(doc, path, lambda here, key: _added(here, key, moved))
@@ -162,8 +163,14 @@ def _removed(node: Any, key: str) -> Any:
     return made
 
 
+def _source(doc: Any, path: list[str]) -> Any:
+    """What is copied or moved; a field that an object lacks reads as null."""
+    holder = _get(doc, path[:-1])
+    return holder.get(path[-1]) if path and isinstance(holder, dict) else _get(holder, path[-1:])
+
+
 def _replaced(node: Any, key: str, value: Any) -> Any:
-    found = _existing(node, key)
+    found = key if isinstance(node, dict) else _existing(node, key)
     made = node.copy()
     made[found] = value
     return made

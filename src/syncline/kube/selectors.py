@@ -146,7 +146,7 @@ _PREFIX_RULE = (
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 _QUALIFIED_RULE = (
-    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
     "(e.g. 'example.com/MyName')"
@@ -313,7 +313,7 @@ class _Parser:
         token, text = self._peek()
         if text == ")":
             self._next()
-            return []
+            return [""]
         if token is not _Token.IDENTIFIER and text != ",":
             raise SelectorError(f"found '{text}', expected: ',', ')' or identifier")
         values: list[str] = []

@@ -121,7 +121,8 @@ def _order_list(made: Obj, name: str, order: Any, patch: Obj, schema: Schema | N
     key = field.merge_key if field is not None else ""
     old, new = made.get(name), patch.get(name)
     if not isinstance(order, list):
-        raise BadRequest("invalid patch format of setElementOrder list")
+        found = {str: "string", int: "int64", float: "float64", bool: "bool", dict: "map[string]interface {}"}
+        raise _broken(f"expected a []interface {{}}, but received a {found.get(type(order), '<nil>')}")
     if new is None:
         if name in patch:
             made.pop(name, None)

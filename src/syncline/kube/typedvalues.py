@@ -50,6 +50,10 @@ _EXPECTED = {
 _LEAF: FieldSet = {}
 
 
+_ZERO_KEYS = {"string": "", "integer": 0}
+"""Keys of built-in types have defaults: their fields are no pointers, and Go's zero value stands for a missing one."""
+
+
 class Shape:
     """How values at one place merge: what :class:`Schema` says, with unknown fields inherited from above."""
 
@@ -91,7 +95,11 @@ class Shape:
     def key_default(self, name: str) -> Any:
         below = self.element.schema.field(name) if self.element.schema else None
         default = below.default if below else None
-        return KEY_DEFAULTS.get(name) if default is None else default
+        if default is None:
+            default = KEY_DEFAULTS.get(name)
+        if default is None and below is not None and self.element.schema and self.element.schema.name:
+            return _ZERO_KEYS.get(below.type)
+        return default
 
 
 def _is_open(schema: Schema) -> bool:
@@ -511,8 +519,39 @@ def _mismatch(value: Any, shape: Shape, path: tuple[str, ...]) -> str:
         "integer": "numeric (int or float)",
         "number": "numeric (int or float)",
     }
-    shown = msgspec.json.encode(value).decode()
+    if shape.type in ("integer", "number"):
+        shown = _GO_TYPES[type(value)]
+    elif shape.type == "string":
+        shown = f"&value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+    else:
+        shown = f"&{{{_go_text(value)}}}"
     return f"{fieldset.path_text(path)}: expected {expected.get(shape.type, shape.type)}, got {shown}"
+
+
+_GO_TYPES = {bool: "bool", str: "string", list: "[]interface {}", dict: "map[string]interface {}"}
+
+
+def _go_text(value: Any) -> str:
+    """A JSON value as Go's %v prints it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{name}:{_go_text(value[name])}" for name in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(_go_text, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)
+
+
+def _go_syntax(value: Any) -> str:
+    """A JSON value as Go's %#v prints it."""
+    if isinstance(value, dict):
+        entries = (f"{_go_syntax(name)}:{_go_syntax(value[name])}" for name in sorted(value))
+        return "map[string]interface {}{" + ", ".join(entries) + "}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(map(_go_syntax, value)) + "}"
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    return "interface {}(nil)" if value is None else _go_text(value)
 
 
 def _map_errors(value: Obj, shape: Shape, path: tuple[str, ...]) -> list[str]:

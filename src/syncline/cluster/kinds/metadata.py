@@ -108,7 +108,7 @@ def _owner_causes(owners: Any, path: str) -> list[FieldCause]:
     causes: list[FieldCause] = []
     controllers: list[Obj] = []
     for owner in owners if isinstance(owners, list) else ():
-        if not owner.get("apiVersion"):
+        if not owner.get("apiVersion") or str(owner["apiVersion"]).count("/") > 1:
             causes.append(invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
         for field in ("kind", "name", "uid"):
             if not owner.get(field):

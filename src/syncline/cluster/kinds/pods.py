@@ -17,7 +17,7 @@ from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import forbidden, invalid
 from syncline.cluster.kinds.containers import image_space_causes
 from syncline.cluster.kinds.fields import each
-from syncline.cluster.kinds.metadata import metadata_update_causes
+from syncline.cluster.kinds.metadata import common_update_causes, metadata_update_causes
 from syncline.cluster.kinds.podannotations import (
     APPARMOR,
     apparmor_field,
@@ -26,6 +26,14 @@ from syncline.cluster.kinds.podannotations import (
 )
 from syncline.cluster.kinds.podplacing import keep_node_affinity, placement_update_causes
 from syncline.cluster.kinds.podspec import pod_spec_causes
+from syncline.cluster.kinds.podsubresources import (
+    EPHEMERAL,
+    RESIZE,
+    ephemeral_causes,
+    only_ephemeral,
+    only_resized,
+    resize_causes,
+)
 from syncline.cluster.kinds.podwarnings import pod_warnings
 from syncline.cluster.kinds.security import visit
 from syncline.kube.errors import FieldCause
@@ -60,6 +68,10 @@ class PodKind(Kind):
             obj["status"]["conditions"] = [{"type": "PodScheduled", "status": "False"} | since | why]
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        if subresource == EPHEMERAL:
+            only_ephemeral(new, old)
+        elif subresource == RESIZE:
+            only_resized(new, old)
         super().prepare_update(new, old, ctx, subresource)
         if subresource == "status":
             # A kubelet reports; it does not re-own or revive (podStatusStrategy).
@@ -82,6 +94,13 @@ class PodKind(Kind):
             why = "cannot be set until all schedulingGates have been cleared"
             causes.append(forbidden("spec.nodeName", why))
         return causes
+
+    def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
+        if subresource not in (EPHEMERAL, RESIZE):
+            return super().validate_update(new, old, subresource)
+        causes = common_update_causes(new, old, namespaced=True) + metadata_update_causes(new, old)
+        causes += self.content_causes(new)
+        return causes + (ephemeral_causes(new, old) if subresource == EPHEMERAL else resize_causes(new, old, qos_class))
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = metadata_update_causes(new, old) + pod_annotation_update_causes(new, old, "metadata.annotations")

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from syncline.cluster.registry import Resource
+from syncline.cluster.registry import Resource, package_of
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation
 from syncline.kube import protobuf, yaml
@@ -29,22 +29,6 @@ _YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml"})
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-
-_PACKAGES = {
-    "": "core",
-    "rbac.authorization.k8s.io": "rbac",
-    "networking.k8s.io": "networking",
-    "storage.k8s.io": "storage",
-    "certificates.k8s.io": "certificates",
-    "coordination.k8s.io": "coordination",
-    "discovery.k8s.io": "discovery",
-    "events.k8s.io": "core",
-    "scheduling.k8s.io": "scheduling",
-    "admissionregistration.k8s.io": "admissionregistration",
-    "apiextensions.k8s.io": "apiextensions",
-    "node.k8s.io": "node",
-}
-"""Groups whose Go package is not called like the group; refusals of conversions name it."""
 
 
 def content_type(request: Request) -> str:
@@ -107,13 +91,29 @@ def read_object(x: Exchange, validation: str) -> Obj:
     """The body of a create or update as an object of the resource's version, unknown fields dealt with."""
     if x.resource.custom is not None and content_type(x.request) == protobuf.MEDIA_TYPE:
         raise _unknown_format()
+    if x.request.body in (b"", "", None):
+        why = "couldn't get version/kind; json parse error: unexpected end of JSON input"
+        raise _unrecognized(x.resource, why, b"")
     obj, duplicates = decode_watching(x.request, validation)
+    if obj is None and x.resource.custom is None:
+        obj = {}
     if not isinstance(obj, dict):
         raise BadRequest("the body of the request is not an object")
     sent = bytes(x.request.body) if isinstance(x.request.body, bytes | bytearray) else b""
+    if x.resource.custom is None:
+        _check_readable(x.resource, obj, sent)
     check_version(x.resource, obj, sent)
     check_kind(x.resource, obj, sent)
     return typed(x, obj, validation, duplicates)
+
+
+def _check_readable(resource: Resource, obj: Obj, body: bytes) -> None:
+    """What the decoder of built-in kinds says before anybody looks at versions."""
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    if isinstance(version, str) and version.count("/") > 1:
+        raise _unrecognized(resource, f"unexpected GroupVersion string: {version}", body)
+    if isinstance(version, str) and version and kind and kind != resource.info.kind:
+        check_kind(resource, obj)
 
 
 def read_typed(x: Exchange, gvk: GVK) -> Obj:
@@ -143,7 +143,7 @@ def check_version(resource: Resource, obj: Obj, body: bytes = b"") -> None:
         obj["apiVersion"] = expected
     elif given != expected:
         if resource.custom and not given:
-            raise BadRequest(_unrecognized(resource, "apiVersion", body))
+            raise _unrecognized(resource, _without("apiVersion", body), body)
         raise BadRequest(f"the API version in the data ({given}) does not match the expected API version ({expected})")
 
 
@@ -153,7 +153,7 @@ def check_kind(resource: Resource, obj: Obj, body: bytes = b"") -> None:
         return
     if not given:
         if resource.custom:
-            raise BadRequest(_unrecognized(resource, "Kind", body))
+            raise _unrecognized(resource, _without("Kind", body), body)
         obj["kind"] = info.kind
         return
     if resource.custom:
@@ -167,20 +167,22 @@ def check_kind(resource: Resource, obj: Obj, body: bytes = b"") -> None:
 def unconvertible(resource: Resource, obj: Obj) -> str:
     """How Kubernetes says that one kind is not another."""
     gvk, info = gvk_of(obj), resource.info
-    package = _PACKAGES.get(info.group, info.group.partition(".")[0])
-    return f"converting ({gvk.version}.{gvk.kind}) to ({package}.{info.kind}): unknown conversion"
+    return f"converting ({gvk.version}.{gvk.kind}) to ({package_of(info.group)}.{info.kind}): unknown conversion"
 
 
 SHOWN_BYTES = 30
-"""How much of a body that cannot be recognized is shown beside the whole of it."""
+"""How much of a body that cannot be recognized is shown, beside the whole of it where its type is missing."""
 
 
-def _unrecognized(resource: Resource, missing: str, body: bytes) -> str:
-    """A custom resource without a type. The body goes back to the caller who sent it, and nowhere else."""
+def _unrecognized(resource: Resource, why: str, body: bytes) -> BadRequest:
+    """A body without a readable type. It goes back to the caller who sent it, and nowhere else."""
     text = body.decode(errors="replace")
-    shown = f"{text[:SHOWN_BYTES]} ..." if len(body) > SHOWN_BYTES else text
-    why = f"Object '{missing}' is missing in '{text}'"
-    return f"the object provided is unrecognized (must be of type {resource.info.kind}): {why} ({shown})"
+    shown = f"{text[:SHOWN_BYTES]} ..." if len(body) > SHOWN_BYTES else text or "<empty>"
+    return BadRequest(f"the object provided is unrecognized (must be of type {resource.info.kind}): {why} ({shown})")
+
+
+def _without(field: str, body: bytes) -> str:
+    return f"Object '{field}' is missing in '{body.decode(errors='replace')}'"
 
 
 class StrictError(Exception):
@@ -213,7 +215,7 @@ class _TypeMismatch(Exception):
 TypeMismatch = _TypeMismatch
 
 
-def checked(x: Exchange, obj: Obj, validation: str, duplicates: list[str]) -> Obj:
+def checked(x: Exchange, obj: Obj, validation: str, duplicates: list[str], *, converting: bool = False) -> Obj:
     """As :func:`typed`, raising :class:`StrictError` or :class:`TypeMismatch` for the caller to word."""
     resource = x.resource
     custom = resource.custom
@@ -226,7 +228,7 @@ def checked(x: Exchange, obj: Obj, validation: str, duplicates: list[str]) -> Ob
         schema = resource.schema
         if schema is None:
             return obj
-        found = decode_strictly(obj, schema)
+        found = decode_strictly(obj, schema, converting=converting)
         if found.errors:
             raise _TypeMismatch(found.errors[0])
         obj, unknown = found.obj, list(found.unknown)

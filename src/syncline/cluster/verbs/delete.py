@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from syncline.base.clock import format_time, parse_time
-from syncline.cluster.answers import fresh_answer, list_object, object_answer, success
+from syncline.cluster.answers import fresh_answer, list_answer, object_answer, success
 from syncline.cluster.registry import CRDS, Resource
 from syncline.cluster.store import Key, Stored
 from syncline.cluster.verbs.body import decode, fitted, own_copy
@@ -18,7 +18,7 @@ from syncline.cluster.verbs.options import DeleteOptions, delete_options, list_o
 from syncline.cluster.verbs.read import Matcher
 from syncline.cluster.verbs.write import attempt_of
 from syncline.kube.client import Response
-from syncline.kube.errors import conflict
+from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
 
 __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
@@ -71,6 +71,9 @@ class Removal:
 def _options(x: Exchange) -> DeleteOptions:
     body = x.request.body
     decoded = None if body is None or body == b"" else decode(x.request)
+    if isinstance(decoded, dict) and decoded.get("kind", DELETE_OPTIONS.kind) != DELETE_OPTIONS.kind:
+        given = f"{decoded.get('apiVersion', '')}, Kind={decoded['kind']}"
+        raise BadRequest(f"the object provided is no DeleteOptions: {given}")
     return delete_options(x.request.query, None if decoded is None else fitted(decoded, DELETE_OPTIONS))
 
 
@@ -103,11 +106,12 @@ def delete_collection(x: Exchange) -> Response:
     selection = list_options(x.request.query)
     matcher = Matcher(x.resource, selection.labels, selection.fields)
     found = [stored for stored in x.store.list(x.resource.storage, x.namespace) if matcher(stored)]
+    if selection.limit:
+        found = found[: selection.limit]
     for stored in found:
         if x.store.get(stored.key) is not None:
             remove(x, stored, options)
-    body = list_object(x.resource, found, {"resourceVersion": str(x.store.revision)})
-    return Response.of(200, body, revision=x.store.revision)
+    return list_answer(x, found, {"resourceVersion": str(x.store.revision)}, x.store.revision)
 
 
 def remove(x: Exchange, stored: Stored, options: DeleteOptions) -> Removal:

@@ -7,10 +7,9 @@ frozen options. Knows nothing of objects.
 from __future__ import annotations
 
 import base64
-import binascii
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -43,6 +42,13 @@ MAX_TIMEOUT_S = 3600
 """Longest watch; Kubernetes ends a watch after 30 to 60 minutes as well (``--min-request-timeout``)."""
 
 
+_BASE64URL = frozenset(string.ascii_letters + string.digits + "-_")
+
+
+def _bad_token(why: str) -> BadRequest:
+    return BadRequest(f"invalid continue token: continue key is not valid{why}")
+
+
 @dataclass(frozen=True, slots=True)
 class ContinueToken:
     """Where a chunked list goes on: the revision it shows, the last key given, and how many objects are left."""
@@ -52,17 +58,36 @@ class ContinueToken:
     left: int
 
     def encode(self) -> str:
-        raw = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.after, "left": self.left})
+        start = "/".join(part for part in self.after if part)
+        raw = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": self.revision, "start": start, "left": self.left})
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
     @classmethod
     def decode(cls, text: str) -> ContinueToken:
+        """Raises BadRequest, as apiserver ``storage.DecodeContinue`` words it; a token of another server that reads
+        well shows a revision that this one may have forgotten."""
+        wrong = next((at for at, char in enumerate(text) if char not in _BASE64URL), None)
+        if wrong is not None or len(text) % 4 == 1:
+            raise _bad_token(f": illegal base64 data at input byte {len(text) - 1 if wrong is None else wrong}")
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         try:
-            found = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=dict[str, Any])
-            namespace, name = found["start"]
-            return cls(int(found["rv"]), (str(namespace), str(name)), int(found["left"]))
-        except (binascii.Error, msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
-            raise BadRequest(f"continue key is not valid: {error}") from error
+            found = msgspec.json.decode(raw)
+        except msgspec.DecodeError:
+            first = raw[:1].decode("ascii", "replace")
+            raise _bad_token(f": invalid character '{first}' looking for beginning of value") from None
+        if not isinstance(found, dict):
+            raise _bad_token(": json: cannot unmarshal into Go value of type storage.continueToken")
+        version = found.get("v", "")
+        if version != "meta.k8s.io/v1":
+            raise _bad_token(f": server does not recognize this encoded version {version}")
+        revision, start = found.get("rv"), found.get("start")
+        if not isinstance(revision, int) or not revision:
+            raise _bad_token(": incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+        if not isinstance(start, str) or not start:
+            raise _bad_token(": encoded start key empty (version meta.k8s.io/v1)")
+        namespace, _, name = start.rpartition("/")
+        left = found.get("left")
+        return cls(revision, (namespace, name), left if isinstance(left, int) else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +132,8 @@ def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOption
     causes = _watch_causes(initial, match, more) if watch else _list_causes(initial, match, more, revision)
     if causes:
         raise invalid("ListOptions", "", causes, META)
+    if more and not watch and revision not in ("", "0"):
+        raise BadRequest("specifying resource version is not allowed when using continue")
     if revision and not revision.isdigit():
         message = f'Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
         if watch:
@@ -117,7 +144,7 @@ def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOption
     return ListOptions(
         labels,
         fields,
-        max(limit, 0),
+        max(limit, 0) if revision != "0" else 0,  # A cache that shows any version shows all of it.
         ContinueToken.decode(more) if more and not watch else None,
         revision,
         match,
@@ -165,8 +192,8 @@ def _watch_causes(initial: bool | None, match: str, more: str) -> list[FieldCaus
             causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"))
         if match != _NOT_OLDER:
             causes.append(_unsupported(_MATCH, match, [_NOT_OLDER]))
-        if more:
-            causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
+    if more:
+        causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
     return causes
 
 
@@ -190,6 +217,14 @@ class WriteOptions:
 
 MAX_MANAGER_CHARS = 128
 
+_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+
+
+def _quoted(text: str) -> str:
+    """A string as Go's %q prints it."""
+    made = (_ESCAPES.get(ord(c)) or (c if c.isprintable() else f"\\x{ord(c):02x}") for c in text)
+    return '"' + "".join(made) + '"'
+
 
 def _dry_run(values: list[str], kind: str) -> bool:
     wrong = [value for value in values if value != "All"]
@@ -204,13 +239,18 @@ def write_options(
     query: Mapping[str, str], headers: Mapping[str, str], kind: str, *, apply: bool = False
 ) -> WriteOptions:
     """``kind`` is CreateOptions, UpdateOptions or PatchOptions: refusals name it."""
-    dry_run = _dry_run([query["dryRun"]] if query.get("dryRun") else [], kind) if query else False
+    dry_run = _dry_run([query["dryRun"]] if "dryRun" in query else [], kind) if query else False
     manager = query.get("fieldManager", "")
     validation = query.get("fieldValidation", "")
     causes = []
     if len(manager) > MAX_MANAGER_CHARS:
         what = f"Too long: may not be more than {MAX_MANAGER_CHARS} bytes"
         causes.append(FieldCause("FieldValueTooLong", what, "fieldManager"))
+    for at, char in enumerate(manager):
+        if not char.isprintable():
+            what = f"Invalid value: {_quoted(manager)}: invalid character U+{ord(char):04X} (at position {at})"
+            causes.append(FieldCause("FieldValueInvalid", what, "fieldManager"))
+            break
     if apply and not manager:
         causes.append(FieldCause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
     if not apply and kind == "PatchOptions" and "force" in query:
@@ -255,7 +295,7 @@ def delete_options(query: Mapping[str, str], body: Obj | None) -> DeleteOptions:
         )
     elif query:
         options = DeleteOptions(
-            _dry_run([query["dryRun"]] if query.get("dryRun") else [], "DeleteOptions"),
+            _dry_run([query["dryRun"]] if "dryRun" in query else [], "DeleteOptions"),
             _integer(query, "gracePeriodSeconds"),
             None,
             None,

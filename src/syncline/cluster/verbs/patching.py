@@ -12,6 +12,7 @@ from syncline.cluster.rbac import Attributes
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Stored
 from syncline.cluster.verbs.body import (
+    MAX_STRICT_ERRORS,
     StrictError,
     TypeMismatch,
     checked,
@@ -23,15 +24,15 @@ from syncline.cluster.verbs.body import (
 from syncline.cluster.verbs.create import answer_written
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation, WriteOptions, write_options
-from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert
+from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert, wrong_name
 from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
-from syncline.kube.errors import BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict
+from syncline.kube.errors import BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
 from syncline.kube.objects import Obj, gvk_of, meta
 from syncline.kube.patches import json_merge_patch, json_patch
 from syncline.kube.strategic import strategic_merge_patch
 
-__all__ = ["apply_to", "patch", "patch_type", "patched_value"]
+__all__ = ["apply_to", "patch", "patch_type", "patched_value", "unpatchable"]
 
 _CUSTOM = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
 
@@ -59,11 +60,14 @@ def patch(x: Exchange) -> Response:
     if current is None:
         raise x.missing()
     live = x.resource.shown(current.obj)
+    if kind is PatchType.JSON:
+        _check_operations(x, body, options.validation)
     patched = patched_value(kind, live, body, x.resource)
+    converting = kind is PatchType.STRATEGIC
     if isinstance(patched, dict) and isinstance(patched.get("metadata"), dict) and x.resource.custom is None:
-        obj = _rechecked(x, _owned(x, patched, live), live, options.validation)
+        obj = _rechecked(x, _owned(x, patched, live), live, options.validation, converting=converting)
     else:
-        obj = _checked_result(x, own_copy(patched), options.validation)
+        obj = _checked_result(x, own_copy(patched), options.validation, converting=converting)
     check_address(x, obj)
     return answer_written(x, change(x, current, obj, options, unconditional=True))
 
@@ -91,14 +95,16 @@ _SHARED_METADATA = ("managedFields", "labels", "annotations", "ownerReferences")
 """Parts of metadata that writes replace and never change in place."""
 
 
-def _rechecked(x: Exchange, obj: Obj, live: Obj, validation: str) -> Obj:
+def _rechecked(x: Exchange, obj: Obj, live: Obj, validation: str, *, converting: bool = False) -> Obj:
     """As :func:`_checked_result`, reading only what is not the stored object's own: that was read when it was sent."""
+    if obj.get("apiVersion"):
+        obj.setdefault("kind", x.resource.info.kind)
     fresh = {key: value for key, value in obj.items() if value is not live.get(key)}
     fresh |= {key: obj[key] for key in ("apiVersion", "kind") if key in obj}
     before = meta(live)
     kept = {name: part for name, part in obj["metadata"].items() if part is before.get(name)}
     fresh["metadata"] = {name: part for name, part in obj["metadata"].items() if name not in kept}
-    made = _checked_result(x, fresh, validation)
+    made = _checked_result(x, fresh, validation, converting=converting)
     if made is fresh:
         return obj
     metadata = {name: made["metadata"].get(name, kept.get(name)) for name in obj["metadata"]}
@@ -108,6 +114,26 @@ def _rechecked(x: Exchange, obj: Obj, live: Obj, validation: str) -> Obj:
         for key, value in obj.items()
         if key in made or key not in fresh
     }
+
+
+_OPERATION_FIELDS = frozenset({"op", "path", "from", "value"})
+
+
+def _check_operations(x: Exchange, body: Any, validation: str) -> None:
+    """Fields that an operation does not have are refused or warned of like those of the object."""
+    if not isinstance(body, list) or validation == Validation.IGNORE:
+        return
+    unknown = [
+        f'json patch unknown field "[{index}].{name}"'
+        for index, step in enumerate(body)
+        if isinstance(step, dict)
+        for name in step
+        if name not in _OPERATION_FIELDS
+    ]
+    if unknown and validation == Validation.STRICT:
+        raise unpatchable(str(StrictError(unknown[:MAX_STRICT_ERRORS])))
+    for problem in unknown[:MAX_STRICT_ERRORS]:
+        x.warn(problem)
 
 
 def patched_value(kind: PatchType, live: Obj, body: Any, resource: Resource) -> Any:
@@ -121,22 +147,27 @@ def patched_value(kind: PatchType, live: Obj, body: Any, resource: Resource) -> 
     return strategic_merge_patch(live, body, resource.schema)
 
 
-def _checked_result(x: Exchange, obj: Any, validation: str) -> Obj:
+def _checked_result(x: Exchange, obj: Any, validation: str, *, converting: bool = False) -> Obj:
     if not isinstance(obj, dict):
-        raise _unpatchable("the patched value is not an object")
+        raise unpatchable("the patched value is not an object")
     info = x.resource.info
+    if x.resource.custom is None:
+        if not obj.get("apiVersion"):
+            # Without a version it reads as one of the server's internal types, which have no metadata by that name.
+            raise wrong_name(x.route.name, "")
+        obj.setdefault("kind", info.kind)
     if obj.get("kind") != info.kind or obj.get("apiVersion") != info.api_version:
         if x.resource.custom is None:
-            raise _unpatchable(unconvertible(x.resource, obj))
+            raise unpatchable(unconvertible(x.resource, obj))
         gvk = gvk_of(obj)
         raise BadRequest(f"the patched object is {gvk}, but this address serves {info.gvk}")
     try:
-        return checked(x, obj, validation, [])
+        return checked(x, obj, validation, [], converting=converting)
     except (StrictError, TypeMismatch) as error:
-        raise _unpatchable(str(error)) from None
+        raise unpatchable(str(error)) from None
 
 
-def _unpatchable(why: str) -> Invalid:
+def unpatchable(why: str) -> Invalid:
     """The API server shows the whole patched object here; ours may hold secrets and stays unsaid."""
     message = f'Invalid value: "{{}}": {why}'
     cause = FieldCause("FieldValueInvalid", message, "patch")
@@ -155,6 +186,7 @@ def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions
             raise x.missing()
         return _create_by_apply(x, body, options)
     result = apply_to(x, x.resource.shown(current.obj), body, options)
+    check_address(x, own_copy(body))
     if not result.changed:
         return answer_written(x, change(x, current, own_copy(result.obj), options, owned=True, unconditional=True))
     obj = _after_apply(x, own_copy(result.obj), options)
@@ -166,9 +198,10 @@ def _check_applied(x: Exchange, body: Obj, current: Stored | None) -> None:
     given = gvk_of(body)
     if given.kind != x.resource.info.kind or body.get("apiVersion") != x.resource.info.api_version:
         raise BadRequest(f"invalid object type: {given.group}/{given.version}, Kind={given.kind}")
-    check_address(x, own_copy(body))
+    if "managedFields" in meta(body):
+        raise BadRequest("metadata.managedFields must be nil")
     version = meta(body).get("resourceVersion")
-    if version and (current is None or version != str(current.revision)):
+    if version and current is not None and version != str(current.revision):
         info = x.resource.info
         raise conflict(info.plural, x.route.name, MODIFIED, info.group)
 
@@ -200,4 +233,10 @@ def _create_by_apply(x: Exchange, body: Obj, options: WriteOptions) -> Response:
     result = apply_to(x, None, body, options)
     obj = _after_apply(x, own_copy(result.obj), options)
     check_address(x, obj)
+    uid = obj["metadata"].get("uid")
+    if uid:
+        info = x.resource.info
+        cause = FieldCause("FieldValueInvalid", f'Invalid value: "{uid}": field is immutable', "metadata.uid")
+        raise invalid(info.kind, x.route.name, [cause, cause], info.group)
+    obj["metadata"].pop("resourceVersion", None)
     return answer_written(x, insert(x, obj, options, owned=True))

@@ -5,17 +5,22 @@ Called by ``api``; answers from the store's memory. Chunked lists show one revis
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from syncline.cluster.answers import list_answer, object_answer
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Compacted, Store, Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import ContinueToken, ListOptions, list_options
 from syncline.kube.client import Response
-from syncline.kube.errors import ApiError, BadRequest, FieldCause, Gone
+from syncline.kube.errors import ApiError, FieldCause, Gone
 from syncline.kube.objects import Obj
 from syncline.kube.selectors import FieldSelector, Selector
 
 __all__ = ["Matcher", "check_not_ahead", "get", "list_objects"]
+
+ANY_REVISION = -1
+"""In a token: go on with what is there now."""
 
 PAGE = 500
 """Objects looked at in one step while a selector hides most of them."""
@@ -26,7 +31,8 @@ def get(x: Exchange) -> Response:
     if query:
         revision = query.get("resourceVersion", "")
         if revision and not revision.isdigit():
-            raise BadRequest(f'resourceVersion: Invalid value: "{revision}": must be a number')
+            what = f'Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
+            raise ApiError(f"resourceVersion: {what}", reason="")
         check_not_ahead(x.store, revision)
     return object_answer(x, 200, x.current())
 
@@ -84,7 +90,7 @@ def list_objects(x: Exchange) -> Response:
 
 def _revision(store: Store, options: ListOptions) -> int:
     if options.token is not None:
-        return options.token.revision
+        return store.revision if options.token.revision == ANY_REVISION else options.token.revision
     check_not_ahead(store, options.revision)
     if options.match == "Exact" or (options.limit and options.revision not in ("", "0") and not options.match):
         return int(options.revision)
@@ -147,6 +153,10 @@ def _too_old(compacted: Compacted, options: ListOptions) -> Gone:
     if options.token is not None:
         return Gone(
             "The provided continue parameter is too old to display a consistent list result. You can start a new "
-            "list without the continue parameter."
+            "list without the continue parameter, or use the continue token in this response to retrieve the "
+            "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
+            "that were created, modified, or deleted between the time the first chunk was returned and now may show "
+            "up in the list.",
+            continue_token=replace(options.token, revision=ANY_REVISION).encode(),
         )
     return Gone(f"The resourceVersion for the provided list is too old: {compacted.requested}")

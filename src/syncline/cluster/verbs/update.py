@@ -8,7 +8,8 @@ from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import write_options
 from syncline.cluster.verbs.write import change, check_address, insert
 from syncline.kube.client import Response
-from syncline.kube.objects import meta
+from syncline.kube.errors import conflict
+from syncline.kube.objects import Obj, meta
 
 __all__ = ["update"]
 
@@ -27,13 +28,29 @@ _CREATED_BY_PUT = frozenset(
 """Storage whose strategy says AllowCreateOnUpdate."""
 
 
+def _check_unborn(x: Exchange, obj: Obj) -> None:
+    """A PUT that creates ignores the version it names; a uid is a precondition that nothing meets."""
+    obj["metadata"].pop("resourceVersion", None)
+    uid = meta(obj).get("uid")
+    if not uid:
+        return
+    info, name = x.resource.info, x.route.name
+    key = "/".join(part for part in ("/registry", info.plural, x.namespace, name) if part)
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+        f"failed: UID in precondition: {uid}, UID in object meta: "
+    )
+    raise conflict(info.plural, name, why, info.group)
+
+
 def update(x: Exchange) -> Response:
     options = write_options(x.request.query, x.request.headers, "UpdateOptions")
     obj = read_object(x, options.validation)
     check_address(x, obj)
     current = x.store.get(x.key(x.route.name))
     if current is None:
-        if x.resource.storage in _CREATED_BY_PUT and not x.route.subresource and not meta(obj).get("uid"):
+        if x.resource.storage in _CREATED_BY_PUT and not x.route.subresource:
+            _check_unborn(x, obj)
             return answer_written(x, insert(x, obj, options))
         raise x.missing()
     return answer_written(x, change(x, current, obj, options))

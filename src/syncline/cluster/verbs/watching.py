@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from syncline.cluster.answers import encode, shaped
+from syncline.cluster.negotiate import Shape
 from syncline.cluster.store import Compacted, Cursor, Event, EventType, Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import ListOptions, list_options
@@ -38,6 +39,9 @@ def watch(x: Exchange) -> Response:
     if x.route.watching and x.route.name:
         options = _only(options, x.route.name)
     matcher = Matcher(x.resource, options.labels, options.fields)
+    if x.accepted.shape is Shape.METADATA_LIST:
+        # No event is a list: Kubernetes ends such a watch before its first event.
+        return Response(200, stream=WatchStream(x, None, None, ListOptions()))
     try:
         stream = _start(x, options, matcher)
     except Compacted as compacted:

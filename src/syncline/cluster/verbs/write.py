@@ -30,7 +30,7 @@ from syncline.kube.errors import (
 from syncline.kube.managedfields import keep_times, track_update, with_managed_fields
 from syncline.kube.objects import Obj, finalizers, is_terminating, meta, resource_version
 
-__all__ = ["MODIFIED", "Written", "change", "check_address", "insert", "refuse_invalid"]
+__all__ = ["MODIFIED", "Written", "change", "check_address", "insert", "refuse_invalid", "wrong_name"]
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -55,7 +55,7 @@ class Written:
 
 
 def check_address(x: Exchange, obj: Obj) -> None:
-    """Fill in name and namespace from the path; refuse a body that names others."""
+    """Fill in the namespace from the path; refuse a body that names another one, or not the object of the path."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):
         metadata = obj["metadata"] = {}
@@ -65,11 +65,16 @@ def check_address(x: Exchange, obj: Obj) -> None:
             raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
         metadata["namespace"] = x.route.namespace
     elif space:
-        raise BadRequest("namespace is not allowed for a cluster-scoped object: remove metadata.namespace")
-    if x.route.name:
-        if name and name != x.route.name:
-            raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({x.route.name})")
-        metadata["name"] = x.route.name
+        del metadata["namespace"]
+    if x.route.name and name != x.route.name:
+        raise wrong_name(x.route.name, name)
+
+
+def wrong_name(asked: str, given: str) -> BadRequest:
+    """A body that names another object than its path, or none (handlers ``checkName``)."""
+    if not given:
+        return BadRequest(f"the name of the object ({asked} based on URL) was undeterminable: name must be provided")
+    return BadRequest(f"the name of the object ({given}) does not match the name on the URL ({asked})")
 
 
 def refuse_invalid(resource: Resource, name: str, causes: list[FieldCause]) -> None:
@@ -100,6 +105,7 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     if resource_version(obj) not in ("", "0"):
         raise ApiError("resourceVersion should not be set on objects to be created", reason="")
     resource, strategy = x.resource, x.resource.strategy
+    merge_owners(x, obj["metadata"])
     ownership = _strip_server_fields(x, obj)
     _fill(resource, obj)
     metadata = obj["metadata"]
@@ -210,6 +216,29 @@ def _exists(resource: Resource, existing: Stored) -> AlreadyExists:
     return error
 
 
+def merge_owners(x: Exchange, metadata: Obj, *, late: bool = False) -> None:
+    """Drop owners that are named twice, with a warning (handlers ``dedupOwnerReferences``). ``late``: a patch, whose
+    owners are only looked at after admission."""
+    owners = metadata.get("ownerReferences")
+    if not isinstance(owners, list) or len(owners) < 2:
+        return
+    kept: list[Any] = []
+    again: list[str] = []
+    for owner in owners:
+        if owner in kept:
+            again.append(str(owner.get("uid", "")))
+        else:
+            kept.append(owner)
+    if again:
+        metadata["ownerReferences"] = kept
+        when = " after mutating admission happens" if late else ""
+        x.warn(
+            f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, "
+            f"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+            f"{', '.join(again)}"
+        )
+
+
 # --- change --------------------------------------------------------------------------------------------------------
 
 
@@ -221,6 +250,7 @@ def change(
     resource, strategy = x.resource, x.resource.strategy
     old = resource.shown(current.obj)
     _check_preconditions(x, current, new, unconditional)
+    merge_owners(x, new["metadata"], late=x.verb == "patch")
     given = new["metadata"].pop("managedFields", None)
     _fill_changed(resource, new, old)
     _keep_server_fields(new["metadata"], old["metadata"])
@@ -243,6 +273,9 @@ def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: 
     info, metadata = x.resource.info, new["metadata"]
     given = metadata.get("resourceVersion") or ""
     if given and given != "0":
+        if not given.isdigit():
+            what = f'Invalid value: "{given}": strconv.ParseUint: parsing "{given}": invalid syntax'
+            raise ApiError(f"resourceVersion: {what}", reason="")
         if given != str(current.revision):
             raise conflict(info.plural, current.key.name, MODIFIED, info.group)
     elif not unconditional and not x.resource.unconditional_update:
@@ -250,6 +283,8 @@ def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: 
             "FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"
         )
         raise invalid(info.plural, current.key.name, [cause], info.group)
+    if unconditional:
+        return  # Another uid in a patch's result is a change of an immutable field, which validation refuses.
     uid = metadata.get("uid") or current.uid
     if uid != current.uid:
         raise conflict(
@@ -260,11 +295,14 @@ def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: 
         )
 
 
+_NEVER_TAKEN = frozenset({"generation", "creationTimestamp"})
+
+
 def _keep_server_fields(new: Obj, old: Obj) -> None:
     """What an update may leave out (genericvalidation ``ValidateObjectMetaAccessorUpdate``)."""
     new["resourceVersion"] = old.get("resourceVersion", "")
     for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
-        if old.get(name) is not None and (name == "generation" or not new.get(name)):
+        if old.get(name) is not None and (name in _NEVER_TAKEN or not new.get(name)):
             new[name] = old[name]
     new.pop("selfLink", None)
 

@@ -5,7 +5,6 @@ Called by ``api`` for get, update and patch. Built-in kinds keep it in ``spec.re
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from syncline.cluster.answers import fresh_answer
@@ -13,11 +12,15 @@ from syncline.cluster.store import Stored
 from syncline.cluster.verbs.body import decode, fitted, own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, write_options
-from syncline.cluster.verbs.patching import apply_to, patch_type, patched_value
+from syncline.cluster.verbs.patching import patch_type, patched_value, unpatchable
 from syncline.cluster.verbs.write import change, check_address, editable
+from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
 from syncline.kube.errors import BadRequest, FieldCause, invalid
+from syncline.kube.fields import decode_errors
 from syncline.kube.objects import GVK, Obj, dig, meta
+from syncline.kube.scaleowners import parent_entries, scale_entries
+from syncline.kube.schema.model import schema_for
 from syncline.kube.selectors import SelectorError, label_selector_from, selector_from_labels
 
 __all__ = ["read", "update", "patch"]
@@ -89,6 +92,15 @@ def _check_scale_kind(scale: Any) -> None:
         raise BadRequest(f"{kind[1]} in version {kind[0]!r} cannot be handled as a Scale")
 
 
+def _check_patched(scale: Obj) -> None:
+    """A patch whose result does not fit is refused as a whole."""
+    schema = schema_for(SCALE)
+    assert schema is not None, "Scale is a built-in kind"
+    errors = decode_errors(scale, schema)
+    if errors:
+        raise unpatchable(errors[0])
+
+
 def patch(x: Exchange) -> Response:
     kind = patch_type(x)
     options = write_options(x.request.query, x.request.headers, "PatchOptions", apply=kind is PatchType.APPLY)
@@ -99,35 +111,65 @@ def patch(x: Exchange) -> Response:
         return _apply(x, current, body, options)
     before = _scale_of(x, x.resource.shown(current.obj))
     scale = own_copy(patched_value(kind, before, body, x.resource))
+    if isinstance(scale, dict):
+        _check_patched(scale)
     _check_scale_kind(scale)
     check_address(x, scale)
     return _write(x, current, scale, options)
 
 
 def _apply(x: Exchange, current: Stored, body: Any, options: WriteOptions) -> Response:
-    """The replica count is applied to the object itself: its owner is who applies the scale."""
+    """Applied as a Scale; the owners of the count are then told to the object itself."""
     _check_scale_kind(body)
-    check_address(x, body)
-    replicas = dig(body, "spec", "replicas", default=0)
-    _check_replicas(x, replicas)
-    applied: Obj = {
-        "apiVersion": x.resource.info.api_version,
-        "kind": x.resource.info.kind,
-        "metadata": {"name": x.route.name, "namespace": x.route.namespace},
-    }
-    _set(applied, _steps(_paths(x)["specReplicasPath"]), replicas)
-    result = apply_to(x, x.resource.shown(current.obj), applied, options)
-    written = change(x, current, own_copy(result.obj), options, owned=True, unconditional=True)
-    return fresh_answer(x, 200, _scale_of(x, written.obj), written.revision)
+    before = _owned_scale(x, current)
+    result = managedfields.apply(
+        before,
+        body,
+        options.manager,
+        schema=schema_for(SCALE),
+        api_version=SCALE.api_version,
+        now=x.now,
+        force=options.force,
+        subresource=x.route.subresource,
+    )
+    check_address(x, own_copy(body))
+    version = meta(body).get("resourceVersion") or ""
+    return _store(x, current, result.obj, version, meta(result.obj).get("managedFields"), options)
 
 
 def _write(x: Exchange, current: Stored, scale: Obj, options: WriteOptions) -> Response:
+    spec = scale.get("spec") or {}
+    plain = {**scale, "spec": spec if spec.get("replicas") else {}}  # A count of zero is not written out.
+    entries = managedfields.track_update(
+        _owned_scale(x, current),
+        plain,
+        options.manager,
+        schema=schema_for(SCALE),
+        api_version=SCALE.api_version,
+        now=x.now,
+        subresource=x.route.subresource,
+    )
+    return _store(x, current, scale, meta(scale).get("resourceVersion") or "", entries, options)
+
+
+def _owned_scale(x: Exchange, current: Stored) -> Obj:
+    """The scale as it is, with the owners of its count."""
+    obj = x.resource.shown(current.obj)
+    entries = scale_entries(meta(obj).get("managedFields"), _steps(_paths(x)["specReplicasPath"]))
+    return managedfields.with_managed_fields(_scale_of(x, obj), entries)
+
+
+def _store(
+    x: Exchange, current: Stored, scale: Obj, version: str, entries: list[Obj] | None, options: WriteOptions
+) -> Response:
     replicas = dig(scale, "spec", "replicas", default=0)
     _check_replicas(x, replicas)
-    obj = editable(x, current)
-    _set(obj, _steps(_paths(x)["specReplicasPath"]), replicas)
-    obj["metadata"]["resourceVersion"] = meta(scale).get("resourceVersion") or ""
-    written = change(x, current, obj, replace(options), unconditional=True)
+    obj, path = editable(x, current), _steps(_paths(x)["specReplicasPath"])
+    _set(obj, path, replicas)
+    obj["metadata"]["resourceVersion"] = version
+    owners = parent_entries(obj["metadata"].get("managedFields"), entries, path, x.resource.info.api_version)
+    obj["metadata"]["managedFields"] = owners
+    written = change(x, current, obj, options, owned=True, unconditional=True)
     return fresh_answer(x, 200, _scale_of(x, written.obj), written.revision)
 
 
