@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.base.clock import parse_time
-from syncline.kube.fitting import INTEGERS, MAX_DEPTH, QUANTITY, TIMES, fits
+from syncline.kube.fitting import INTEGERS, MAX_DEPTH, QUANTITY, TIMES, fits, zero_of
 from syncline.kube.objects import Obj
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema
@@ -149,7 +149,7 @@ class _Place:
 class _Reader:
     """One walk over one object."""
 
-    def __init__(self, *, converting: bool) -> None:
+    def __init__(self, *, converting: bool = False) -> None:
         self._converting = converting
         self.unknown: list[str] = []
         self.misfits: list[str] = []
@@ -172,7 +172,7 @@ class _Reader:
                     changed = True
                 continue
             if child is None and key not in schema.properties:
-                child = _zero(field)
+                child = zero_of(field)
             inside = _Place(struct, (*place.fields, key)) if schema.properties else place
             made[key] = self.value(child, field, (path, key), inside, depth + 1)
             changed = changed or made[key] is not value[key]
@@ -199,7 +199,7 @@ class _Reader:
         if items is None:
             return value
         made = [
-            self.value(_zero(items) if item is None else item, items, (path, i), place, depth + 1)
+            self.value(zero_of(items) if item is None else item, items, (path, i), place, depth + 1)
             for i, item in enumerate(value)
         ]
         return value if all(a is b for a, b in zip(made, value)) else made
@@ -253,13 +253,6 @@ class _Reader:
         if end < len(value) or len(plain) % 4:
             wrong = end if end < len(value) else len(value) - len(plain) % 4
             self.misfits.append(f"illegal base64 data at input byte {wrong}")
-
-
-def _zero(schema: Schema) -> Any:
-    """What a null among a map's or a list's values is read as: Go's decoder leaves the zero value there."""
-    if schema.type == "string" and schema.name not in TIMES and schema.format != "byte":
-        return "0" if schema.name == QUANTITY else ""
-    return {} if schema.type == "object" and schema.properties else None
 
 
 def _fits(value: Any, schema: Schema) -> bool:

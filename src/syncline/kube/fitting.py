@@ -17,7 +17,7 @@ from syncline.base.clock import format_micro_time, format_time, parse_time
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema
 
-__all__ = ["INTEGERS", "MAX_DEPTH", "QUANTITY", "TIMES", "fits"]
+__all__ = ["INTEGERS", "MAX_DEPTH", "QUANTITY", "TIMES", "fits", "zero_of"]
 
 MAX_DEPTH = 300
 """Nesting of a body. CustomResourceDefinitions with recursive schemas are the deepest honest objects."""
@@ -93,7 +93,7 @@ def _object(schema: Schema) -> _Check:
             if wanted is None:
                 return False
             if child is None:
-                if wanted is not _anything and key not in schema.properties:
+                if key not in schema.properties and _read_as_another(schema.field(key)):
                     return False  # A null among a map's values is read as something else.
                 continue
             if wanted is str or wanted is bool:
@@ -108,16 +108,29 @@ def _object(schema: Schema) -> _Check:
 
 def _array(items: Schema) -> _Check:
     wanted = _wanted(items) if items.type not in ("object", "array") else None
+    null_stays = not _read_as_another(items)
 
     def check(value: Any, depth: int) -> bool:
         if type(value) is not list:
             return False
         each = wanted or _wanted(items)
         if each is str or each is bool:
-            return all(type(item) is each for item in value)
-        return all((each is _anything if item is None else each(item, depth + 1)) for item in value)
+            return all(type(item) is each or (item is None and null_stays) for item in value)
+        return all((null_stays if item is None else each(item, depth + 1)) for item in value)
 
     return check
+
+
+def zero_of(schema: Schema) -> Any:
+    """What a null among a map's or a list's values is read as: Go's decoder leaves the zero value there."""
+    if schema.type == "string" and schema.name not in TIMES and schema.format != "byte":
+        return "0" if schema.name == QUANTITY else ""
+    return {} if schema.type == "object" and schema.properties else None
+
+
+def _read_as_another(schema: Schema | None) -> bool:
+    """Whether a null among the values of a map or a list is read as something else."""
+    return schema is not None and zero_of(schema) is not None
 
 
 def _time(form: Callable[[datetime], str]) -> _Check:
