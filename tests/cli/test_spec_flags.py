@@ -172,7 +172,7 @@ def test_a_sync_without_flags_asks_for_nothing_special() -> None:
     assert operation_from(SYNC_FLAGS) == {"initiatedBy": {"username": "syncline"}, "sync": {}}
 
 
-def test_a_server_side_sync_leaves_the_options_of_the_spec_out_095() -> None:
+def test_a_server_side_sync_leaves_the_options_of_the_spec_out_s095() -> None:
     operation = operation_from(SYNC_FLAGS | {"server_side": True})
     assert operation["sync"]["syncOptions"] == ["ServerSideApply=true"]
     app = {"spec": {"syncPolicy": {"syncOptions": ["CreateNamespace=true"]}}, "operation": operation}
@@ -193,7 +193,7 @@ def test_resources_notes_and_force_are_part_of_the_operation() -> None:
     assert operation["info"] == [{"name": "why", "value": "fix"}]
 
 
-def test_a_hook_row_shows_its_phase_as_status_and_its_result_as_health_097() -> None:
+def test_a_hook_row_shows_its_phase_as_status_and_its_result_as_health_s097() -> None:
     row = {"group": "batch", "kind": "Job", "namespace": "shop", "name": "open", "hookType": "PreSync",
            "hookPhase": "Succeeded", "status": "Synced", "message": "done"}  # fmt: skip
     app = {"status": {"operationState": {"syncResult": {"resources": [row]}}}}

@@ -194,7 +194,7 @@ def test_actions_known_and_of_users_are_listed_and_run(shell: Shell, tmp_path: P
     shell("app", "delete", "acting", "--yes", "--wait")
 
 
-def test_async_ends_at_once_and_a_sync_that_fails_ends_with_1_094(shell: Shell, tmp_path: Path) -> None:
+def test_async_ends_at_once_and_a_sync_that_fails_ends_with_1_s094(shell: Shell, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "failing")
     repository.commit(menu=CONFIG.replace("name: menu", "name: Not_A_Name") % "leek")
     shell("app", "create", "failing", "--repo", str(repository.folder), "--dest-namespace", "default")
@@ -204,7 +204,7 @@ def test_async_ends_at_once_and_a_sync_that_fails_ends_with_1_094(shell: Shell, 
     shell("app", "delete", "failing", "--yes", "--wait")
 
 
-def test_waiting_for_what_is_there_already_ends_at_once_096(shell: Shell, tmp_path: Path) -> None:
+def test_waiting_for_what_is_there_already_ends_at_once_s096(shell: Shell, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "there")
     repository.commit(menu=CONFIG % "leek")
     shell("app", "create", "there", "--repo", str(repository.folder), "--dest-namespace", "default")
@@ -402,3 +402,29 @@ def test_a_missing_cluster_is_one_line(shell: Shell, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("KUBECONFIG", os.devnull)
     text = shell("app", "list", code=1)
     assert text.startswith("error: ") and text.count("\n") == 1
+
+
+def test_what_a_server_would_refuse_is_refused_before_it_is_written_s001_s017_s082_s084(
+    shell: Shell, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "refused")
+    repository.commit(menu=CONFIG % "leek")
+    create = ("app", "create", "refused", "--repo", str(repository.folder), "--dest-namespace", "default")
+    shell(*create)
+    assert "No operation is in progress" in shell("app", "terminate-op", "refused", code=1)
+    with Connection() as link:
+        apps = "/apis/argoproj.io/v1alpha1/namespaces/argocd"
+        merge = {"content-type": "application/merge-patch+json"}
+        window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["refused"]}
+        body = {"spec": {"syncWindows": [window]}}
+        link.ask(Request("PATCH", f"{apps}/appprojects/default", headers=merge, body=body))
+        assert "cannot sync: blocked by sync window" in shell("app", "sync", "refused", code=3)
+        held = {"operation": {"sync": {}}}
+        link.ask(Request("PATCH", f"{apps}/applications/refused", headers=merge, body=held))
+        body["spec"]["syncWindows"] = [window | {"manualSync": True, "applications": ["other"]}]
+        assert "another operation is already in progress" in shell("app", "sync", "refused", code=1)
+        link.ask(Request("PATCH", f"{apps}/appprojects/default", headers=merge, body=body))
+    shell("app", "wait", "refused", "--operation", "--timeout", "60")
+    shell("app", "set", "refused", "--sync-policy", "automated")
+    assert "rollback cannot be initiated when auto-sync is enabled" in shell("app", "rollback", "refused", "0", code=1)
+    shell("app", "delete", "refused", "--yes", "--wait")

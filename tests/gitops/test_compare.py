@@ -55,18 +55,18 @@ def test_missing_extra_and_changed_objects_are_out_of_sync() -> None:
     assert [row["name"] for row in found.resources if row.get("requiresPruning")] == ["extra"]
 
 
-def test_an_untracked_object_with_the_key_of_a_manifest_is_compared_not_missing_035() -> None:
+def test_an_untracked_object_with_the_key_of_a_manifest_is_compared_not_missing_a035() -> None:
     found = compared([config("a")], [{**config("a"), "metadata": {"name": "a", "namespace": "web"}}])
     assert found.pairs[0].live is not None
     assert found.health.status == "Healthy"
 
 
-def test_an_object_of_another_application_is_named_036() -> None:
+def test_an_object_of_another_application_is_named_a036() -> None:
     found = compared([config("a")], [owned(config("a"), "other")])
     assert [c.message for c in found.conditions] == ["ConfigMap/a is part of applications argocd/shop and other"]
 
 
-def test_a_copied_tracking_id_makes_nothing_ours_037() -> None:
+def test_a_copied_tracking_id_makes_nothing_ours_a037() -> None:
     copy = owned(config("a"))
     copy["metadata"]["name"] = "copy"
     found = compared([config("a")], [owned(config("a")), copy])
@@ -74,32 +74,32 @@ def test_a_copied_tracking_id_makes_nothing_ours_037() -> None:
     assert statuses(found)["copy"] == ""
 
 
-def test_an_object_with_an_owner_is_no_extra_resource_038() -> None:
+def test_an_object_with_an_owner_is_no_extra_resource_a038() -> None:
     child = owned(config("child"))
     child["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "r", "uid": "u"}]
     assert compared([], [child]).resources == ()
 
 
-def test_the_last_of_two_manifests_with_one_key_counts_033() -> None:
+def test_the_last_of_two_manifests_with_one_key_counts_a033() -> None:
     found = compared([config("a", "1"), config("a", "2")], [owned(config("a", "2"))])
     assert found.status is SyncCode.SYNCED
     assert [c.type for c in found.conditions] == ["RepeatedResourceWarning"]
 
 
-def test_an_extraneous_object_may_be_ignored_053() -> None:
+def test_an_extraneous_object_may_be_ignored_a053() -> None:
     extra = owned(config("x", annotations={"argocd.argoproj.io/compare-options": "IgnoreExtraneous"}))
     found = compared([], [extra])
     assert found.status is SyncCode.SYNCED
     assert statuses(found) == {"x": "OutOfSync"}
 
 
-def test_what_the_project_does_not_permit_is_unknown_and_not_ours_021() -> None:
+def test_what_the_project_does_not_permit_is_unknown_and_not_ours_a021() -> None:
     project = {"metadata": {"name": "p"}, "spec": {"namespaceResourceWhitelist": [{"group": "", "kind": "Secret"}]}}
     found = compared([config("a")], [owned(config("b"))], project=project)
     assert statuses(found) == {"a": "Unknown"}
 
 
-def test_one_object_that_cannot_be_compared_makes_everything_unknown_052() -> None:
+def test_one_object_that_cannot_be_compared_makes_everything_unknown_a052() -> None:
     rule = {"group": "", "kind": "ConfigMap", "jqPathExpressions": [".data["]}
     app = {**APP, "spec": {**APP["spec"], "ignoreDifferences": [rule]}}
     found = compared([config("a")], [owned(config("a"))], app)
@@ -108,7 +108,7 @@ def test_one_object_that_cannot_be_compared_makes_everything_unknown_052() -> No
     assert found.conditions[0].type == "ComparisonError"
 
 
-def test_no_resources_are_healthy_and_nothing_live_is_missing_068_069() -> None:
+def test_no_resources_are_healthy_and_nothing_live_is_missing_a068_a069() -> None:
     assert compared([], []).health.status == "Healthy"
     assert compared([config("a")], []).health.status == "Missing"
 
@@ -118,14 +118,14 @@ def _broken(name: str) -> Obj:
     return {**owned(claim), "status": {"phase": "Lost"}}
 
 
-def test_the_message_names_three_culprits_and_counts_the_rest_072() -> None:
+def test_the_message_names_three_culprits_and_counts_the_rest_a072() -> None:
     found = compared([], [_broken(name) for name in "abcde"])
     assert found.health.status == "Degraded"
     assert found.health.message.endswith(" and 2 more")
     assert found.health.message.count("PersistentVolumeClaim") == 3
 
 
-def test_a_resource_may_be_left_out_of_the_health_070() -> None:
+def test_a_resource_may_be_left_out_of_the_health_a070() -> None:
     broken = _broken("a")
     broken["metadata"]["annotations"]["argocd.argoproj.io/ignore-healthcheck"] = "true"
     assert compared([], [broken]).health.status == "Healthy"
@@ -141,7 +141,7 @@ def test_hooks_are_set_aside_and_deletion_hooks_take_no_part() -> None:
 
 
 @pytest.mark.parametrize(("kind", "namespace"), [("ConfigMap", "web"), ("Namespace", "")])
-def test_references_to_look_up_have_the_scope_of_their_kind_034(kind: str, namespace: str) -> None:
+def test_references_to_look_up_have_the_scope_of_their_kind_a034(kind: str, namespace: str) -> None:
     obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", **({"namespace": "n"} if not namespace else {})}}
     assert live_refs([obj], KINDS, "web") == [ObjectRef("", kind, namespace, "a")]
 
@@ -156,7 +156,7 @@ def test_images_are_those_of_what_runs() -> None:
     assert compared([], [owned(pod)]).images == {"web:1"}
 
 
-def test_a_sync_keeps_ignored_live_values_only_if_asked_to_048() -> None:
+def test_a_sync_keeps_ignored_live_values_only_if_asked_to_a048() -> None:
     rule = {"group": "", "kind": "ConfigMap", "jsonPointers": ["/data/key"]}
     spec = {**APP["spec"], "ignoreDifferences": [rule]}
     live = owned(config("a", "live"))

@@ -36,7 +36,7 @@ def _parse(annotations: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", cases("hide-secret"), ids=lambda case: case["id"])
-def test_equal_values_get_equal_masks(case: dict[str, Any]) -> None:
+def test_equal_values_get_equal_masks_a056(case: dict[str, Any]) -> None:
     given, expect = case["input"], case["expect"]
     target, live = hide_secret(given["target"], given["live"], given["hideAnnotations"])
     got = {"target": _readable(target), "live": _readable(live)}

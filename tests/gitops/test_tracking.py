@@ -9,7 +9,7 @@ import pytest
 from syncline.gitops.tracking import Instance, Tracking, TrackingError, TrackingMethod, parse_instance, truncate_label
 
 
-def test_a_tracking_id_round_trips_also_with_colons_in_the_name_085() -> None:
+def test_a_tracking_id_round_trips_also_with_colons_in_the_name_s085() -> None:
     text = "shop:rbac.authorization.k8s.io/ClusterRole:web/system:x"
     assert str(parse_instance(text)) == text
     assert parse_instance(text) == Instance("shop", "rbac.authorization.k8s.io", "ClusterRole", "web", "system:x")
@@ -32,7 +32,7 @@ def test_stamping_changes_no_input() -> None:
     assert obj["metadata"]["annotations"] == {"a": "b"}
 
 
-def test_a_copied_object_is_not_ours_064() -> None:
+def test_a_copied_object_is_not_ours_s064() -> None:
     live = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

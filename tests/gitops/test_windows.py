@@ -22,16 +22,16 @@ def allowed(*windows: dict[str, Any], manual: bool = False, started: datetime | 
     return can_sync(read_windows(windows), NOON, manual=manual, operation_started=started)
 
 
-def test_an_active_denial_wins_026() -> None:
+def test_an_active_denial_wins_a026() -> None:
     assert not allowed(OPEN, SHUT)
 
 
-def test_inactive_denials_do_not_block_inactive_permissions_do_027() -> None:
+def test_inactive_denials_do_not_block_inactive_permissions_do_a027() -> None:
     assert allowed({**NIGHT, "kind": "deny"})
     assert not allowed({**NIGHT, "kind": "allow"})
 
 
-def test_a_user_may_sync_only_if_every_blocking_window_says_so_028() -> None:
+def test_a_user_may_sync_only_if_every_blocking_window_says_so_a028() -> None:
     lenient = {**SHUT, "manualSync": True}
     assert allowed(lenient, manual=True)
     assert not allowed(lenient)
@@ -48,7 +48,7 @@ def _problem(*windows: dict[str, Any]) -> str:
     return window_problem({"spec": {"syncWindows": list(windows)}}, APP, NOON, manual=False)
 
 
-def test_every_given_list_must_match_with_the_and_operator_029() -> None:
+def test_every_given_list_must_match_with_the_and_operator_a029() -> None:
     both = {**SHUT, "applications": ["shop"], "namespaces": ["other"]}
     assert _problem(both) == "blocked by sync window"
     assert _problem({**both, "andOperator": True}) == ""

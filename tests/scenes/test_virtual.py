@@ -26,7 +26,7 @@ def test_guestbook_is_synced_and_healthy(tmp_path: Path) -> None:
     assert dig(deployment, "status", "availableReplicas") == 1
 
 
-def test_self_heal_undoes_what_is_changed_in_the_cluster_078(tmp_path: Path) -> None:
+def test_self_heal_undoes_what_is_changed_in_the_cluster_s078(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.create(application(Repo(tmp_path / "repo", scene("argocd-example-apps/guestbook")), ".", automated=True))
     stage.healthy()
@@ -52,7 +52,7 @@ def test_what_leaves_the_repository_is_pruned(tmp_path: Path) -> None:
     assert rows(stage.app()["status"]["operationState"])["Service/guestbook-ui"]["status"] == "Pruned"
 
 
-def test_without_prune_an_extra_resource_stays_and_is_named_056(tmp_path: Path) -> None:
+def test_without_prune_an_extra_resource_stays_and_is_named_s056(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     repo = Repo(tmp_path / "repo", scene("argocd-example-apps/guestbook"))
     stage.create(application(repo, "."))
@@ -70,7 +70,7 @@ def test_without_prune_an_extra_resource_stays_and_is_named_056(tmp_path: Path) 
     )
 
 
-def test_sync_waves_run_in_order_and_each_waits_for_the_one_before_045(tmp_path: Path) -> None:
+def test_sync_waves_run_in_order_and_each_waits_for_the_one_before_s045(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.create(application(Repo(tmp_path / "repo", scene("argocd-example-apps/sync-waves")), "."))
     stage.sync()
@@ -91,7 +91,7 @@ def test_sync_waves_run_in_order_and_each_waits_for_the_one_before_045(tmp_path:
     assert 9 <= took.total_seconds() <= 40, "5 s and twice 2 s of hooks, plus pods that start"
 
 
-def test_an_unnamed_hook_is_named_after_revision_phase_and_start_028(tmp_path: Path) -> None:
+def test_an_unnamed_hook_is_named_after_revision_phase_and_start_s028(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     repo = Repo(tmp_path / "repo", scene("argocd-example-apps/sync-waves"))
     sha = repo.git("rev-parse", "HEAD")
@@ -103,7 +103,7 @@ def test_an_unnamed_hook_is_named_after_revision_phase_and_start_028(tmp_path: P
     assert wanted in [name_of(job) for job in stage.items(JOBS)]
 
 
-def test_helm_hooks_as_plain_manifests_run_in_their_phases_043(tmp_path: Path) -> None:
+def test_helm_hooks_as_plain_manifests_run_in_their_phases_s043(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.create(application(Repo(tmp_path / "repo", scene("argocd-example-apps/helm-hooks")), "."))
     stage.sync()
@@ -193,7 +193,7 @@ def test_a_changed_job_is_recreated_where_its_options_ask_for_it(
     assert uid_of(before) != uid_of(after)
 
 
-def test_a_changed_job_is_refused_with_its_field_and_the_three_ways_out_071(tmp_path: Path) -> None:
+def test_a_changed_job_is_refused_with_its_field_and_the_three_ways_out_s071(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     repo = job_repo(tmp_path)
     stage.create(application(repo, "."))
@@ -414,7 +414,7 @@ spec: {colour: red}
 
 
 @pytest.mark.parametrize("options", [[], ["ServerSideApply=true"]], ids=["client side", "server side"])
-def test_a_definition_and_its_resource_come_in_one_sync_051(tmp_path: Path, options: list[str]) -> None:
+def test_a_definition_and_its_resource_come_in_one_sync_s051(tmp_path: Path, options: list[str]) -> None:
     folder = tmp_path / "widgets"
     folder.mkdir()
     (folder / "all.yaml").write_text(WIDGETS)

@@ -58,12 +58,12 @@ def test_values_come_from_the_chart_then_files_then_inline_values_then_parameter
 
 
 @needs_helm
-def test_a_values_object_wins_over_values_as_text() -> None:
+def test_a_values_object_wins_over_values_as_text_a078() -> None:
     assert values({}, {"values": "a: 2", "valuesObject": {"a": 3}})["a"] == 3
 
 
 @needs_helm
-def test_values_files_are_named_from_the_chart_from_the_root_or_by_pattern() -> None:
+def test_values_files_are_named_from_the_chart_from_the_root_or_by_pattern_a079() -> None:
     files = {"env/prod.yaml": "env: prod", "shared/a.yaml": "s: 1\nl: a", "shared/b.yaml": "s: 2\nl: b"}
     options = {"valueFiles": ["../env/prod.yaml", "/shared/*.yaml", "/shared/a.yaml"]}
     assert values(files, options) == {"a": 1, "env": "prod", "s": 1, "l": "a"}, "what is named keeps its place"
@@ -105,7 +105,7 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, Any], message: str) 
 
 
 @needs_helm
-def test_missing_values_files_can_be_ignored() -> None:
+def test_missing_values_files_can_be_ignored_a080() -> None:
     options = {"valueFiles": ["nope.yaml", "nope/*.yaml"], "ignoreMissingValueFiles": True}
     assert values({}, options) == {"a": 1}
 
@@ -321,7 +321,7 @@ def test_links_inside_the_repository_are_followed_and_others_refused(upstream: A
 
 
 @needs_helm
-def test_values_files_of_another_source_are_read_at_its_commit_and_known_to_the_cache() -> None:
+def test_values_files_of_another_source_are_read_at_its_commit_and_known_to_the_cache_a081() -> None:
     cache = RenderCache()
     tree = MemoryTree({name: text.encode() for name, text in BASE.items()}).folder("app")
     names_ = ["$env/prod/*.yaml", "$env/last.yaml"]

@@ -47,7 +47,7 @@ def rendered(files: dict[str, bytes], cache: RenderCache, spec: SourceSpec = PLA
         ([], SourceType.DIRECTORY),
     ],
 )
-def test_the_folder_decides_which_tool_reads_it(files: list[str], expected: SourceType) -> None:
+def test_the_folder_decides_which_tool_reads_it_a076(files: list[str], expected: SourceType) -> None:
     assert detect(MemoryTree(dict.fromkeys(files, b"")), SourceSpec("u")) is expected
 
 
@@ -57,7 +57,7 @@ def test_an_explicit_block_wins_over_the_folder() -> None:
     assert spec.directory.recurse
 
 
-def test_two_blocks_are_refused_in_upstreams_words() -> None:
+def test_two_blocks_are_refused_in_upstreams_words_a004() -> None:
     with pytest.raises(SourceError, match=r"^multiple application sources defined: Helm,Kustomize"):
         parse_source({"helm": {"values": "a"}, "kustomize": {"namePrefix": "b"}})
 
@@ -104,7 +104,7 @@ def test_a_folder_keeps_renders_across_restarts_and_damage_is_a_miss(tmp_path: P
     assert not rendered({"a.yaml": MANIFEST}, RenderCache(folder=tmp_path)).cached
 
 
-def test_a_commit_elsewhere_in_the_repository_is_a_hit(upstream: Any, git: Git) -> None:
+def test_a_commit_elsewhere_in_the_repository_is_a_hit_a084(upstream: Any, git: Git) -> None:
     cache = RenderCache()
     repository = git.repository(str(upstream.path))
     spec = SourceSpec(str(upstream.path), "app", "main")
@@ -129,7 +129,7 @@ def test_a_change_behind_a_link_is_a_miss(upstream: Any, git: Git) -> None:
     assert (again.cached, [m["metadata"]["name"] for m in again.manifests]) == (False, ["z", "a"])
 
 
-def test_overrides_in_the_folder_change_the_source_but_not_where_it_is(upstream: Any, git: Git) -> None:
+def test_overrides_in_the_folder_change_the_source_but_not_where_it_is_a077(upstream: Any, git: Git) -> None:
     files = {"app/sub/a.yaml": MANIFEST.decode(), "app/sub/b.yaml": MANIFEST.decode()}
     files["app/.argocd-source.yaml"] = "path: elsewhere\nrepoURL: x\ndirectory: {recurse: true}\n"
     files["app/.argocd-source-shop.yaml"] = "directory: {exclude: 'sub/b*'}\n"

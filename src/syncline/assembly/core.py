@@ -41,7 +41,7 @@ class ClusterCore:
 
     def transport(self, user: UserInfo = ADMIN) -> DirectTransport:
         """The API in process as one user."""
-        return DirectTransport(self.api, user)
+        return DirectTransport(self.api, user, self.authenticator.acting)
 
     def bootstrap(self, *, port: int, ca_pem: str = "") -> None:
         """Give a new store what every cluster has; its first revisions count as compacted (a watch from 1 is 410)."""

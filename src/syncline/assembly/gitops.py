@@ -16,6 +16,7 @@ from syncline.cluster.users import UserInfo, service_account_user
 from syncline.control.cache import Cache, Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
+from syncline.gitops.addressed import Addressed, AddressedPerformer
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import AppObserved, AppSettings
@@ -83,6 +84,7 @@ def gitops_loop(
     cache = Cache(mapper)
     mine[Render] = CredentialedRenders(reader, store, clock, cache, settings.control_namespace)
     mine |= kube_performers(mapper, clock, "argocd-controller")
+    mine[Addressed] = AddressedPerformer(lambda _cluster: mine)
     controllers: list[Controller] = [
         SharedApplications(store, settings, admits, LuaWorker()),
         HoldController(),

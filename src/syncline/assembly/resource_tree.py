@@ -11,12 +11,9 @@ from dataclasses import dataclass
 
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.application.view import IN_CLUSTER_NAME, IN_CLUSTER_SERVER, AppView
+from syncline.gitops.application.orphans import orphans
 from syncline.gitops.health import Health, health_of
-from syncline.gitops.project import permits_resource
-from syncline.gitops.resource_filter import ResourceFilter
-from syncline.kube.glob import glob_matches
-from syncline.kube.objects import Obj, ObjectRef, dig, meta, owner_references, ref_of, uid_of
+from syncline.kube.objects import Obj, ObjectRef, dig, meta, ref_of, uid_of
 
 __all__ = ["ResourceNode", "orphaned_resources", "resource_tree", "walk"]
 
@@ -68,48 +65,7 @@ def walk(nodes: tuple[ResourceNode, ...]) -> Iterator[ResourceNode]:
 
 
 def orphaned_resources(cache: Cache, app: Obj, project: Obj, settings: AppSettings) -> tuple[ResourceNode, ...]:
-    """Objects in the destination namespace that no application tracks; none unless the project watches for them.
-
-    Argo CD ``controller/appcontroller.go`` getOrphanedNodes: top level, permitted by the project, not one of
-    Kubernetes' own and not ignored by ``spec.orphanedResources.ignore``.
-    """
-    watched = dig(project, "spec", "orphanedResources")
-    view = AppView(app)
-    namespace = view.destination_namespace
-    if watched is None or not namespace:
-        return ()
-    ignored = [entry for entry in watched.get("ignore") or () if isinstance(entry, dict)]
-    rows = {node.ref for node in resource_tree(cache, app)}
-    found = []
-    for kind in cache.kinds():
-        for obj in cache.objects(kind, namespace):
-            ref = ref_of(obj)
-            ours = ref in rows or settings.tracking.app_name(obj) or owner_references(obj)
-            if not ours and _permitted(project, ref, view) and not _is_ignored(ref, ignored):
-                found.append(ResourceNode(ref, obj, {}, _children(cache, obj, 0)))
-    return tuple(found)
-
-
-def _permitted(project: Obj, ref: ObjectRef, view: AppView) -> bool:
-    server = str(view.destination.get("server") or IN_CLUSTER_SERVER).rstrip("/")
-    name = str(view.destination.get("name") or (IN_CLUSTER_NAME if server == IN_CLUSTER_SERVER else ""))
-    if ResourceFilter().excludes(ref.group, ref.kind, server):
-        return False
-    return permits_resource(project, ref.group, ref.kind, ref.name, ref.namespace, server, name)
-
-
-def _is_ignored(ref: ObjectRef, entries: list[Obj]) -> bool:
-    """An entry's group always counts (empty: the core group); an empty kind or name is any."""
-    own = {
-        ObjectRef("", "Service", "default", "kubernetes"),
-        ObjectRef("", "ServiceAccount", ref.namespace, "default"),
-        ObjectRef("", "ConfigMap", ref.namespace, "kube-root-ca.crt"),
-    }
-    return ref in own or any(
-        glob_matches(str(entry.get("group") or ""), ref.group)
-        and all(
-            not entry.get(key) or glob_matches(str(entry[key]), text)
-            for key, text in (("kind", ref.kind), ("name", ref.name))
-        )
-        for entry in entries
-    )
+    """Objects in the destination namespace that no application tracks, with what they own; none unless the project
+    watches for them."""
+    found = orphans(cache, app, project, settings.tracking)
+    return tuple(ResourceNode(ref_of(obj), obj, {}, _children(cache, obj, 0)) for obj in found)

@@ -70,7 +70,7 @@ class Authenticator:
             user = self._without_credentials or (ANONYMOUS if is_public_path(path) else None)
         if user is None:
             raise Unauthorized("Unauthorized")
-        return self._impersonated(user, headers, path)
+        return self.acting(user, headers, path)
 
     def token_user(self, token: str, now: datetime, audiences: Sequence[str] = ()) -> tuple[UserInfo, list[str]] | None:
         """TokenReview: the user of a bearer token and its accepted audiences, or None."""
@@ -108,7 +108,8 @@ class Authenticator:
             raise Unauthorized("Unauthorized")
         return _authenticated(user)
 
-    def _impersonated(self, user: UserInfo, headers: Headers, path: str) -> UserInfo:
+    def acting(self, user: UserInfo, headers: Headers, path: str) -> UserInfo:
+        """Whom ``user`` acts as by impersonation headers; raises Forbidden."""
         wanted = _wanted(headers, path)
         if wanted is None:
             return user

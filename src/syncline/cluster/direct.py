@@ -6,19 +6,34 @@ answers are the store's own: callers never change them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
 from syncline.cluster.api import Api
 from syncline.cluster.users import ADMIN, UserInfo
 from syncline.kube.client import Request, Response
+from syncline.kube.errors import ApiError
 
 __all__ = ["DirectTransport"]
 
+IMPERSONATE = "impersonate-user"
+Acting: TypeAlias = Callable[[UserInfo, Mapping[str, Sequence[str]], str], UserInfo]
+
 
 class DirectTransport:
-    """Sends every request as one user."""
+    """Sends every request as one user, or as whom that user impersonates by the headers of the request."""
 
-    def __init__(self, api: Api, user: UserInfo = ADMIN) -> None:
+    def __init__(self, api: Api, user: UserInfo = ADMIN, acting: Acting | None = None) -> None:
         self._api = api
         self._user = user
+        self._acting = acting
 
     def send(self, request: Request) -> Response:
-        return self._api.handle(request, self._user)
+        user = self._user
+        if IMPERSONATE in request.headers and self._acting is not None:
+            try:
+                headers = {name: (value,) for name, value in request.headers.items()}
+                user = self._acting(user, headers, request.path)
+            except ApiError as error:
+                return Response.refused(error)
+        return self._api.handle(request, user)

@@ -38,6 +38,10 @@ class Snapshot(Protocol):
         """Objects under ``value`` of a named index."""
         ...
 
+    def kinds(self) -> Iterator[GroupKind]:
+        """Kinds of which anything was ever seen, in order."""
+        ...
+
     def has_synced(self, kind: GroupKind) -> bool:
         """False until the first list of that kind arrived."""
         ...

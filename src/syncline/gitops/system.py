@@ -51,6 +51,8 @@ class SystemSettings:
     global_projects: tuple[GlobalProject, ...] = ()
     poll_s: float | None = None
     """Seconds between looks at a repository; None: not set."""
+    impersonates: bool = False
+    """Applications are synced as the service accounts that their projects name."""
     problems: tuple[str, ...] = ()
 
 
@@ -82,6 +84,7 @@ def parse_system(data: Mapping[str, str]) -> SystemSettings:
         health=read(parse_overrides, {}),
         global_projects=read(_globals, ()),
         poll_s=read(_poll, None),
+        impersonates=data.get("application.sync.impersonation.enabled") == "true",
         problems=tuple(problems),
     )
 

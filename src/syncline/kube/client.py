@@ -60,9 +60,11 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    cluster: str = ""
+    """Server of the cluster that it is for; empty: the one that the transport leads to."""
 
     def describe(self) -> str:
-        return f"{self.method} {self.path}"
+        return f"{self.method} {self.path}" + (f" on {self.cluster}" if self.cluster else "")
 
 
 @dataclass(slots=True)

@@ -75,7 +75,7 @@ def test_applications_of_one_source_that_are_refreshed_together_do_not_undo_each
     assert source.reads - before <= 2
 
 
-def test_every_new_request_is_rendered_anew() -> None:
+def test_every_new_request_is_rendered_anew_a013() -> None:
     world, source = world_with("one")
     for expected in (1, 2, 3):
         before = source.reads

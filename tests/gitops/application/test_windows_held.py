@@ -49,7 +49,7 @@ def state(world: VirtualWorld) -> dict[str, Any]:
     return found
 
 
-def test_no_automated_sync_begins_while_a_window_denies_it_and_no_condition_says_so_026(world: VirtualWorld) -> None:
+def test_no_automated_sync_begins_while_a_window_denies_it_and_no_condition_says_so_a026(world: VirtualWorld) -> None:
     world.send("PATCH", f"{APPS}/shop", {"spec": {"syncPolicy": {"automated": {}}}}, MERGE)
     world.driver.settle()
     assert state(world) == {}
@@ -59,7 +59,7 @@ def test_no_automated_sync_begins_while_a_window_denies_it_and_no_condition_says
     assert state(world)["phase"] == "Succeeded"
 
 
-def test_a_requested_sync_waits_for_the_window_and_then_runs_028(world: VirtualWorld) -> None:
+def test_a_requested_sync_waits_for_the_window_and_then_runs_a028(world: VirtualWorld) -> None:
     world.send("PATCH", f"{APPS}/shop", {"operation": {"sync": {}}}, MERGE)
     world.driver.settle()
     assert state(world)["phase"] == "Running"
@@ -82,3 +82,18 @@ def test_a_held_sync_can_be_terminated(world: VirtualWorld) -> None:
     world.send("PATCH", f"{APPS}/shop", {"status": {"operationState": {"phase": "Terminating"}}}, MERGE)
     world.driver.settle()
     assert state(world)["phase"] == "Failed"
+
+
+def test_an_operation_freezes_when_its_only_window_closes_unless_it_may_overrun_s083(world: VirtualWorld) -> None:
+    closed = {"kind": "allow", "schedule": "0 0 1 1 *", "duration": "1m", "applications": ["*"]}
+    windows(world, closed)
+    world.driver.advance(120)
+    world.send("PATCH", f"{APPS}/shop", {"spec": {"syncPolicy": {"automated": {}}}}, MERGE)
+    world.driver.settle()
+    assert state(world) == {}, "an inactive allow window alone blocks automation"
+    world.send("PATCH", f"{APPS}/shop", {"operation": {"sync": {}}}, MERGE)
+    world.driver.settle()
+    assert state(world)["message"] == "Sync operation blocked by sync window"
+    windows(world)
+    world.driver.settle()
+    assert state(world)["phase"] == "Succeeded"

@@ -35,7 +35,7 @@ def managers(obj: dict[str, Any] | None) -> list[tuple[str, str]]:
     return [(m["manager"], m["operation"]) for m in dig(obj, "metadata", "managedFields", default=[])]
 
 
-def test_server_side_apply_leaves_no_annotation_065() -> None:
+def test_server_side_apply_leaves_no_annotation_s065() -> None:
     play = Play(config("a"), syncOptions=["ServerSideApply=true"])
     state = play.sync()
     live = play.get(f"{MAPS}/a")
@@ -45,7 +45,7 @@ def test_server_side_apply_leaves_no_annotation_065() -> None:
 
 
 @pytest.mark.parametrize(("options", "left"), [([], False), (["ClientSideApplyMigration=false"], True)])
-def test_fields_of_kubectl_move_over_066(options: list[str], left: bool) -> None:
+def test_fields_of_kubectl_move_over_s066(options: list[str], left: bool) -> None:
     play = Play(config("a"), syncOptions=["ServerSideApply=true", *options])
     body = config("a", "mine")
     play.world.send("POST", f"{MAPS}?fieldManager=kubectl-client-side-apply", body)
@@ -55,13 +55,13 @@ def test_fields_of_kubectl_move_over_066(options: list[str], left: bool) -> None
     assert (("kubectl-client-side-apply", "Update") in managers(live)) is left
 
 
-def test_a_resource_opts_out_of_server_side_apply_067() -> None:
+def test_a_resource_opts_out_of_server_side_apply_s067() -> None:
     play = Play(config("a", sync_options="ServerSideApply=false"), syncOptions=["ServerSideApply=true"])
     assert rows(play.sync())["ConfigMap/a"]["message"] == "configmap/a created"
     assert LAST_APPLIED in annotations_of(play.get(f"{MAPS}/a") or {})
 
 
-def test_replace_creates_and_replaces_and_keeps_namespaces_068() -> None:
+def test_replace_creates_and_replaces_and_keeps_namespaces_s068() -> None:
     shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     play = Play(config("a"), shop, syncOptions=["Replace=true"])
     assert rows(play.sync())["ConfigMap/a"]["message"] == "configmap/a created"
@@ -73,7 +73,7 @@ def test_replace_creates_and_replaces_and_keeps_namespaces_068() -> None:
     assert uid_of(play.get(f"{NAMESPACES}/shop") or {}) == uid
 
 
-def test_force_and_replace_make_a_job_anew_each_time_069() -> None:
+def test_force_and_replace_make_a_job_anew_each_time_s069() -> None:
     play = Play(job("once", sync_options="Force=true,Replace=true"))
     uids = set()
     for _ in range(3):
@@ -87,7 +87,7 @@ def changed_job(seconds: int) -> dict[str, Any]:
     return job("once", seconds=seconds)
 
 
-def test_force_in_the_options_of_the_application_does_nothing_070_071() -> None:
+def test_force_in_the_options_of_the_application_does_nothing_s070_s071() -> None:
     play = Play(changed_job(1), syncOptions=["Force=true"])
     play.sync()
     play.source.commit(changed_job(2))
@@ -96,7 +96,7 @@ def test_force_in_the_options_of_the_application_does_nothing_070_071() -> None:
     assert "field is immutable" in rows(state)["Job/once"]["message"]
 
 
-def test_force_in_the_strategy_of_the_request_makes_it_anew_070() -> None:
+def test_force_in_the_strategy_of_the_request_makes_it_anew_s070() -> None:
     play = Play(changed_job(1))
     play.sync()
     before = uid_of(play.get(f"{JOBS}/once") or {})
@@ -134,7 +134,7 @@ def test_a_selector_that_changes_is_a_new_deployment_where_forced(options: str) 
     assert dig(play.get(f"{DEPLOYMENTS}/web"), "spec", "selector", "matchLabels", "tier") == "front"
 
 
-def test_a_binding_whose_role_changes_is_made_anew_072() -> None:
+def test_a_binding_whose_role_changes_is_made_anew_s072() -> None:
     def binding(role: str) -> dict[str, Any]:
         ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
         made = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "x"}}
@@ -149,7 +149,7 @@ def test_a_binding_whose_role_changes_is_made_anew_072() -> None:
 
 
 @pytest.mark.parametrize(("options", "replicas"), [(["RespectIgnoreDifferences=true"], 3), ([], 1)])
-def test_ignored_fields_survive_only_where_respected_073(options: list[str], replicas: int) -> None:
+def test_ignored_fields_survive_only_where_respected_s073(options: list[str], replicas: int) -> None:
     ignore = [{"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas"]}]
     web = deployment("web", spec={"replicas": 1})
     play = Play(web, spec={"ignoreDifferences": ignore}, syncOptions=options)
@@ -161,7 +161,7 @@ def test_ignored_fields_survive_only_where_respected_073(options: list[str], rep
     assert dig(play.get(f"{DEPLOYMENTS}/web"), "spec", "replicas") == replicas
 
 
-def test_metadata_of_the_namespace_is_managed_and_a_change_is_a_difference_075() -> None:
+def test_metadata_of_the_namespace_is_managed_and_a_change_is_a_difference_s075() -> None:
     labels: dict[str, Any] = {"labels": {"team": "a"}}
     play = Play(config("a"), spec=SHOP, syncOptions=["CreateNamespace=true"], managedNamespaceMetadata=labels)
     play.sync()
@@ -176,7 +176,7 @@ def test_metadata_of_the_namespace_is_managed_and_a_change_is_a_difference_075()
     assert play.sync_status() == "Synced"
 
 
-def test_an_object_of_two_applications_is_warned_of_and_refused_where_asked_076() -> None:
+def test_an_object_of_two_applications_is_warned_of_and_refused_where_asked_s076() -> None:
     play = Play(config("a"))
     play.sync()
     play.create("other", syncOptions=["FailOnSharedResource=true"])
@@ -187,7 +187,7 @@ def test_an_object_of_two_applications_is_warned_of_and_refused_where_asked_076(
     assert annotations_of(play.get(f"{MAPS}/a") or {})[PREFIX + "tracking-id"].startswith("app:")
 
 
-def test_an_automated_sync_that_failed_is_not_begun_again_by_drift_077() -> None:
+def test_an_automated_sync_that_failed_is_not_begun_again_by_drift_s077() -> None:
     play = Play(config("a"), job("post", code=1, hook="PostSync"))
     policy = {"automated": {"selfHeal": True}, "retry": {"limit": 0}}
     play.patch(f"{APPS}/app", {"spec": {"syncPolicy": policy}})
@@ -198,7 +198,7 @@ def test_an_automated_sync_that_failed_is_not_begun_again_by_drift_077() -> None
     assert dig(play.get(f"{MAPS}/a"), "data", "k") == "drift"
 
 
-def test_drift_is_healed_alone_and_without_hooks_078() -> None:
+def test_drift_is_healed_alone_and_without_hooks_s078() -> None:
     play = Play(config("a"), config("b"), job("pre", hook="PreSync"), automated={"selfHeal": True})
     play.driver.advance(60)
     before = uid_of(play.get(f"{JOBS}/pre") or {})
@@ -209,7 +209,7 @@ def test_drift_is_healed_alone_and_without_hooks_078() -> None:
     assert uid_of(play.get(f"{JOBS}/pre") or {}) == before
 
 
-def test_gaps_between_healings_grow_079() -> None:
+def test_gaps_between_healings_grow_s079() -> None:
     play = Play(config("a"), automated={"selfHeal": True})
     play.driver.advance(60)
     waits = []
@@ -228,7 +228,7 @@ def test_gaps_between_healings_grow_079() -> None:
     assert dig(play.get(f"{MAPS}/a"), "data", "k") == "new"
 
 
-def test_an_empty_source_wipes_out_nothing_080() -> None:
+def test_an_empty_source_wipes_out_nothing_s080() -> None:
     play = Play(config("a"), automated={"prune": True})
     play.driver.advance(60)
     play.source.commit()
@@ -242,13 +242,13 @@ def test_an_empty_source_wipes_out_nothing_080() -> None:
     assert play.maps() == []
 
 
-def test_automation_that_is_switched_off_does_nothing_081() -> None:
+def test_automation_that_is_switched_off_does_nothing_s081() -> None:
     play = Play(config("a"), automated={"enabled": False, "prune": True, "selfHeal": True})
     play.driver.advance(600)
     assert (play.state(), play.maps(), play.sync_status()) == ({}, [], "OutOfSync")
 
 
-def test_the_tracking_id_names_the_object_085() -> None:
+def test_the_tracking_id_names_the_object_s085() -> None:
     play = Play(deployment("web"))
     play.sync()
     live = play.get(f"{DEPLOYMENTS}/web") or {}
@@ -266,14 +266,14 @@ def cascading(play: Play) -> Play:
     return play
 
 
-def test_without_the_finalizer_resources_stay_086() -> None:
+def test_without_the_finalizer_resources_stay_s086() -> None:
     play = Play(config("a"))
     play.sync()
     delete(play)
     assert (play.get(f"{APPS}/app"), play.maps()) == (None, ["a"])
 
 
-def test_the_highest_wave_is_deleted_first_087() -> None:
+def test_the_highest_wave_is_deleted_first_s087() -> None:
     last = config("b", sync_wave="1")
     last["metadata"]["finalizers"] = ["example.org/keep"]
     play = cascading(Play(config("a"), last))
@@ -286,7 +286,7 @@ def test_the_highest_wave_is_deleted_first_087() -> None:
     assert (play.maps(), play.get(f"{APPS}/app")) == ([], None)
 
 
-def test_what_says_so_survives_the_cascade_088() -> None:
+def test_what_says_so_survives_the_cascade_s088() -> None:
     keep = config("b")
     keep["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
     play = cascading(Play(config("a", sync_options="Delete=false"), keep, config("c")))
@@ -296,7 +296,7 @@ def test_what_says_so_survives_the_cascade_088() -> None:
     assert (play.maps(), play.get(f"{APPS}/app")) == (["a", "b"], None)
 
 
-def test_a_deletion_that_needs_a_confirmation_waits_for_it_089() -> None:
+def test_a_deletion_that_needs_a_confirmation_waits_for_it_s089() -> None:
     play = cascading(Play(config("a", sync_options="Delete=confirm"), config("b")))
     play.sync()
     play.patch(f"{APPS}/app", {"metadata": {"annotations": {PREFIX + "deletion-approved": "2025-01-01T00:00:00Z"}}})
@@ -310,7 +310,7 @@ def test_a_deletion_that_needs_a_confirmation_waits_for_it_089() -> None:
     assert (play.maps(), play.get(f"{APPS}/app")) == ([], None)
 
 
-def test_an_application_without_destination_is_let_go_092() -> None:
+def test_an_application_without_destination_is_let_go_s092() -> None:
     play = cascading(Play(config("a")))
     play.sync()
     play.patch(f"{APPS}/app", {"spec": {"destination": {"server": "https://gone.example"}}})
@@ -319,7 +319,7 @@ def test_an_application_without_destination_is_let_go_092() -> None:
     assert (play.get(f"{APPS}/app"), play.maps()) == (None, ["a"])
 
 
-def test_child_applications_count_as_done_at_once_093() -> None:
+def test_child_applications_count_as_done_at_once_s093() -> None:
     def child(name: str, wave: str) -> dict[str, Any]:
         made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name}}
         source = {"repoURL": "https://example.com/r.git", "path": name, "targetRevision": "main"}

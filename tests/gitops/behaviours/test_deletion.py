@@ -55,7 +55,7 @@ def test_a_pre_delete_hook_runs_before_anything_is_deleted() -> None:
     assert (gone(play), play.maps(), play.names(JOBS)) == (True, [], [])
 
 
-def test_a_failing_pre_delete_hook_stops_the_deletion_and_is_made_anew_090() -> None:
+def test_a_failing_pre_delete_hook_stops_the_deletion_and_is_made_anew_s090() -> None:
     play = played(config("a"), job("last", code=1, hook="PreDelete"))
     delete(play)
     play.driver.advance(15)
@@ -69,7 +69,7 @@ def test_a_failing_pre_delete_hook_stops_the_deletion_and_is_made_anew_090() -> 
     assert (gone(play), play.maps()) == (True, [])
 
 
-def test_a_post_delete_hook_comes_last_and_outlives_the_application_091() -> None:
+def test_a_post_delete_hook_comes_last_and_outlives_the_application_s091() -> None:
     play = played(config("a"), job("after", seconds=5, hook="PostDelete"))
     delete(play)
     play.driver.advance(3)

@@ -46,7 +46,7 @@ def stuck(name: str, **a: str) -> dict[str, Any]:
     return deployment(name, spec={"progressDeadlineSeconds": 10}, pod=NOWHERE, **a)
 
 
-def test_a_failing_presync_hook_stops_the_sync_021() -> None:
+def test_a_failing_presync_hook_stops_the_sync_s021() -> None:
     play = Play(config("a"), job("pre", code=1, hook="PreSync"))
     state = play.sync()
     assert (state["phase"], state["message"]) == (
@@ -57,7 +57,7 @@ def test_a_failing_presync_hook_stops_the_sync_021() -> None:
     assert play.maps() == []
 
 
-def test_a_postsync_hook_waits_for_what_progresses_022() -> None:
+def test_a_postsync_hook_waits_for_what_progresses_s022() -> None:
     play = Play(deployment("web", pod=NOWHERE), job("post", hook="PostSync"))
     play.begin()
     play.driver.advance(300)
@@ -65,25 +65,25 @@ def test_a_postsync_hook_waits_for_what_progresses_022() -> None:
     assert play.state()["message"] == "waiting for healthy state of apps/Deployment/web"
 
 
-def test_a_deployment_that_degrades_fails_the_sync_before_postsync_023() -> None:
+def test_a_deployment_that_degrades_fails_the_sync_before_postsync_s023() -> None:
     play = Play(stuck("web"), job("post", hook="PostSync"))
     state = play.sync()
     assert (state["phase"], play.names(JOBS)) == ("Failed", [])
 
 
-def test_a_sync_hook_is_waited_for_but_not_the_deployment_beside_it_024() -> None:
+def test_a_sync_hook_is_waited_for_but_not_the_deployment_beside_it_s024() -> None:
     play = Play(deployment("web", pod=NOWHERE), job("during", hook="Sync"))
     state = play.sync(limit_s=60)
     assert (state["phase"], rows(state)["Job/during"]["hookPhase"]) == ("Succeeded", "Succeeded")
 
 
-def test_an_unknown_hook_value_drops_the_object_without_a_word_025() -> None:
+def test_an_unknown_hook_value_drops_the_object_without_a_word_s025() -> None:
     play = Play(config("a"), config("b", hook="Garbage"))
     state = play.sync()
     assert (play.maps(), list(rows(state)), play.sync_status()) == (["a"], ["ConfigMap/a"], "Synced")
 
 
-def test_skip_keeps_an_object_out_of_everything_026() -> None:
+def test_skip_keeps_an_object_out_of_everything_s026() -> None:
     play = Play(config("a"), config("b"))
     play.sync()
     play.source.commit(config("a"), config("b", "changed", hook="Skip"))
@@ -92,7 +92,7 @@ def test_skip_keeps_an_object_out_of_everything_026() -> None:
     assert dig(play.get(f"{MAPS}/b"), "data") == {"k": "v"}
 
 
-def test_a_live_object_that_says_skip_is_not_pruned_026() -> None:
+def test_a_live_object_that_says_skip_is_not_pruned_s026() -> None:
     play = Play(config("a"), config("b"))
     play.sync()
     play.patch(f"{MAPS}/b", {"metadata": {"annotations": {PREFIX + "hook": "Skip"}}})
@@ -101,14 +101,14 @@ def test_a_live_object_that_says_skip_is_not_pruned_026() -> None:
     assert play.maps() == ["a", "b"]
 
 
-def test_a_generated_hook_of_two_phases_is_two_objects_named_after_their_phase_027_028() -> None:
+def test_a_generated_hook_of_two_phases_is_two_objects_named_after_their_phase_s027_s028() -> None:
     play = Play(job("smoke-", generate=True, hook="PreSync,PostSync"))
     state = play.sync()
     revision, started = play.source.head[:7], int(parse_time(state["startedAt"]).timestamp())
     assert play.names(JOBS) == [f"smoke-{revision}-postsync-{started}", f"smoke-{revision}-presync-{started}"]
 
 
-def test_the_default_policy_deletes_the_old_hook_first_029() -> None:
+def test_the_default_policy_deletes_the_old_hook_first_s029() -> None:
     play = Play(job("pre", hook="PreSync"))
     play.sync()
     before = uid_of(play.get(f"{JOBS}/pre") or {})
@@ -121,7 +121,7 @@ def test_the_default_policy_deletes_the_old_hook_first_029() -> None:
     assert uid_of(play.get(f"{JOBS}/pre") or {}) != before
 
 
-def test_hook_succeeded_deletes_only_when_the_whole_sync_succeeds_030() -> None:
+def test_hook_succeeded_deletes_only_when_the_whole_sync_succeeds_s030() -> None:
     play = Play(job("pre", hook="PreSync", hook_delete_policy="HookSucceeded"), job("post", code=1, hook="PostSync"))
     assert play.sync()["phase"] == "Failed"
     assert play.names(JOBS) == ["post", "pre"]
@@ -131,14 +131,14 @@ def test_hook_succeeded_deletes_only_when_the_whole_sync_succeeds_030() -> None:
     assert play.names(JOBS) == []
 
 
-def test_hook_failed_deletes_also_the_hook_that_succeeded_031() -> None:
+def test_hook_failed_deletes_also_the_hook_that_succeeded_s031() -> None:
     play = Play(job("pre", hook="PreSync", hook_delete_policy="HookFailed"), job("post", code=1, hook="PostSync"))
     assert play.sync()["phase"] == "Failed"
     play.driver.advance(30)
     assert play.names(JOBS) == ["post"]
 
 
-def test_only_hook_succeeded_leaves_the_failed_job_in_the_way_032() -> None:
+def test_only_hook_succeeded_leaves_the_failed_job_in_the_way_s032() -> None:
     play = Play(job("pre", code=1, hook="PreSync", hook_delete_policy="HookSucceeded"))
     play.sync()
     before = uid_of(play.get(f"{JOBS}/pre") or {})
@@ -147,7 +147,7 @@ def test_only_hook_succeeded_leaves_the_failed_job_in_the_way_032() -> None:
     assert uid_of(play.get(f"{JOBS}/pre") or {}) == before
 
 
-def test_policies_of_both_tools_add_up_033() -> None:
+def test_policies_of_both_tools_add_up_s033() -> None:
     both = helm(
         job("pre", hook="PreSync", hook_delete_policy="BeforeHookCreation"), hook_delete_policy="hook-succeeded"
     )
@@ -161,7 +161,7 @@ def test_policies_of_both_tools_add_up_033() -> None:
     assert "pre" not in play.names(JOBS)
 
 
-def test_a_job_with_ttl_zero_is_counted_before_it_goes_034() -> None:
+def test_a_job_with_ttl_zero_is_counted_before_it_goes_s034() -> None:
     play = Play(job("pre", hook="PreSync", spec={"ttlSecondsAfterFinished": 0}), config("a"))
     state = play.sync()
     assert (state["phase"], rows(state)["Job/pre"]["hookPhase"]) == ("Succeeded", "Succeeded")
@@ -169,7 +169,7 @@ def test_a_job_with_ttl_zero_is_counted_before_it_goes_034() -> None:
     assert play.names(JOBS) == []
 
 
-def test_finalizers_stay_until_all_hooks_of_the_wave_are_done_035() -> None:
+def test_finalizers_stay_until_all_hooks_of_the_wave_are_done_s035() -> None:
     play = Play(job("fast", hook="PreSync"), job("slow", seconds=100, hook="PreSync"))
     play.begin()
     play.driver.advance(60)
@@ -179,7 +179,7 @@ def test_finalizers_stay_until_all_hooks_of_the_wave_are_done_035() -> None:
     assert finalizers(play.get(f"{JOBS}/fast") or {}) == []
 
 
-def test_a_hook_that_vanishes_fails_the_sync_036() -> None:
+def test_a_hook_that_vanishes_fails_the_sync_s036() -> None:
     play = Play(job("pre", seconds=1000, hook="PreSync"))
     play.begin()
     play.driver.advance(20)
@@ -191,7 +191,7 @@ def test_a_hook_that_vanishes_fails_the_sync_036() -> None:
     assert row["message"] == "Resource batch/Job/pre is missing, it might have been deleted"
 
 
-def test_a_suspended_job_is_waited_for_037() -> None:
+def test_a_suspended_job_is_waited_for_s037() -> None:
     play = Play(job("pre", hook="PreSync", spec={"suspend": True}))
     play.begin()
     play.driver.advance(3000)
@@ -200,7 +200,7 @@ def test_a_suspended_job_is_waited_for_037() -> None:
     assert play.finish()["phase"] == "Succeeded"
 
 
-def test_a_config_map_hook_is_done_when_it_is_created_038() -> None:
+def test_a_config_map_hook_is_done_when_it_is_created_s038() -> None:
     play = Play(config("pre", hook="PreSync"))
     state = play.sync()
     assert (rows(state)["ConfigMap/pre"]["hookPhase"], rows(state)["ConfigMap/pre"]["message"]) == (
@@ -209,7 +209,7 @@ def test_a_config_map_hook_is_done_when_it_is_created_038() -> None:
     )
 
 
-def test_a_pod_whose_image_cannot_be_had_is_waited_for_039() -> None:
+def test_a_pod_whose_image_cannot_be_had_is_waited_for_s039() -> None:
     obj = pod("pre", hook="PreSync")
     obj["metadata"]["annotations"]["syncline.dev/image-pull"] = "fail"
     play = Play(obj)
@@ -233,13 +233,13 @@ def test_a_deployment_hook_is_done_when_it_is_healthy() -> None:
     assert dig(play.get(f"{DEPLOYMENTS}/pre"), "status", "availableReplicas") == 1
 
 
-def test_an_application_of_hooks_only_is_synced_and_never_syncs_itself_040() -> None:
+def test_an_application_of_hooks_only_is_synced_and_never_syncs_itself_s040() -> None:
     play = Play(job("pre", hook="PreSync"), automated={})
     play.driver.advance(600)
     assert (play.sync_status(), play.state(), play.names(JOBS)) == ("Synced", {}, [])
 
 
-def test_syncfail_hooks_run_and_the_first_message_stays_041() -> None:
+def test_syncfail_hooks_run_and_the_first_message_stays_s041() -> None:
     play = Play(config("a"), job("post", code=1, hook="PostSync"), job("rescue", hook="SyncFail"))
     state = play.sync()
     assert (state["phase"], state["message"]) == (
@@ -249,13 +249,13 @@ def test_syncfail_hooks_run_and_the_first_message_stays_041() -> None:
     assert rows(state)["Job/rescue"]["hookPhase"] == "Succeeded"
 
 
-def test_syncfail_hooks_do_not_run_for_a_failed_dry_run_042() -> None:
+def test_syncfail_hooks_do_not_run_for_a_failed_dry_run_s042() -> None:
     play = Play(deployment("web", spec={"replicas": -1}), job("rescue", hook="SyncFail"))
     assert play.sync()["phase"] == "Failed"
     assert play.names(JOBS) == []
 
 
-def test_helm_hooks_of_install_and_upgrade_run_once_and_tests_never_043() -> None:
+def test_helm_hooks_of_install_and_upgrade_run_once_and_tests_never_s043() -> None:
     play = Play(
         helm(job("pre"), hook="pre-install,pre-upgrade"),
         helm(job("check"), hook="test"),
@@ -269,7 +269,7 @@ def test_helm_hooks_of_install_and_upgrade_run_once_and_tests_never_043() -> Non
     assert play.names(JOBS) == ["pre"]
 
 
-def test_the_sync_wave_wins_over_the_hook_weight_044() -> None:
+def test_the_sync_wave_wins_over_the_hook_weight_s044() -> None:
     one = helm(config("one", hook="PreSync", sync_wave="1"), hook_weight="5")
     play = Play(
         one, config("three", hook="PreSync", sync_wave="3"), helm(config("zero", hook="PreSync"), hook_weight="0")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.gitops.behaviours.play import (
     APPS,
     DEPLOYMENTS,
@@ -20,7 +22,7 @@ from syncline.gitops.application.observe import AppSettings
 from syncline.kube.objects import dig
 
 
-def test_the_operation_is_running_on_record_before_the_cluster_is_written_002() -> None:
+def test_the_operation_is_running_on_record_before_the_cluster_is_written_s002() -> None:
     play = Play(config("a"))
     play.begin()
     while not play.state():
@@ -29,7 +31,7 @@ def test_the_operation_is_running_on_record_before_the_cluster_is_written_002() 
     assert play.state()["startedAt"]
 
 
-def test_the_request_goes_with_the_end_003() -> None:
+def test_the_request_goes_with_the_end_s003() -> None:
     play = Play(config("a"))
     state = play.sync()
     assert "operation" not in play.app()
@@ -37,7 +39,7 @@ def test_the_request_goes_with_the_end_003() -> None:
     assert state["operation"] == {"sync": {}}
 
 
-def test_a_branch_that_moves_does_not_reach_the_running_operation_004() -> None:
+def test_a_branch_that_moves_does_not_reach_the_running_operation_s004() -> None:
     play = Play(config("a"), job("slow", seconds=600, hook="PreSync"), config("b", sync_wave="1"))
     first = play.source.head
     play.begin()
@@ -50,7 +52,7 @@ def test_a_branch_that_moves_does_not_reach_the_running_operation_004() -> None:
     assert play.get("/api/v1/namespaces/default/configmaps/a")["data"] == {"k": "v"}  # type: ignore[index]
 
 
-def test_one_wave_is_done_when_it_is_applied_006() -> None:
+def test_one_wave_is_done_when_it_is_applied_s006() -> None:
     play = Play(config("a"), deployment("web", pod=NOWHERE))
     state = play.sync()
     assert (state["phase"], state["message"]) == ("Succeeded", "successfully synced (all tasks run)")
@@ -58,12 +60,12 @@ def test_one_wave_is_done_when_it_is_applied_006() -> None:
     assert rows(state)["ConfigMap/a"]["message"] == "configmap/a created"
 
 
-def test_nothing_to_do_is_a_success_007() -> None:
+def test_nothing_to_do_is_a_success_s007() -> None:
     state = Play().sync()
     assert (state["phase"], state["message"]) == ("Succeeded", "successfully synced (no more tasks)")
 
 
-def test_a_dry_run_changes_nothing_and_leaves_no_history_008() -> None:
+def test_a_dry_run_changes_nothing_and_leaves_no_history_s008() -> None:
     play = Play(config("a"), config("b", sync_wave="1"), job("pre", hook="PreSync"))
     state = play.sync({"dryRun": True})
     assert (state["phase"], state["message"]) == ("Succeeded", "successfully synced (no more tasks)")
@@ -73,7 +75,7 @@ def test_a_dry_run_changes_nothing_and_leaves_no_history_008() -> None:
     assert not play.app()["status"].get("history")
 
 
-def test_a_bad_manifest_stops_everything_but_the_created_namespace_009_074() -> None:
+def test_a_bad_manifest_stops_everything_but_the_created_namespace_s009_s074() -> None:
     bad = deployment("web", spec={"replicas": -1}, sync_wave="5")
     spec = {"destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}}
     play = Play(config("a"), bad, spec=spec, syncOptions=["CreateNamespace=true"])
@@ -86,7 +88,7 @@ def test_a_bad_manifest_stops_everything_but_the_created_namespace_009_074() -> 
     assert play.get("/api/v1/namespaces/shop/configmaps/a") is None
 
 
-def test_a_kind_that_the_project_forbids_stops_everything_010() -> None:
+def test_a_kind_that_the_project_forbids_stops_everything_s010() -> None:
     play = Play(config("a"), deployment("web"))
     play.patch(f"{PROJECTS}/default", {"spec": {"namespaceResourceBlacklist": [{"group": "apps", "kind": "*"}]}})
     state = play.sync()
@@ -97,7 +99,7 @@ def test_a_kind_that_the_project_forbids_stops_everything_010() -> None:
     assert play.maps() == []
 
 
-def test_a_permanent_failure_is_retried_as_often_as_asked_011_012() -> None:
+def test_a_permanent_failure_is_retried_as_often_as_asked_s011_s012() -> None:
     play = Play(job("pre", code=1, hook="PreSync"), config("a"))
     play.begin(retry={"limit": 2})
     play.driver.until(lambda: bool(play.state().get("finishedAt")))
@@ -110,7 +112,7 @@ def test_a_permanent_failure_is_retried_as_often_as_asked_011_012() -> None:
     assert play.maps() == []
 
 
-def test_a_retry_takes_the_old_commit_unless_refresh_is_asked_for_013() -> None:
+def test_a_retry_takes_the_old_commit_unless_refresh_is_asked_for_s013() -> None:
     for refresh, wanted in ((False, "Failed"), (True, "Succeeded")):
         play = Play(job("pre", code=1, hook="PreSync"), config("a"))
         old = play.source.head
@@ -121,7 +123,7 @@ def test_a_retry_takes_the_old_commit_unless_refresh_is_asked_for_013() -> None:
         assert (state["phase"], state["syncResult"]["revision"]) == (wanted, new if refresh else old)
 
 
-def test_a_retry_begins_with_empty_results_and_runs_hooks_again_014() -> None:
+def test_a_retry_begins_with_empty_results_and_runs_hooks_again_s014() -> None:
     play = Play(job("pre", hook="PreSync"), job("post", code=1, hook="PostSync"))
     play.begin(retry={"limit": 1, "backoff": {"duration": "1m"}})
     play.driver.until(lambda: bool(play.state().get("finishedAt")))
@@ -135,7 +137,7 @@ def test_a_retry_begins_with_empty_results_and_runs_hooks_again_014() -> None:
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
 
 
-def test_a_terminated_operation_ends_its_hooks_and_leaves_resources_015_016() -> None:
+def test_a_terminated_operation_ends_its_hooks_and_leaves_resources_s015_s016() -> None:
     play = Play(deployment("web"), job("slow", seconds=3000, hook="PostSync"))
     play.begin(retry={"limit": 3})
     play.driver.until(lambda: bool(play.names(JOBS)))
@@ -150,20 +152,20 @@ def test_a_terminated_operation_ends_its_hooks_and_leaves_resources_015_016() ->
     assert (play.names(JOBS), play.names(DEPLOYMENTS)) == ([], ["web"])
 
 
-def test_an_operation_that_takes_too_long_is_terminated_018() -> None:
+def test_an_operation_that_takes_too_long_is_terminated_s018() -> None:
     play = Play(job("slow", seconds=3000, hook="PreSync"), settings=AppSettings(sync_timeout_s=60))
     state = play.sync(limit_s=200)
     assert state["phase"] == "Failed"
     assert state["message"] == "Operation terminated, triggered by controller sync timeout"
 
 
-def test_the_timeout_counts_waits_between_attempts_018() -> None:
+def test_the_timeout_counts_waits_between_attempts_s018() -> None:
     play = Play(job("pre", code=1, hook="PreSync"), settings=AppSettings(sync_timeout_s=60))
     state = play.sync(limit_s=200, retry={"limit": 9, "backoff": {"duration": "2m", "maxDuration": "2m"}})
     assert state["message"] == "Operation terminated, triggered by controller sync timeout"
 
 
-def test_history_keeps_the_last_ones_with_growing_numbers_019() -> None:
+def test_history_keeps_the_last_ones_with_growing_numbers_s019() -> None:
     play = Play(config("a"), spec={"revisionHistoryLimit": 3})
     for n in range(4):
         play.source.commit(config("a", str(n)))
@@ -171,7 +173,7 @@ def test_history_keeps_the_last_ones_with_growing_numbers_019() -> None:
     assert [entry["id"] for entry in play.app()["status"]["history"]] == [1, 2, 3]
 
 
-def test_a_selective_sync_runs_no_hook_and_leaves_no_history_020() -> None:
+def test_a_selective_sync_runs_no_hook_and_leaves_no_history_s020() -> None:
     play = Play(config("a"), config("b"), job("pre", hook="PreSync"))
     state = play.sync({"resources": [{"group": "", "kind": "ConfigMap", "name": "b"}]})
     assert (state["phase"], play.maps(), play.names(JOBS)) == ("Succeeded", ["b"], [])
@@ -302,11 +304,21 @@ def test_an_empty_request_is_answered() -> None:
     assert "operation" not in play.app()
 
 
-def test_manifests_of_the_request_are_refused_and_not_mistaken_for_the_source() -> None:
+def test_manifests_of_the_request_are_synced_instead_of_the_source() -> None:
     play = Play(config("a"))
-    state = play.sync({"manifests": ["{}"]}, limit_s=60)
-    assert (state["phase"], play.maps()) == ("Error", [])
-    assert "sync.manifests is not supported" in state["message"]
+    state = play.sync({"manifests": [json.dumps(config("mine"))]}, limit_s=60)
+    assert (state["phase"], play.maps()) == ("Succeeded", ["mine"])
+    assert play.sync({"manifests": ["[]"]}, limit_s=60)["message"].endswith(
+        "operation.sync.manifests[0]: must be one object with apiVersion and kind"
+    )
+
+
+def test_manifests_of_the_request_are_refused_where_commits_must_be_signed() -> None:
+    play = Play(config("a"))
+    play.patch(f"{PROJECTS}/default", {"spec": {"signatureKeys": [{"keyID": "ABCDEF"}]}})
+    state = play.sync({"manifests": [json.dumps(config("mine"))]}, limit_s=60)
+    assert state["message"] == "Cannot use local manifests when source integrity is enforced"
+    assert play.maps() == []
 
 
 def test_a_phase_that_nobody_knows_does_not_stop_the_next_operation() -> None:

@@ -32,7 +32,7 @@ def health(play: Play) -> Obj:
     return found
 
 
-def test_a_health_script_of_a_user_counts_for_the_application_and_in_gates_65() -> None:
+def test_a_health_script_of_a_user_counts_for_the_application_and_in_gates_a065() -> None:
     pytest.importorskip("lupa", reason="the extra lua is not installed")
     play = Play(config("one", "bad", sync_wave="0"), config("two", sync_wave="1"))
     set_up(play, resource__customizations__health__ConfigMap=DEGRADED)
@@ -43,7 +43,7 @@ def test_a_health_script_of_a_user_counts_for_the_application_and_in_gates_65() 
     assert health(play)["status"] == "Degraded"
 
 
-def test_system_rules_and_rules_of_the_application_both_apply_49() -> None:
+def test_system_rules_and_rules_of_the_application_both_apply_a049() -> None:
     ignored = [{"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas"]}]
     play = Play(deployment("web", spec={"replicas": 1}), spec={"ignoreDifferences": ignored})
     assert play.sync()["phase"] == "Succeeded"
@@ -81,7 +81,7 @@ def test_tracking_by_a_label_of_ones_own_finds_what_is_there_already() -> None:
     assert play.maps() == ["one"]
 
 
-def test_a_global_project_restricts_the_projects_that_its_selector_finds_25() -> None:
+def test_a_global_project_restricts_the_projects_that_its_selector_finds_a025() -> None:
     settings = parse_system({"globalProjects": "[{labelSelector: {matchLabels: {opt: in}}, projectName: base}]"})
     base: Obj = {"metadata": {"name": "base"}, "spec": {"namespaceResourceWhitelist": [{"group": "", "kind": "Pod"}]}}
     inside: Obj = {"metadata": {"name": "p", "labels": {"opt": "in"}}, "spec": {}}
@@ -91,7 +91,7 @@ def test_a_global_project_restricts_the_projects_that_its_selector_finds_25() ->
     assert with_globals(outside, settings.global_projects, {"base": base}) == outside
 
 
-def test_status_is_compared_where_the_settings_say_so_45() -> None:
+def test_status_is_compared_where_the_settings_say_so_a045() -> None:
     assert parse_system({}).overrides["*/*"].ignore.json_pointers == ("/status",)
     crd_only = parse_system({"resource.compareoptions": "ignoreResourceStatusField: crd"}).overrides
     assert list(crd_only) == ["apiextensions.k8s.io/CustomResourceDefinition"]

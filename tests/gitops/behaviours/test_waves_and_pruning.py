@@ -58,7 +58,7 @@ def kept(obj: dict[str, Any]) -> dict[str, Any]:
     return obj | {"metadata": obj["metadata"] | {"finalizers": ["example.org/keep"]}}
 
 
-def test_waves_go_in_order_and_each_waits_for_health_045_046() -> None:
+def test_waves_go_in_order_and_each_waits_for_health_s045_s046() -> None:
     play = Play(config("c", sync_wave="5"), deployment("b"), config("a", sync_wave="-1"))
     play.begin()
     play.driver.until(lambda: bool(play.names(DEPLOYMENTS)))
@@ -69,40 +69,40 @@ def test_waves_go_in_order_and_each_waits_for_health_045_046() -> None:
     assert took.total_seconds() < 10, "a pod starts, nothing else is waited for"
 
 
-def test_a_degraded_wave_fails_the_operation_and_ends_the_order_047() -> None:
+def test_a_degraded_wave_fails_the_operation_and_ends_the_order_s047() -> None:
     play = Play(deployment("web", spec={"progressDeadlineSeconds": 10}, pod=NOWHERE), config("later", sync_wave="1"))
     state = play.sync()
     assert (state["phase"], play.maps(), play.sync_status()) == ("Failed", [], "OutOfSync")
     assert state["message"] == "one or more synchronization tasks completed unsuccessfully"
 
 
-def test_a_paused_deployment_is_waited_for_048() -> None:
+def test_a_paused_deployment_is_waited_for_s048() -> None:
     play = Play(deployment("web", spec={"paused": True}), config("later", sync_wave="1"))
     play.begin()
     play.driver.advance(3000)
     assert play.state()["message"] == "waiting for healthy state of apps/Deployment/web"
 
 
-def test_the_last_wave_is_not_waited_for_049() -> None:
+def test_the_last_wave_is_not_waited_for_s049() -> None:
     play = Play(config("a"), deployment("web", pod=NOWHERE, sync_wave="1"))
     assert play.sync(limit_s=60)["phase"] == "Succeeded"
 
 
-def test_a_namespace_comes_with_its_first_object_050() -> None:
+def test_a_namespace_comes_with_its_first_object_s050() -> None:
     play = Play(namespace("shop", sync_wave="2"), within(config("a"), "shop"), config("b", sync_wave="1"))
     state = play.sync()
     assert state["phase"] == "Succeeded", state
     assert play.done("apply")[-3:] == ["shop", "a", "b"]
 
 
-def test_a_definition_and_its_resource_come_together_051() -> None:
+def test_a_definition_and_its_resource_come_together_s051() -> None:
     play = Play(WIDGET, WIDGETS)
     state = play.sync()
     assert state["phase"] == "Succeeded", state
     assert play.get("/apis/example.org/v1/namespaces/default/widgets/w") is not None
 
 
-def test_a_resource_whose_definition_is_elsewhere_fails_unless_its_dry_run_may_be_skipped_052() -> None:
+def test_a_resource_whose_definition_is_elsewhere_fails_unless_its_dry_run_may_be_skipped_s052() -> None:
     play = Play(WIDGET, config("a"))
     state = play.sync()
     assert (state["phase"], play.maps()) == ("Failed", [])
@@ -113,7 +113,7 @@ def test_a_resource_whose_definition_is_elsewhere_fails_unless_its_dry_run_may_b
     assert play.maps() == ["a"]
 
 
-def test_one_failure_does_not_stop_its_wave_053() -> None:
+def test_one_failure_does_not_stop_its_wave_s053() -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
     play = Play(config("a"), deployment("web"))
     play.world.send("POST", f"{NAMESPACES}/default/resourcequotas", quota)
@@ -126,7 +126,7 @@ def test_one_failure_does_not_stop_its_wave_053() -> None:
     assert "immutable" in str(rows(state)["ConfigMap/a"])
 
 
-def test_only_what_is_out_of_sync_is_applied_where_asked_054() -> None:
+def test_only_what_is_out_of_sync_is_applied_where_asked_s054() -> None:
     play = Play(config("a"), config("b"), job("pre", hook="PreSync"), syncOptions=["ApplyOutOfSyncOnly=true"])
     play.sync()
     play.source.commit(config("a"), config("b", "new"), job("pre", hook="PreSync"))
@@ -135,7 +135,7 @@ def test_only_what_is_out_of_sync_is_applied_where_asked_054() -> None:
     assert len(play.app()["status"]["history"]) == 2
 
 
-def test_what_is_in_sync_but_degraded_holds_nothing_up_where_only_the_rest_is_applied_055() -> None:
+def test_what_is_in_sync_but_degraded_holds_nothing_up_where_only_the_rest_is_applied_s055() -> None:
     web = deployment("web", spec={"progressDeadlineSeconds": 10}, pod=NOWHERE)
     play = Play(web, syncOptions=["ApplyOutOfSyncOnly=true"])
     play.sync()
@@ -145,7 +145,7 @@ def test_what_is_in_sync_but_degraded_holds_nothing_up_where_only_the_rest_is_ap
     assert play.maps() == ["later"]
 
 
-def test_extras_stay_without_prune_056() -> None:
+def test_extras_stay_without_prune_s056() -> None:
     play = Play(config("a"), config("b"))
     play.sync()
     play.source.commit(config("a"))
@@ -159,7 +159,7 @@ def test_extras_stay_without_prune_056() -> None:
     assert (play.maps(), play.sync_status()) == (["a", "b"], "OutOfSync")
 
 
-def test_extras_go_in_the_reverse_order_of_their_waves_057() -> None:
+def test_extras_go_in_the_reverse_order_of_their_waves_s057() -> None:
     play = Play(*(config(f"w{n}", sync_wave=str(n)) for n in (1, 2, 3)), config("stays"))
     play.sync()
     play.source.commit(config("stays"))
@@ -167,7 +167,7 @@ def test_extras_go_in_the_reverse_order_of_their_waves_057() -> None:
     assert (state["phase"], play.done("prune"), play.maps()) == ("Succeeded", ["w3", "w2", "w1"], ["stays"])
 
 
-def test_a_finalizer_holds_the_next_wave_of_deletions_058() -> None:
+def test_a_finalizer_holds_the_next_wave_of_deletions_s058() -> None:
     play = Play(config("w1", sync_wave="1"), kept(config("w2", sync_wave="2")), config("stays"))
     play.sync()
     play.source.commit(config("stays"))
@@ -180,7 +180,7 @@ def test_a_finalizer_holds_the_next_wave_of_deletions_058() -> None:
     assert play.maps() == ["stays"]
 
 
-def test_prune_last_is_after_all_is_healthy_and_before_postsync_059() -> None:
+def test_prune_last_is_after_all_is_healthy_and_before_postsync_s059() -> None:
     post, web = job("post", hook="PostSync"), deployment("web", sync_wave="3")
     play = Play(config("old"), syncOptions=["PruneLast=true"])
     play.sync()
@@ -193,7 +193,7 @@ def test_prune_last_is_after_all_is_healthy_and_before_postsync_059() -> None:
     assert order[-3:] == ["web", "old", "post"]
 
 
-def test_the_live_object_decides_whether_it_may_be_pruned_060() -> None:
+def test_the_live_object_decides_whether_it_may_be_pruned_s060() -> None:
     play = Play(config("a", sync_options="Prune=false"), config("b"))
     play.sync()
     play.source.commit()
@@ -207,7 +207,7 @@ def test_the_live_object_decides_whether_it_may_be_pruned_060() -> None:
     assert play.maps() == ["b"]
 
 
-def test_pruning_that_needs_a_confirmation_waits_for_one_that_is_newer_061() -> None:
+def test_pruning_that_needs_a_confirmation_waits_for_one_that_is_newer_s061() -> None:
     play = Play(config("a", sync_options="Prune=confirm"), config("b"))
     play.sync()
     play.source.commit(config("b"))
@@ -223,7 +223,7 @@ def test_pruning_that_needs_a_confirmation_waits_for_one_that_is_newer_061() -> 
     assert play.maps() == ["b"]
 
 
-def test_a_definition_is_never_pruned_062() -> None:
+def test_a_definition_is_never_pruned_s062() -> None:
     play = Play(WIDGETS, config("a"))
     play.sync()
     play.source.commit(config("a"))
@@ -232,7 +232,7 @@ def test_a_definition_is_never_pruned_062() -> None:
     assert play.sync_status() == "Synced"
 
 
-def test_what_has_an_owner_is_not_pruned_063() -> None:
+def test_what_has_an_owner_is_not_pruned_s063() -> None:
     play = Play(config("a"), config("b"))
     play.sync()
     a, b = play.get(f"{MAPS}/a") or {}, play.get(f"{MAPS}/b") or {}
@@ -244,7 +244,7 @@ def test_what_has_an_owner_is_not_pruned_063() -> None:
     assert play.maps() == ["a", "b"]
 
 
-def test_a_copy_that_names_another_object_is_left_alone_064() -> None:
+def test_a_copy_that_names_another_object_is_left_alone_s064() -> None:
     play = Play(config("a"))
     play.sync()
     copy = play.get(f"{MAPS}/a") or {}

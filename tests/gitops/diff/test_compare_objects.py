@@ -41,7 +41,7 @@ def _live(**spec: Any) -> dict[str, Any]:
     return live
 
 
-def test_defaults_spelling_and_fields_of_others_are_no_difference_041() -> None:
+def test_defaults_spelling_and_fields_of_others_are_no_difference_a041() -> None:
     assert not compare_objects(WEB, _live()).modified
 
 
@@ -61,7 +61,7 @@ def test_a_field_that_left_the_manifest_is_a_difference_only_if_it_was_applied()
     assert not compare_objects(WEB, foreign).modified
 
 
-def test_an_ignored_field_is_no_difference_048() -> None:
+def test_an_ignored_field_is_no_difference_a048() -> None:
     settings = DiffSettings(ignore=(IgnoreRule(group="apps", kind="Deployment", json_pointers=("/spec/replicas",)),))
     assert not compare_objects(WEB, _live(replicas=5), settings).modified
     assert respect_ignored(WEB, _live(replicas=5), settings)["spec"]["replicas"] == 5

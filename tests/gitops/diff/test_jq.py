@@ -60,7 +60,7 @@ def test_computed_values_and_failures_delete_nothing(expression: str) -> None:
         delete_paths(DOC, expression)
 
 
-def test_an_expression_ends_after_a_bounded_number_of_steps_047() -> None:
+def test_an_expression_ends_after_a_bounded_number_of_steps_a047() -> None:
     wide = {"a": list(range(MAX_STEPS // 10))}
     with pytest.raises(JqError, match="steps"):
         delete_paths(wide, ".a[] | select([1,2,3,4,5,6,7,8] | any(. == 0))")

@@ -11,11 +11,14 @@ from syncline.assembly.inspect import SyncRequest
 from syncline.cli.app.target import chosen, get_app, merge, namespace_option, selector_option, until
 from syncline.cli.appview import operation_block
 from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import CommandFailed
+from syncline.cli.failure import BLOCKED, CommandFailed
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.plan import plan_ahead
 from syncline.cli.progress import Progress, progress_for
 from syncline.gitops.application.view import AppView
+from syncline.gitops.project import window_problem
+from syncline.kube import client
+from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
 __all__ = ["follow", "judge", "operation_from", "request_sync", "sync"]
@@ -80,6 +83,7 @@ def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any]
     """Start the operation and follow it to its end; None where nobody waits for it."""
     known = get_app(link, where)
     _check_request(known, given)
+    _check_windows(link, known, where[0])
     watched = not given["asynchronous"] and not quiet
     planned = plan_ahead(link, known, SyncRequest(given["revision"], given["prune"])) if watched else None
     begun = request_sync(link, known, operation_from(given))
@@ -114,6 +118,15 @@ def _check_request(app: Obj, given: Mapping[str, Any]) -> None:
     if wanted not in view.revisions_wanted:
         target = (view.revisions_wanted or ("",))[0] or "HEAD"
         raise CommandFailed(f"Cannot sync to {wanted}: auto-sync currently set to {target}")
+
+
+def _check_windows(link: Connection, app: Obj, namespace: str) -> None:
+    """A closed window refuses a request up front; whoever may not read the project learns it from the controller."""
+    name = str(dig(app, "spec", "project") or "default")
+    answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
+    problem = window_problem(answer.obj, app, link.now(), manual=True) if answer.ok else ""
+    if problem:
+        raise CommandFailed(f"cannot sync: {problem}; see `syncline proj windows list {name}`", BLOCKED)
 
 
 def follow(link: Connection, app: Obj, timeout_s: float, progress: Progress | None) -> Obj:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
+from syncline.base.action import Action
 from syncline.control.plan import Create, Delete, Patch, Plan, Requeue
 from syncline.gitops.application.manifests import Render
 from syncline.gitops.application.observe import AppObserved
@@ -93,6 +94,8 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
         ([name for name in mine if name == PRE_DELETE + CLEANUP], lambda: _clean_up(seen, "PreDelete")),
         ([name for name in mine if name == POST_DELETE + CLEANUP], lambda: _clean_up(seen, "PostDelete")),
     )
+    if seen.account_problem:
+        return _failed(view, seen.account_problem, now)
     for held, work in stages:
         if not held:
             continue
@@ -122,7 +125,9 @@ def _hooks(seen: AppObserved, kind: str, now: datetime) -> Plan | None:
         for obj in missing:
             _check(seen, obj, kind)
         step = tuple(Create(obj, f"{kind} hook of {view.namespace}/{view.name}") for obj in missing)
-        return Plan(steps=(step,), outcome=Requeue(WAIT_S, f"{kind} hooks run"), why=step[0].reason)
+        return Plan(
+            steps=seen.at_destination((step,)), outcome=Requeue(WAIT_S, f"{kind} hooks run"), why=step[0].reason
+        )
     return _judged(seen, kind, there.values(), now)
 
 
@@ -178,7 +183,7 @@ def _judged(seen: AppObserved, kind: str, hooks: Iterable[Obj], now: datetime) -
         text = f"{kind} hook(s) failed: {names}"
         due = [obj for obj in failed if now >= _ended(obj, now) + RETRY and not is_terminating(obj)]
         step = tuple(Delete.of(obj, "a failed hook is made anew", propagation="Background") for obj in due)
-        return _failed(view, text, now, step)
+        return _failed(view, text, now, seen.at_destination((step,) if step else ()))
     if running:
         first = sorted(str(ref_of(obj)) for obj in running)
         why = f"waiting for completion of {kind} hook {first[0]}" + _more(len(first) - 1, "hooks")
@@ -213,7 +218,7 @@ def _clean_up(seen: AppObserved, kind: str) -> Plan | None:
         for obj in going
         if not is_terminating(obj)
     )
-    return Plan(steps=(step,) if step else (), outcome=Requeue(WAIT_S, why), why=why)
+    return Plan(steps=seen.at_destination((step,) if step else ()), outcome=Requeue(WAIT_S, why), why=why)
 
 
 # -- the cascade --------------------------------------------------------------------------------------------------
@@ -237,7 +242,8 @@ def _cascade(seen: AppObserved, finalizer: str) -> Plan | None:
         return None
     reason = f"Application {view.namespace}/{view.name} is deleted with cascade"
     step = tuple(Delete.of(obj, reason, propagation=propagation) for obj in rounds[0])
-    return Plan(steps=(step,), outcome=Requeue(WAIT_S, "its resources are being deleted"), why=reason)
+    steps = seen.at_destination((step,))
+    return Plan(steps=steps, outcome=Requeue(WAIT_S, "its resources are being deleted"), why=reason)
 
 
 def _more(count: int, what: str) -> str:
@@ -270,13 +276,12 @@ def _cascades(obj: Obj, options: tuple[str, ...]) -> bool:
 # -- the Application itself ---------------------------------------------------------------------------------------
 
 
-def _failed(view: AppView, text: str, now: datetime, step: tuple[Delete, ...] = ()) -> Plan:
+def _failed(view: AppView, text: str, now: datetime, steps: tuple[tuple[Action, ...], ...] = ()) -> Plan:
     """The condition says so; the stage is tried again."""
     merged = merge_conditions(
         view.status.get("conditions") or [], (DELETION_ERROR,), [Condition(DELETION_ERROR, text)], now
     )
     patch = app_patch(view, {**view.status, "conditions": merged}, text)
-    steps = tuple(each for each in (step,) if each)
     return Plan(steps=steps, status=patch, outcome=Requeue(RETRY.total_seconds(), text), why=text)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -16,9 +16,19 @@ from typing import Any, Protocol, runtime_checkable
 from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.kube.objects import Obj
+from syncline.kube.yaml import YamlError, load
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
-__all__ = ["MAX_KEPT", "ManifestStore", "Manifests", "PollingReader", "Render", "RenderPerformer", "SourceReader"]
+__all__ = [
+    "MAX_KEPT",
+    "ManifestStore",
+    "Manifests",
+    "PollingReader",
+    "Render",
+    "RenderPerformer",
+    "SourceReader",
+    "local_manifests",
+]
 
 MAX_KEPT = 5000
 """Renders kept: newest and running revision of more applications than one machine runs."""
@@ -35,6 +45,8 @@ class Manifests:
     source_types: tuple[str, ...]
     resolved_at: datetime
     error: str = ""
+    failing_since: datetime | None = None
+    """When the source could be read last, or was first looked at; None: it can be read."""
     warnings: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     """Requests to refresh that this render or one before it answered, newest last (:data:`MAX_ANSWERS`)."""
@@ -43,6 +55,22 @@ class Manifests:
     def revision(self) -> str:
         """The commit of a single source; empty for several, as upstream."""
         return self.revisions[0] if len(self.revisions) == 1 else ""
+
+
+def local_manifests(texts: Sequence[str], revisions: tuple[str, ...], now: datetime) -> Manifests:
+    """Manifests that came with a request (``operation.sync.manifests``), instead of a render; never raises."""
+    objects: list[Obj] = []
+    for number, text in enumerate(texts):
+        place = f"operation.sync.manifests[{number}]"
+        try:
+            value = load(text, file=place)
+        except YamlError as error:
+            return Manifests(revisions, (), (), now, error=f"{place}: {error}")
+        if not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind"):
+            error_text = f"{place}: must be one object with apiVersion and kind"
+            return Manifests(revisions, (), (), now, error=error_text)
+        objects.append(value)
+    return Manifests(revisions, tuple(objects), (), now)
 
 
 class SourceReader(Protocol):
@@ -136,6 +164,7 @@ class RenderPerformer:
         )
         before = self._store.get(action.sources, action.revisions, action.context)
         answers = (*(before.answers if before else ()), *((action.answers,) if action.answers else ()))
-        found = replace(found, answers=answers[-MAX_ANSWERS:])
+        since = (before.failing_since if before and before.error else None) or now
+        found = replace(found, answers=answers[-MAX_ANSWERS:], failing_since=since if found.error else None)
         self._store.put(action.sources, action.revisions, found, action.context)
         return found

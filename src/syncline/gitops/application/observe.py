@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
+from syncline.base.action import Action
 from syncline.control.cache import Snapshot
-from syncline.gitops.application.manifests import Manifests, ManifestStore
+from syncline.gitops.addressed import addressed
+from syncline.gitops.application.manifests import Manifests, ManifestStore, local_manifests
+from syncline.gitops.application.orphans import count_orphans
 from syncline.gitops.application.schemas import SchemaBook
-from syncline.gitops.application.view import AppView
+from syncline.gitops.application.view import AppView, instant
 from syncline.gitops.clusters import HERE, Cluster, clusters_of
 from syncline.gitops.compare import live_refs
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.health import Health
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
+from syncline.gitops.project.accounts import AccountError, account_for
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.system import System, SystemSettings, with_globals
 from syncline.gitops.tracking import Tracking, instance_name
@@ -31,6 +36,7 @@ __all__ = [
     "INSTANCE_INDEX",
     "AppObserved",
     "AppSettings",
+    "local_texts",
     "observe_application",
     "pinned_revisions",
     "render_context",
@@ -56,6 +62,9 @@ class AppSettings:
     sync_timeout_s: float = 0.0
     """Seconds that an operation may take, its retries included; 0: as long as it likes (upstream: sync timeout)."""
     tracking: Tracking = field(default_factory=Tracking)
+    repo_grace_s: float = 180.0
+    """Seconds for which a source that cannot be read changes nothing, unless somebody asks
+    (upstream: controller.repo.error.grace.period.seconds)."""
     kube_version: str = GIT_VERSION
     """The destination's version, which charts are told."""
 
@@ -81,12 +90,41 @@ class AppObserved:
     holds: tuple[Hold, ...] = ()
     """Holds that operations of this Application took, by name."""
     all_holds: tuple[Hold, ...] = ()
+    orphans: int | None = None
+    """Objects of the destination namespace that nobody tracks; None: the project does not warn of them."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas of built-in kinds and of the cluster's definitions."""
     system: System = field(default_factory=System, compare=False)
     """What ``argocd-cm`` says about all Applications."""
     verdicts: Verdicts | None = field(default=None, compare=False)
     """Answers of earlier comparisons, kept by the controller."""
+
+    @property
+    def account(self) -> str:
+        """Who is impersonated at the destination; empty: nobody."""
+        try:
+            return self._account()
+        except AccountError:
+            return ""
+
+    @property
+    def account_problem(self) -> str:
+        """Why nobody can be impersonated although somebody has to be; empty where all is well."""
+        try:
+            self._account()
+        except AccountError as error:
+            return f"failed to find a matching service account to impersonate: {error}"
+        return ""
+
+    def _account(self) -> str:
+        if not self.system.settings.impersonates:
+            return ""
+        server = str(self.view.destination.get("server") or HERE.server).rstrip("/")
+        return account_for(self.project or {}, self.view.obj, server)
+
+    def at_destination(self, steps: tuple[tuple[Action, ...], ...]) -> tuple[tuple[Action, ...], ...]:
+        """These steps as they are done to the destination."""
+        return addressed(steps, "", self.account)
 
     @property
     def health(self) -> Callable[[Obj], Health | None]:
@@ -108,6 +146,16 @@ def render_context(view: AppView, settings: AppSettings) -> RenderContext:
         namespace=view.destination_namespace,
         kube_version=settings.kube_version,
     )
+
+
+def local_texts(view: AppView) -> tuple[str, ...]:
+    """Manifests that the request brings with it."""
+    return tuple(str(text) for text in dig(view.operation, "sync", "manifests", default=()) or ())
+
+
+def operation_start(view: AppView) -> datetime:
+    """When the operation began, the beginning of time where nothing says so."""
+    return instant(dig(view.operation_state, "startedAt")) or datetime.fromtimestamp(0, UTC)
 
 
 def wanted_revisions(view: AppView) -> tuple[str, ...]:
@@ -173,13 +221,16 @@ def observe_application(
     pinned = None
     if view.operation is not None:
         sources = operation_sources(view)
-        pinned = store.get(sources, pinned_revisions(view) or wanted_revisions(view), context)
+        asked = pinned_revisions(view) or wanted_revisions(view)
+        local = local_texts(view)
+        pinned = local_manifests(local, asked, operation_start(view)) if local else store.get(sources, asked, context)
     all_holds = holds_of(cache.objects(HOLD.group_kind))
     label = application_label(app)
+    project = _project(cache, project_ref, system.settings)
     kinds = KindTable({info.gvk: info for info in cache.mapper.versions()})
     return AppObserved(
         view=view,
-        project=_project(cache, project_ref, system.settings),
+        project=project,
         latest=latest,
         pinned=pinned,
         live=_live(cache, view, (latest, pinned), kinds, settings),
@@ -190,6 +241,7 @@ def observe_application(
         pools=tuple(cache.objects(POOL)),
         holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
         all_holds=all_holds,
+        orphans=count_orphans(cache, app, project, settings.tracking),
         schema_of=(schemas or SchemaBook()).reader(cache),
         verdicts=verdicts,
         system=system,

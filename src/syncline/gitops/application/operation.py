@@ -18,6 +18,7 @@ from syncline.gitops.application.holds import give_back_for_gate, renewed, taken
 from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.observe import (
     AppObserved,
+    local_texts,
     operation_sources,
     pinned_revisions,
     wanted_revisions,
@@ -92,8 +93,8 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if view.operation.get("sync") is None:
         message = "Invalid operation request: no operation specified"
         return _finish(seen, OperationPhase.ERROR, message, None, None, now)
-    if dig(view.operation, "sync", "manifests"):
-        message = "Invalid operation request: sync.manifests is not supported; commit them and sync the commit"
+    if local_texts(view) and _signed_only(seen):
+        message = "Cannot use local manifests when source integrity is enforced"
         return _finish(seen, OperationPhase.ERROR, message, None, None, now)
     sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
     if len(asked) != len(sources):
@@ -111,10 +112,15 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if blocked is not None:
         return blocked
     comparison = compare(seen, pinned)
-    refused = _refused(view, comparison)
+    refused = _refused(seen, comparison)
     if refused is not None and state.get("phase") == OperationPhase.RUNNING:
         return _finish(seen, *refused, None, pinned, now)
     return _round(seen, sync_observed(seen, pinned, comparison), pinned, now)
+
+
+def _signed_only(seen: AppObserved) -> bool:
+    spec = dig(seen.project, "spec", default={})
+    return bool(spec.get("signatureKeys") or dig(spec, "sourceIntegrity", "git", "policies"))
 
 
 def _over(state: Obj) -> bool:
@@ -123,8 +129,11 @@ def _over(state: Obj) -> bool:
     return phase not in list(OperationPhase) or OperationPhase(phase).completed
 
 
-def _refused(view: AppView, comparison: Comparison) -> tuple[OperationPhase, str] | None:
+def _refused(seen: AppObserved, comparison: Comparison) -> tuple[OperationPhase, str] | None:
     """What the comparison found that no sync may go on with (reference 1.5, step 8; behaviour 76)."""
+    view = seen.view
+    if seen.account_problem:
+        return OperationPhase.ERROR, seen.account_problem
     shared = [c.message for c in comparison.conditions if c.type == "SharedResourceWarning"]
     if shared and FAIL_ON_SHARED in _listed_options(view):
         return OperationPhase.FAILED, f"Shared resource found: {shared[0]}"
@@ -217,7 +226,9 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
     if sync.ended:
         return _finish(seen, sync.phase, sync.message, sync, pinned, now)
     held = None if terminating else taken(seen, observed, sync, now)
-    return held or OperationPlan(steps=sync.steps, why=sync.why, observed=observed, sync=sync, pinned=pinned)
+    return held or OperationPlan(
+        steps=seen.at_destination(sync.steps), why=sync.why, observed=observed, sync=sync, pinned=pinned
+    )
 
 
 def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
@@ -266,7 +277,7 @@ def _resolve_now(seen: AppObserved, view: AppView) -> tuple[Render, ...]:
     """A branch or tag is resolved after the operation began, whatever an earlier look had found; a commit is what it
     is. Being part of the beginning is the evidence: times of whole seconds could not tell which came first."""
     asked = wanted_revisions(view)
-    if len(asked) != len(operation_sources(view)):
+    if len(asked) != len(operation_sources(view)) or local_texts(view):
         return ()
     if seen.pinned is not None and all(len(revision) == SHA_LENGTH for revision in asked):
         return ()

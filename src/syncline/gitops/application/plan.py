@@ -25,7 +25,7 @@ from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.diff import DiffSettings
 from syncline.gitops.project import window_problem
 from syncline.gitops.spec import validate_spec
-from syncline.kube.objects import Obj, resource_version, uid_of
+from syncline.kube.objects import Obj, dig, resource_version, uid_of
 
 __all__ = ["compare_application", "plan_application", "spec_problems"]
 
@@ -120,11 +120,26 @@ def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
         )
         return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
     assert latest is not None, "it is due when there is nothing"
+    if latest.error and _in_grace(seen, latest, now):
+        why = f"the source cannot be read for a moment: {latest.error}"
+        return Plan(outcome=_poll(seen, now), why=why)
     if latest.error:
         problem = Condition("ComparisonError", f"Failed to load target state: {latest.error}")
         status = failed_status(view, [problem], now, keep_health=True)
         return Plan(status=app_patch(view, status, problem.message), outcome=_poll(seen, now), why=problem.message)
     return _plan_compared(seen, latest, now)
+
+
+def _in_grace(seen: AppObserved, latest: Manifests, now: datetime) -> bool:
+    """A source that fails for a moment changes nothing that was known, unless somebody asked (behaviours 54 and 87)."""
+    known = dig(seen.view.status, "sync", "status") not in (None, "", "Unknown")
+    since = latest.failing_since
+    return (
+        known
+        and since is not None
+        and not seen.view.refresh
+        and now < since + timedelta(seconds=seen.settings.repo_grace_s)
+    )
 
 
 def _refresh_request(view: AppView) -> str:
@@ -140,6 +155,11 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     notes = left_notes(view.obj, seen.pools)
     conditions = (
         *comparison.conditions,
+        *(
+            [Condition("OrphanedResourceWarning", f"Application has {seen.orphans} orphaned resources")]
+            if seen.orphans
+            else []
+        ),
         *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
     )
     status = _with_auto(compared_status(view, comparison, latest, conditions, now), decision, now)

@@ -1,0 +1,73 @@
+"""Objects of a destination namespace that no application tracks.
+
+Called by observation, for the warning that a project may ask for, and by the tree of an Application's objects. Pure.
+Rules: Argo CD ``controller/appcontroller.go`` getOrphanedNodes (reference argocd-app §2.4).
+"""
+
+from __future__ import annotations
+
+from syncline.control.cache import Snapshot
+from syncline.gitops.application.view import IN_CLUSTER_NAME, IN_CLUSTER_SERVER, AppView
+from syncline.gitops.project import permits_resource
+from syncline.gitops.resource_filter import ResourceFilter
+from syncline.gitops.tracking import Tracking
+from syncline.kube.glob import glob_matches
+from syncline.kube.objects import Obj, ObjectRef, dig, owner_references, ref_of
+
+__all__ = ["count_orphans", "orphans"]
+
+
+def count_orphans(cache: Snapshot, app: Obj, project: Obj | None, tracking: Tracking) -> int | None:
+    """None where the project does not warn of them."""
+    if dig(project, "spec", "orphanedResources", "warn") is not True:
+        return None
+    return len(orphans(cache, app, project or {}, tracking))
+
+
+def orphans(cache: Snapshot, app: Obj, project: Obj, tracking: Tracking) -> list[Obj]:
+    """Top level, permitted by the project, not one of Kubernetes' own and not ignored by
+    ``spec.orphanedResources.ignore``; none unless the project has that field."""
+    watched = dig(project, "spec", "orphanedResources")
+    view = AppView(app)
+    namespace = view.destination_namespace
+    if watched is None or not namespace:
+        return []
+    ignored = [entry for entry in watched.get("ignore") or () if isinstance(entry, dict)]
+    rows = {_row_ref(row) for row in dig(app, "status", "resources", default=[])}
+    found = []
+    for kind in cache.kinds():
+        for obj in cache.objects(kind, namespace):
+            ref = ref_of(obj)
+            ours = ref in rows or tracking.app_name(obj) or owner_references(obj)
+            if not ours and _permitted(project, ref, view) and not _is_ignored(ref, ignored):
+                found.append(obj)
+    return found
+
+
+def _row_ref(row: Obj) -> ObjectRef:
+    return ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name")))
+
+
+def _permitted(project: Obj, ref: ObjectRef, view: AppView) -> bool:
+    server = str(view.destination.get("server") or IN_CLUSTER_SERVER).rstrip("/")
+    name = str(view.destination.get("name") or (IN_CLUSTER_NAME if server == IN_CLUSTER_SERVER else ""))
+    if ResourceFilter().excludes(ref.group, ref.kind, server):
+        return False
+    return permits_resource(project, ref.group, ref.kind, ref.name, ref.namespace, server, name)
+
+
+def _is_ignored(ref: ObjectRef, entries: list[Obj]) -> bool:
+    """An entry's group always counts (empty: the core group); an empty kind or name is any."""
+    own = {
+        ObjectRef("", "Service", "default", "kubernetes"),
+        ObjectRef("", "ServiceAccount", ref.namespace, "default"),
+        ObjectRef("", "ConfigMap", ref.namespace, "kube-root-ca.crt"),
+    }
+    return ref in own or any(
+        glob_matches(str(entry.get("group") or ""), ref.group)
+        and all(
+            not entry.get(key) or glob_matches(str(entry[key]), text)
+            for key, text in (("kind", ref.kind), ("name", ref.name))
+        )
+        for entry in entries
+    )

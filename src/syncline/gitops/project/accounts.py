@@ -1,0 +1,34 @@
+"""As whom an Application is synced, where the installation asks for that (``application.sync.impersonation.enabled``).
+
+Pure. Rule: Argo CD ``util/settings/impersonation.go`` (reference argocd-app §2.4): the first entry of
+``spec.destinationServiceAccounts`` whose server and namespace fit; without one the operation ends in Error.
+"""
+
+from __future__ import annotations
+
+from syncline.kube.glob import glob_matches
+from syncline.kube.objects import Obj, dig, namespace_of
+
+__all__ = ["AccountError", "account_for"]
+
+FORBIDDEN = "!*[]{}\\/"
+"""Characters that no name of a service account has; patterns are refused."""
+
+
+class AccountError(ValueError):
+    """Why nobody can be impersonated, in upstream's words."""
+
+
+def account_for(project: Obj, app: Obj, server: str) -> str:
+    """``system:serviceaccount:NAMESPACE:NAME``. Raises :class:`AccountError`."""
+    namespace = str(dig(app, "spec", "destination", "namespace", default="") or "")
+    for item in dig(project, "spec", "destinationServiceAccounts", default=[]) or ():
+        if not glob_matches(str(item.get("server") or ""), server):
+            continue
+        if not glob_matches(str(item.get("namespace") or ""), namespace):
+            continue
+        name = str(item.get("defaultServiceAccount") or "")
+        if not name.strip() or any(char in FORBIDDEN for char in name):
+            raise AccountError(f"default service account contains invalid chars '{name}'")
+        return f"system:serviceaccount:{name if ':' in name else f'{namespace or namespace_of(app)}:{name}'}"
+    raise AccountError(f"no matching service account found for destination server {server} and namespace {namespace}")

@@ -1,0 +1,175 @@
+"""The Application as a whole, played, by the numbers of the application reference."""
+
+from __future__ import annotations
+
+from tests.gitops.behaviours.play import APPS, DEPLOYMENTS, MAPS, PREFIX, PROJECTS, Play, config, deployment
+
+from syncline.kube.objects import annotations_of, dig
+
+
+def test_an_operation_without_state_runs_once_and_goes_a001() -> None:
+    play = Play(config("a"))
+    play.begin()
+    play.finish()
+    assert "operation" not in play.app()
+    before = play.state()
+    play.driver.advance(600)
+    assert play.state() == before
+
+
+def test_several_sources_count_and_the_single_one_does_not_a003() -> None:
+    several = [
+        {"repoURL": "https://example.com/a.git", "path": "."},
+        {"repoURL": "https://example.com/b.git", "path": "."},
+    ]
+    play = Play(config("a"), spec={"sources": several})
+    play.driver.settle()
+    assert len(dig(play.app(), "status", "sync", "revisions")) == 2
+
+
+def test_automation_that_is_there_is_on_unless_it_says_no_a008() -> None:
+    play = Play(config("a"), automated={})
+    play.driver.advance(5)
+    assert play.maps() == ["a"]
+    off = Play(config("a"), automated={"enabled": False})
+    off.driver.advance(600)
+    assert off.maps() == []
+
+
+def test_the_time_of_an_unchanged_condition_does_not_move_a011() -> None:
+    play = Play(config("a"))
+    play.patch(f"{APPS}/app", {"spec": {"destination": {"server": "https://gone.example"}}})
+    play.driver.settle()
+    (before,) = dig(play.app(), "status", "conditions")
+    play.driver.advance(300)
+    play.refresh()
+    (after,) = dig(play.app(), "status", "conditions")
+    assert after == before
+
+
+def test_any_other_refresh_is_a_normal_one_a012() -> None:
+    play = Play(config("a"))
+    play.source.commit(config("a"), config("b"))
+    play.refresh(kind="foo")
+    assert dig(play.app(), "status", "sync", "revision") == play.source.head
+    assert PREFIX + "refresh" not in annotations_of(play.app())
+
+
+def test_a_skipped_application_never_changes_a014() -> None:
+    play = Play(config("a"))
+    play.patch(f"{APPS}/app", {"metadata": {"annotations": {PREFIX + "skip-reconcile": "true"}}})
+    play.driver.settle()
+    before = play.app()["status"]
+    play.source.commit(config("b"))
+    play.begin()
+    play.driver.advance(600)
+    assert play.app()["status"] == before
+
+
+def test_orphans_are_counted_only_with_a_warning_a030() -> None:
+    play = Play(config("a"))
+    play.world.send("POST", MAPS, config("stray"))
+    play.patch(f"{PROJECTS}/default", {"spec": {"orphanedResources": {}}})
+    play.driver.settle()
+    assert "OrphanedResourceWarning" not in play.conditions()
+    play.patch(f"{PROJECTS}/default", {"spec": {"orphanedResources": {"warn": True}}})
+    play.driver.settle()
+    assert play.conditions()["OrphanedResourceWarning"] == "Application has 1 orphaned resources"
+
+
+def test_an_ignored_kind_without_group_is_of_the_core_group_a031() -> None:
+    play = Play(config("a"))
+    play.world.send("POST", MAPS, config("stray"))
+    play.world.send("POST", DEPLOYMENTS, deployment("stray"))
+    play.driver.advance(5)
+    play.patch(f"{PROJECTS}/default", {"spec": {"orphanedResources": {"warn": True, "ignore": [{"kind": "*"}]}}})
+    play.driver.settle()
+    assert play.conditions()["OrphanedResourceWarning"] == "Application has 1 orphaned resources"
+
+
+def impersonating(play: Play) -> None:
+    data = {"application.sync.impersonation.enabled": "true"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": data}
+    play.world.send("POST", "/api/v1/namespaces/argocd/configmaps", body)
+    play.driver.settle()
+
+
+def test_without_an_account_to_impersonate_nothing_is_synced_a032() -> None:
+    play = Play(config("a"))
+    impersonating(play)
+    state = play.sync()
+    assert state["phase"] == "Error"
+    assert "no matching service account found for destination server https://kubernetes" in state["message"]
+    assert play.maps() == []
+
+
+def test_a_sync_has_the_rights_of_the_account_that_the_project_names_a032() -> None:
+    play = Play(config("a"))
+    impersonating(play)
+    accounts = [{"server": "*", "namespace": "default", "defaultServiceAccount": "deployer"}]
+    play.patch(f"{PROJECTS}/default", {"spec": {"destinationServiceAccounts": accounts}})
+    play.driver.settle()
+    assert play.sync()["phase"] == "Failed"
+    assert play.maps() == []
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "maps"}}
+    roles = "/apis/rbac.authorization.k8s.io/v1"
+    play.world.send("POST", f"{roles}/clusterroles", role | {"rules": rules})
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "maps"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "maps"},
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "default"}],
+    }
+    play.world.send("POST", f"{roles}/clusterrolebindings", binding)
+    assert play.sync()["phase"] == "Succeeded"
+    assert play.maps() == ["a"]
+
+
+def test_a_source_that_fails_for_a_moment_changes_nothing_a054() -> None:
+    play = Play(config("a"))
+    play.sync()
+    play.source.fails = "connection refused"
+    play.driver.advance(200)
+    assert play.sync_status() == "Synced"
+    play.driver.advance(400)
+    assert play.sync_status() == "Unknown"
+    assert "connection refused" in play.conditions()["ComparisonError"]
+
+
+def test_who_asks_sees_at_once_that_a_source_fails_a087() -> None:
+    play = Play(config("a"))
+    play.sync()
+    play.source.fails = "connection refused"
+    play.refresh()
+    assert play.sync_status() == "Unknown"
+
+
+def test_drift_is_healed_by_a_sync_of_what_drifted_a088() -> None:
+    play = Play(config("a"), config("b"), automated={"selfHeal": True})
+    play.driver.advance(10)
+    play.patch(f"{MAPS}/a", {"data": {"k": "drift"}})
+    play.driver.advance(30)
+    operation = play.state()["operation"]
+    assert [row["name"] for row in operation["sync"]["resources"]] == ["a"]
+    assert dig(play.get(f"{MAPS}/a"), "data", "k") == "v"
+
+
+def test_a_failed_revision_is_not_tried_again_by_itself_a089() -> None:
+    play = Play(config("Not_A_Name"), automated={}, retry={"limit": 0})
+    play.driver.advance(10)
+    before = play.state()
+    assert before["phase"] == "Failed"
+    play.refresh()
+    assert play.state() == before
+    assert "Failed last sync attempt" in play.conditions()["SyncError"]
+
+
+def test_an_empty_source_does_not_wipe_out_an_application_a090() -> None:
+    play = Play(config("a"), automated={"prune": True})
+    play.driver.advance(10)
+    play.source.commit()
+    play.driver.advance(300)
+    assert play.maps() == ["a"]
+    assert "auto-sync will wipe out all resources" in play.conditions()["SyncError"]
