@@ -29,6 +29,7 @@ __all__ = [
     "ephemeral_claim_name",
     "is_for",
     "is_made_for",
+    "mismatch",
     "reaches",
 ]
 
@@ -79,6 +80,26 @@ def _suits(volume: Obj, claim: Obj) -> bool:
         return False
     request = _size(dig(wanted, "resources", "requests", "storage"))
     return _size(dig(has, "capacity", "storage")) >= request
+
+
+def mismatch(volume: Obj, claim: Obj) -> str:
+    """Why a free volume that a claim names does not suit it, in Kubernetes' words (``checkVolumeSatisfyClaim``); empty
+    where it does. Its labels do not matter."""
+    wanted, has = claim.get("spec") or {}, volume.get("spec") or {}
+    if is_terminating(volume):
+        return f'the volume is marked for deletion "{name_of(volume)}"'
+    if _size(dig(has, "capacity", "storage")) < _size(dig(wanted, "resources", "requests", "storage")):
+        return "requested PV is too small"
+    for field_name, otherwise, text in (
+        ("storageClassName", "", "storageClassName does not match"),
+        ("volumeAttributesClassName", "", "volumeAttributesClassName does not match"),
+        ("volumeMode", "Filesystem", "incompatible volumeMode"),
+    ):
+        if (wanted.get(field_name) or otherwise) != (has.get(field_name) or otherwise):
+            return text
+    if not set(wanted.get("accessModes") or ()) <= set(has.get("accessModes") or ()):
+        return "incompatible accessMode"
+    return ""
 
 
 def _size(value: object) -> Quantity:

@@ -264,8 +264,9 @@ def test_a_namespace_ends_after_its_content() -> None:
 
 def test_pods_leave_a_lost_node_when_their_toleration_is_over() -> None:
     world = rolled_out()
+    world.node("n2")
     start = world.clock.now()
-    world.beats = lambda _node: start
+    world.beats = lambda node: start if node == "n1" else world.clock.now()
     world.advance(60)
     taints = {(t["key"], t["effect"]) for t in world.get("/api/v1/nodes/n1")["spec"]["taints"]}
     assert ("node.kubernetes.io/unreachable", "NoExecute") in taints
@@ -274,6 +275,16 @@ def test_pods_leave_a_lost_node_when_their_toleration_is_over() -> None:
     doomed = [pod for pod in world.items(PODS) if pod["spec"].get("nodeName") == "n1"]
     assert len(doomed) == 2
     assert all("deletionTimestamp" in pod["metadata"] for pod in doomed)
+
+
+def test_where_every_node_falls_silent_no_pod_is_evicted() -> None:
+    world = rolled_out()
+    start = world.clock.now()
+    world.beats = lambda _node: start
+    world.advance(600)
+    taints = {(t["key"], t["effect"]) for t in world.get("/api/v1/nodes/n1")["spec"]["taints"]}
+    assert taints == {("node.kubernetes.io/unreachable", "NoSchedule")}
+    assert all("deletionTimestamp" not in pod["metadata"] for pod in world.items(PODS))
 
 
 def test_shuffled_worlds_finish_jobs_too() -> None:

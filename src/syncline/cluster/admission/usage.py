@@ -14,6 +14,8 @@ from syncline.kube.quantity import Quantity, QuantityError, from_int, parse_quan
 __all__ = ["amounts", "in_scope", "missing_amounts", "pod_amounts", "total", "usage_of"]
 
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
+REQUIRED = ("cpu", "memory")
+"""What every container must ask for where a quota limits it; ephemeral storage may go unmentioned."""
 _COUNTED = frozenset(
     {
         "/configmaps",
@@ -139,7 +141,7 @@ def missing_amounts(pod: Obj, hard: Iterable[str]) -> list[tuple[str, list[str]]
     found = []
     for resource in sorted(hard):
         kind, _, name = resource.partition(".") if "." in resource else ("requests", "", resource)
-        if kind not in ("requests", "limits") or name not in COMPUTE:
+        if kind not in ("requests", "limits") or name not in REQUIRED:
             continue
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
         silent = sorted(str(c.get("name")) for c in containers if name not in amounts(dig(c, "resources", kind)))

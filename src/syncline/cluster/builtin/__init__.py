@@ -19,6 +19,7 @@ from syncline.cluster.builtin.daemonset.controller import DaemonSetController
 from syncline.cluster.builtin.deployment.controller import DeploymentController
 from syncline.cluster.builtin.disruption_budget import DisruptionBudgetController
 from syncline.cluster.builtin.endpoints.controller import EndpointsController
+from syncline.cluster.builtin.endpoints.mirroring import MirroringController
 from syncline.cluster.builtin.event_expiry import EventExpiry
 from syncline.cluster.builtin.garbage_collector.controller import GarbageCollector
 from syncline.cluster.builtin.job.controller import JobController
@@ -79,6 +80,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         CronJobController(),
         DisruptionBudgetController(),
         EndpointsController(),
+        MirroringController(),
         ResourceQuotaController(),
         ClaimController(),
         EphemeralClaimController(),

@@ -94,9 +94,15 @@ def template_of(revision: Obj) -> Obj:
     return template
 
 
-def expired(owner: Obj, known: History, in_use: set[str]) -> tuple[Delete, ...]:
-    """Revisions beyond ``revisionHistoryLimit`` that no pod stands for, oldest first."""
+def expired(owner: Obj, known: History, in_use: set[str], *, live_count: bool = False) -> tuple[Delete, ...]:
+    """Revisions beyond ``revisionHistoryLimit`` that no pod stands for, oldest first. ``live_count``: those that pods
+    stand for count against the limit too (DaemonSets)."""
     limit = int(dig(owner, "spec", "revisionHistoryLimit", default=10))
-    unused = [each for each in known.revisions if name_of(each) not in in_use and name_of(each) != known.name]
-    unused.sort(key=lambda each: int(each.get("revision") or 0))
-    return tuple(Delete.of(each, "beyond the history limit") for each in unused[: max(len(unused) - limit, 0)])
+    old = sorted((each for each in known.revisions if name_of(each) != known.name), key=_number)
+    unused = [each for each in old if name_of(each) not in in_use]
+    too_many = max(len(old if live_count else unused) - limit, 0)
+    return tuple(Delete.of(each, "beyond the history limit") for each in unused[:too_many])
+
+
+def _number(revision: Obj) -> int:
+    return int(revision.get("revision") or 0)

@@ -6,15 +6,13 @@ from datetime import datetime
 
 from syncline.cluster.builtin.daemonset.observe import Observed
 from syncline.cluster.builtin.daemonset.placing import should_run
-from syncline.cluster.builtin.daemonset.rolling import manage, update
+from syncline.cluster.builtin.daemonset.rolling import COMPONENT, manage, update
 from syncline.cluster.builtin.history import HASH_LABEL, History, expired, history
 from syncline.cluster.builtin.pods import is_available, is_ready, until_available
 from syncline.control.plan import Create, Delete, Done, Emit, Plan, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, name_of
 
 __all__ = ["COMPONENT", "plan", "settle"]
-
-COMPONENT = "daemonset-controller"
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
@@ -32,7 +30,7 @@ def plan(seen: Observed, now: datetime) -> Plan:
         why = f"{name_of(seen.daemonset)} wants one pod on each node it may run on"
         return Plan((actions,), shown.outcome, why, shown.status)
     used = {f"{name_of(seen.daemonset)}-{labels_of(pod).get(HASH_LABEL)}" for pod in seen.pods}
-    gone = expired(seen.daemonset, known, used)
+    gone = expired(seen.daemonset, known, used, live_count=True)
     return Plan((gone,), shown.outcome, "old revisions go", shown.status) if gone else shown
 
 

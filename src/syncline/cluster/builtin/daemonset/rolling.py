@@ -12,18 +12,19 @@ from typing import TypeAlias
 from syncline.cluster.builtin.daemonset.observe import Observed
 from syncline.cluster.builtin.daemonset.placing import daemon_pod, node_of, should_run
 from syncline.cluster.builtin.history import HASH_LABEL, History
-from syncline.cluster.builtin.pods import is_available, is_finished, is_ready
-from syncline.control.plan import Create, Delete
-from syncline.kube.objects import Obj, is_terminating, labels_of, name_of
+from syncline.cluster.builtin.pods import is_available, is_finished, is_ready, phase
+from syncline.control.plan import Create, Delete, Emit
+from syncline.kube.objects import Obj, is_terminating, labels_of, name_of, namespace_of
 
-__all__ = ["manage", "update"]
+__all__ = ["COMPONENT", "manage", "update"]
 
-Actions: TypeAlias = tuple[Create | Delete, ...]
+COMPONENT = "daemonset-controller"
+Actions: TypeAlias = tuple[Create | Delete | Emit, ...]
 
 
 def manage(seen: Observed, known: History, now: datetime) -> Actions:
     """Pods where there should be one and is none; none where there should not be, or too many."""
-    actions: list[Create | Delete] = []
+    actions: list[Create | Delete | Emit] = []
     for node in seen.nodes:
         starts, stays = should_run(seen.daemonset, node)
         here = seen.lasting_on(name_of(node))
@@ -33,11 +34,22 @@ def manage(seen: Observed, known: History, now: datetime) -> Actions:
         if not stays:
             actions += [Delete.of(pod, f"{name_of(node)} should not run it") for pod in here]
             continue
-        actions += [Delete.of(pod, "it ended, another takes its place") for pod in here if is_finished(pod)]
+        actions += [action for pod in here if is_finished(pod) for action in _clear(seen, pod, name_of(node))]
         actions += [Delete.of(pod, "one on each node is enough") for pod in _excess(seen, known, running, now)]
     names = {name_of(node) for node in seen.nodes}
     lost = [pod for pod in seen.pods if node_of(pod) not in names and not is_terminating(pod)]
     return (*actions, *(Delete.of(pod, "its node is gone") for pod in lost))
+
+
+def _clear(seen: Observed, pod: Obj, node: str) -> Actions:
+    """A pod that ended makes room for another."""
+    failed, where = phase(pod) == "Failed", f"{namespace_of(pod)}/{name_of(pod)} on node {node}"
+    if failed:
+        reason, text = "FailedDaemonPod", f"Found failed daemon pod {where}, will try to kill it"
+    else:
+        reason, text = "SucceededDaemonPod", f"Found succeeded daemon pod {where}, will try to delete it"
+    told = Emit(seen.daemonset, reason, text, COMPONENT, warning=failed)
+    return told, Delete.of(pod, "it ended, another takes its place")
 
 
 def _make(seen: Observed, known: History, node: str, why: str) -> Create:

@@ -38,6 +38,11 @@ class Backend:
     def node(self) -> str:
         return str(dig(self.pod, "spec", "nodeName", default=""))
 
+    def hostname_in(self, service: Obj) -> str:
+        """The host name by which the Service's domain knows the pod; empty for most."""
+        mine = dig(self.pod, "spec", "subdomain") == name_of(service)
+        return str(dig(self.pod, "spec", "hostname", default="")) if mine else ""
+
 
 def backends(service: Obj, pods: tuple[Obj, ...], family: str = "IPv4") -> list[Backend]:
     """Pods with an address of the family, ordered by address; finished ones have none any more."""

@@ -151,8 +151,7 @@ def _endpoint(seen: Observed, member: Backend) -> Obj:
         endpoint["nodeName"] = member.node
     if zone := seen.zones.get(member.node):
         endpoint["zone"] = zone
-    hostname, subdomain = dig(member.pod, "spec", "hostname"), dig(member.pod, "spec", "subdomain")
-    if hostname and subdomain == name_of(seen.service):
+    if hostname := member.hostname_in(seen.service):
         endpoint["hostname"] = hostname
     return endpoint
 
@@ -184,20 +183,39 @@ def _trigger(now: datetime) -> dict[str, str]:
 
 
 def _subsets(seen: Observed) -> list[Obj]:
-    groups: dict[Ports, list[Backend]] = {}
+    """Ports that the same pods answer on, with those pods (``RepackSubsets``)."""
     found = backends(seen.service, seen.pods, _families(seen.service)[0])
-    for backend in found[:MAX_ADDRESSES]:
-        if not backend.terminating or backend.publish:
-            groups.setdefault(_ports(seen.service, backend), []).append(backend)
-    subsets: list[Obj] = []
-    for ports, members in sorted(groups.items()):
-        subset: Obj = {}
-        for field, ready in (("addresses", True), ("notReadyAddresses", False)):
-            addresses = [_address(each) for each in members if each.ready == ready]
-            subset |= {field: addresses} if addresses else {}
-        listed = [_named(*port) for port in ports]
-        subsets.append(subset | ({"ports": listed} if listed else {}))
-    return subsets
+    members = [each for each in found[:MAX_ADDRESSES] if not each.terminating or each.publish]
+    answering: dict[Ports, list[Backend]] = {}
+    for backend in members:
+        ports = _ports(seen.service, backend)
+        if not ports and not dig(seen.service, "spec", "ports", default=[]):
+            answering.setdefault((), []).append(backend)
+        for port in ports:
+            answering.setdefault((port,), []).append(backend)
+    groups: dict[tuple[str, ...], tuple[list[Backend], Ports]] = {}
+    for ports in sorted(answering):
+        backing = answering[ports]
+        _, known = groups.get(_identities(backing), (backing, ()))
+        groups[_identities(backing)] = (backing, (*known, *ports))
+    return [_subset(seen.service, backing, ports) for backing, ports in sorted(groups.values(), key=_subset_order)]
+
+
+def _identities(backing: list[Backend]) -> tuple[str, ...]:
+    return tuple(f"{each.address}/{each.target['uid']}" for each in backing)
+
+
+def _subset_order(group: tuple[list[Backend], Ports]) -> tuple[tuple[str, ...], Ports]:
+    return _identities(group[0]), group[1]
+
+
+def _subset(service: Obj, backing: list[Backend], ports: Ports) -> Obj:
+    subset: Obj = {}
+    for field, ready in (("addresses", True), ("notReadyAddresses", False)):
+        addresses = [_address(service, each) for each in backing if each.ready == ready]
+        subset |= {field: addresses} if addresses else {}
+    listed = [_named(*port) for port in ports]
+    return subset | ({"ports": listed} if listed else {})
 
 
 def _named(name: str, protocol: str, number: int, application: str) -> Obj:
@@ -206,8 +224,10 @@ def _named(name: str, protocol: str, number: int, application: str) -> Obj:
     return port if name else {key: value for key, value in port.items() if key != "name"}
 
 
-def _address(backend: Backend) -> Obj:
+def _address(service: Obj, backend: Backend) -> Obj:
     address: Obj = {"ip": backend.address}
+    if hostname := backend.hostname_in(service):
+        address["hostname"] = hostname
     if backend.node:
         address["nodeName"] = backend.node
     return address | {"targetRef": backend.target}

@@ -40,9 +40,12 @@ class OwnerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
+    """``elsewhere``: an object of that uid is in another namespace, where it can own nothing here."""
+
     reference: Obj
     target: ObjectRef
     state: OwnerState
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ def _owner(cache: Snapshot, obj: Obj, reference: Obj) -> Owner:
         return Owner(reference, target, OwnerState.UNKNOWN)  # a cluster-scoped object cannot have a namespaced owner
     found = cache.get(target)
     if found is None or uid_of(found) != reference.get("uid"):
-        return Owner(reference, target, OwnerState.ABSENT)
+        elsewhere = any(uid_of(each) == reference.get("uid") for each in cache.objects(target.group_kind))
+        return Owner(reference, target, OwnerState.ABSENT, elsewhere)
     waiting = is_terminating(found) and FOREGROUND in finalizers(found)
     return Owner(reference, target, OwnerState.WAITING if waiting else OwnerState.SOLID)
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from syncline.cluster.builtin.actions import ConfirmAbsent
-from syncline.cluster.builtin.garbage_collector.observe import FOREGROUND, ORPHAN, Observed, OwnerState
+from syncline.cluster.builtin.garbage_collector.observe import FOREGROUND, ORPHAN, Observed, Owner, OwnerState
 from syncline.cluster.builtin.owners import set_owners
-from syncline.control.plan import Delete, Patch, Plan
+from syncline.control.plan import Delete, Emit, Patch, Plan
 from syncline.kube.objects import (
     Obj,
     finalizers,
@@ -27,6 +27,8 @@ from syncline.kube.objects import (
 )
 
 __all__ = ["plan"]
+
+COMPONENT = "garbage-collector-controller"
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
@@ -84,10 +86,26 @@ def _judge(seen: Observed) -> Plan:
         return Plan((*ahead, (set_owners(seen.obj, solid, "the other owners are gone"),)), why="an owner stays")
     if not seen.owners:
         return Plan(why="it has no owner")
+    if waiting and any(FOREGROUND in finalizers(each) for each in seen.dependents):
+        freed = [reference | {"blockOwnerDeletion": False} for reference in owner_references(seen.obj)]
+        if freed != owner_references(seen.obj):
+            unblock = set_owners(seen.obj, freed, "it and its owner would wait for one another")
+            return Plan(((unblock,),), why="owners and dependents form a circle")
     policy = _policy(seen, bool(waiting))
     delete = Delete.of(seen.obj, "no owner is left", propagation=policy)
     exactly = replace(delete, resource_version=resource_version(seen.obj))
-    return Plan((*ahead, (exactly,)), why="no owner is left")
+    told = tuple(_misplaced(seen.obj, owner) for owner in gone if owner.elsewhere)
+    return Plan((*ahead, *((told,) if told else ()), (exactly,)), why="no owner is left")
+
+
+def _misplaced(obj: Obj, owner: Owner) -> Emit:
+    named = owner.reference
+    identity = (
+        f"[{named.get('apiVersion')}/{named.get('kind')}, namespace: {namespace_of(obj)}, "
+        f"name: {named.get('name')}, uid: {named.get('uid')}]"
+    )
+    text = f'ownerRef {identity} does not exist in namespace "{namespace_of(obj)}"'
+    return Emit(obj, "OwnerRefInvalidNamespace", text, COMPONENT, warning=True)
 
 
 def _policy(seen: Observed, waited_for: bool) -> str:

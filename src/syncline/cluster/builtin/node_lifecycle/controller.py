@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from syncline.cluster.builtin.node_lifecycle import observe as observing
 from syncline.cluster.builtin.node_lifecycle import plan as planning
 from syncline.cluster.builtin.node_lifecycle.observe import LEASE, NODE, PODS_OF_NODE, Beats, Observed
+from syncline.cluster.builtin.node_lifecycle.taints import taint_name
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan
-from syncline.kube.objects import GroupKind, ObjectRef
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
 
 __all__ = ["NodeLifecycleController"]
+
+MAX_NODES = 10_000
+"""Nodes whose taints are remembered."""
 
 
 class NodeLifecycleController:
@@ -21,16 +27,32 @@ class NodeLifecycleController:
 
     name = "node-lifecycle"
     kind = NODE
-    watches: tuple[Watch, ...] = (Watch(POD, observing.node_of_pod), Watch(LEASE, observing.node_of_lease))
+    watches: tuple[Watch, ...] = (
+        Watch(POD, observing.node_of_pod),
+        Watch(LEASE, observing.node_of_lease),
+        Watch(NODE, observing.failing_with),
+    )
     reads: tuple[GroupKind, ...] = ()
     indices = {PODS_OF_NODE: observing.placed_on}  # noqa: RUF012 - declared once, never changed
 
     def __init__(self, beats: Beats, *, tells: bool = False) -> None:
         self._beats = beats
         self._tells = tells
+        self._since: dict[str, dict[str, datetime]] = {}
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
         return observing.observe(cache, ref, self._beats, tells=self._tells)
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now)
+        return planning.plan(replace(seen, taints_since=self._first_seen(seen.node, now)), now)
+
+    def _first_seen(self, node: Obj, now: datetime) -> Mapping[str, datetime]:
+        """Taints that people set have no time: they count from when they are noticed, as in Kubernetes."""
+        known = self._since.pop(name_of(node), {})
+        names = {taint_name(each) for each in dig(node, "spec", "taints", default=[]) if not each.get("timeAdded")}
+        if not names:
+            return {}
+        self._since[name_of(node)] = {name: known.get(name, now) for name in names}
+        if len(self._since) > MAX_NODES:
+            del self._since[next(iter(self._since))]
+        return self._since[name_of(node)]

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from syncline.cluster.builtin.node_lifecycle.taints import Disruption, disruption_of
 from syncline.cluster.builtin.pods import POD, condition, instant
 from syncline.control.cache import Snapshot
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, ref_of
 
-__all__ = ["LEASE", "NODE", "PODS_OF_NODE", "Beats", "Observed", "node_of_lease", "node_of_pod", "observe", "placed_on"]
+__all__ = [
+    "LEASE",
+    "NODE",
+    "PODS_OF_NODE",
+    "Beats",
+    "Observed",
+    "failing_with",
+    "node_of_lease",
+    "node_of_pod",
+    "observe",
+    "placed_on",
+]
 
 NODE = GroupKind("", "Node")
 LEASE = GroupKind("coordination.k8s.io", "Lease")
@@ -25,12 +37,15 @@ objects."""
 @dataclass(frozen=True, slots=True)
 class Observed:
     """``heard`` is the latest sign of life: a lease, a status, or the machine itself. None: never. ``tells``: a
-    machine that stops writes so into its Node, so that a healthy one need not be looked at for its silence."""
+    machine that stops writes so into its Node, so that a healthy one need not be looked at for its silence.
+    ``disruption``: how far other nodes fail with this one; ``taints_since``: when taints without a time were seen."""
 
     node: Obj
     heard: datetime | None
     pods: tuple[Obj, ...]
     tells: bool = False
+    disruption: Disruption = Disruption.NONE
+    taints_since: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def placed_on(obj: Obj) -> Iterable[str]:
@@ -48,7 +63,18 @@ def observe(cache: Snapshot, ref: ObjectRef, beats: Beats, *, tells: bool = Fals
     ready = condition(node, "Ready")
     signs = [beats(ref.name), instant(dig(lease, "spec", "renewTime")), instant(dig(ready, "lastHeartbeatTime"))]
     heard = max((sign for sign in signs if sign is not None), default=None)
-    return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)), tells)
+    works = ready is not None and ready.get("status") == "True"
+    disruption = Disruption.NONE if works else disruption_of(node, cache.objects(NODE))
+    return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)), tells, disruption)
+
+
+def failing_with(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Other failing nodes look again when one fails or recovers: it may decide whether their pods are evicted."""
+    if (condition(node, "Ready") or {}).get("status") == "True":
+        return
+    for other in cache.objects(NODE):
+        if (condition(other, "Ready") or {}).get("status") != "True":
+            yield ref_of(other)
 
 
 def node_of_pod(pod: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:

@@ -40,7 +40,7 @@ def plan(seen: Observed, now: datetime) -> Plan:
     lost = _lost(seen, now)
     if lost:
         return Plan(status=lost, why=f"{name_of(seen.node)} is silent")
-    taints = wanted_taints(seen.node, now)
+    taints = wanted_taints(seen.node, now, seen.disruption)
     if taints != dig(seen.node, "spec", "taints", default=[]):
         metadata = {"uid": uid_of(seen.node), "resourceVersion": resource_version(seen.node)}
         body = {"metadata": metadata, "spec": {"taints": taints or None}}
@@ -109,7 +109,7 @@ def _evictions(seen: Observed, taints: list[Obj], now: datetime) -> tuple[tuple[
     actions: list[Emit | Delete] = []
     later: list[datetime] = []
     for pod in seen.pods:
-        at = None if is_terminating(pod) or is_finished(pod) else eviction_time(pod, taints, now)
+        at = None if is_terminating(pod) or is_finished(pod) else eviction_time(pod, taints, now, seen.taints_since)
         if at is not None and at <= now:
             text = f"Marking for deletion Pod {namespace_of(pod)}/{name_of(pod)}"
             actions.append(Emit(pod, "TaintManagerEviction", text, "taint-eviction-controller"))

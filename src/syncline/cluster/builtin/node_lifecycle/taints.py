@@ -5,14 +5,25 @@ Source: Kubernetes node lifecycle and taint eviction controllers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from enum import Enum
 
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.pods import condition, instant
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj, dig, labels_of
 from syncline.kube.scheduling_terms import tolerates
 
-__all__ = ["NOT_READY", "UNREACHABLE", "UNSCHEDULABLE", "eviction_time", "wanted_taints"]
+__all__ = [
+    "NOT_READY",
+    "UNREACHABLE",
+    "UNSCHEDULABLE",
+    "Disruption",
+    "disruption_of",
+    "eviction_time",
+    "taint_name",
+    "wanted_taints",
+]
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -23,19 +34,55 @@ _PRESSURES = {
     "PIDPressure": "node.kubernetes.io/pid-pressure",
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
+_FEW, _UNHEALTHY_SHARE, _LARGE_ZONE = 2, 0.55, 50
 _OURS = {(key, "NoSchedule") for key in (NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURES.values())} | {
     (NOT_READY, "NoExecute"),
     (UNREACHABLE, "NoExecute"),
 }
 
 
-def wanted_taints(node: Obj, now: datetime) -> list[Obj]:
-    """The node's taints as they should be: other people's as they are, ours by the conditions."""
+class Disruption(Enum):
+    """How far nodes fail together (``ComputeZoneState``)."""
+
+    NONE = "none"
+    PARTIAL = "partial"
+    """More than two nodes, and more than half, of a zone of at most 50 nodes are not ready."""
+    TOTAL = "total"
+    """No node is ready anywhere."""
+
+
+def disruption_of(node: Obj, nodes: Iterable[Obj]) -> Disruption:
+    """How far the zone of ``node``, or the whole cluster, fails."""
+    everywhere = list(nodes)
+    if not any(_works(each) for each in everywhere):
+        return Disruption.TOTAL
+    zone = [each for each in everywhere if _zone(each) == _zone(node)]
+    failing = sum(not _works(each) for each in zone)
+    if failing > _FEW and failing / len(zone) >= _UNHEALTHY_SHARE and len(zone) <= _LARGE_ZONE:
+        return Disruption.PARTIAL
+    return Disruption.NONE
+
+
+def _works(node: Obj) -> bool:
+    return (condition(node, "Ready") or {}).get("status") == "True"
+
+
+def _zone(node: Obj) -> tuple[str, str]:
+    labels = labels_of(node)
+    return labels.get("topology.kubernetes.io/region", ""), labels.get("topology.kubernetes.io/zone", "")
+
+
+def wanted_taints(node: Obj, now: datetime, disruption: Disruption = Disruption.NONE) -> list[Obj]:
+    """The node's taints as they should be: other people's as they are, ours by the conditions. Where a zone fails as a
+    whole, no more pods are evicted from it; where everything fails, none are evicted at all: then it is the network."""
     present: list[Obj] = dig(node, "spec", "taints", default=[])
     if condition(node, "Ready") is None:
         ours = {(NOT_READY, "NoSchedule")} & {_key(taint) for taint in present}  # until the kubelet says something
     else:
         ours = _by_conditions(node)
+    if disruption is not Disruption.NONE:
+        evicting = {each for each in ours if each[1] == "NoExecute"}
+        ours -= evicting if disruption is Disruption.TOTAL else evicting - {_key(taint) for taint in present}
     if dig(node, "spec", "unschedulable", default=False):
         ours.add((UNSCHEDULABLE, "NoSchedule"))
     kept = [taint for taint in present if _key(taint) not in _OURS or _key(taint) in ours]
@@ -59,17 +106,22 @@ def _by_conditions(node: Obj) -> set[tuple[str, str]]:
     return ours
 
 
-def eviction_time(pod: Obj, taints: list[Obj], now: datetime) -> datetime | None:
-    """When a pod must leave a node with these taints; None: it may stay."""
+def taint_name(taint: Obj) -> str:
+    return f"{taint.get('key')}={taint.get('value') or ''}:{taint.get('effect')}"
+
+
+def eviction_time(pod: Obj, taints: list[Obj], now: datetime, since: Mapping[str, datetime]) -> datetime | None:
+    """When a pod must leave a node with these taints; None: it may stay. ``since``: when taints that do not tell their
+    age were seen first, by name."""
     times: list[datetime] = []
     for taint in taints:
         if taint.get("effect") != "NoExecute":
             continue
         bearing = [t for t in dig(pod, "spec", "tolerations", default=[]) if tolerates([t], taint)]
-        since = instant(taint.get("timeAdded")) or now
+        begun = instant(taint.get("timeAdded")) or since.get(taint_name(taint), now)
         limits = [t["tolerationSeconds"] for t in bearing if t.get("tolerationSeconds") is not None]
         if not bearing:
-            times.append(since)
+            times.append(begun)
         elif limits:
-            times.append(since + timedelta(seconds=max(min(limits), 0)))
+            times.append(begun + timedelta(seconds=max(min(limits), 0)))
     return min(times, default=None)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.cluster.builtin.pods import POD, is_finished
+from syncline.cluster.builtin.pods import POD, created_at, is_finished
 from syncline.cluster.builtin.storage.matching import (
     BY_CONTROLLER,
     CLAIM,
@@ -37,14 +37,25 @@ from syncline.kube.objects import (
     ref_of,
     uid_of,
 )
-from syncline.kube.volumes import BOUND, NO_PROVISIONER, SELECTED_NODE, best_volume, claim_names, delays_binding, is_for
+from syncline.kube.volumes import (
+    BOUND,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    best_volume,
+    claim_names,
+    delays_binding,
+    is_for,
+    mismatch,
+)
 
 __all__ = ["PROVISIONER", "ClaimController", "Observed", "plan"]
 
 PROTECTION = "kubernetes.io/pvc-protection"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _OLD_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 COMPONENT = "persistentvolume-controller"
+_OF_VOLUME = ("accessModes", "capacity")
 MAX_SAID = 10_000
 """Claims of which it is remembered what was said last: an Event is for a change, not for each look."""
 
@@ -52,7 +63,8 @@ MAX_SAID = 10_000
 @dataclass(frozen=True, slots=True)
 class Observed:
     """``volume`` is the one the claim names, or the best that is free; ``used`` tells whether a pod needs the claim,
-    ``unplaced`` which of those have no node; ``said`` is the last Event about the claim."""
+    ``unplaced`` which of those have no node; ``said`` is the last Event about the claim;
+    ``default_class`` the class that a claim without one gets now."""
 
     claim: Obj
     volume: Obj | None
@@ -60,6 +72,7 @@ class Observed:
     storage_class: Obj | None = None
     unplaced: tuple[str, ...] = ()
     said: str = ""
+    default_class: str = ""
 
 
 def observe(cache: Snapshot, ref: ObjectRef, said: str = "") -> Observed | None:
@@ -80,7 +93,19 @@ def observe(cache: Snapshot, ref: ObjectRef, said: str = "") -> Observed | None:
     pods = [pod for pod in cache.objects(POD, ref.namespace) if ref.name in claim_names(pod) and not is_finished(pod)]
     unplaced = tuple(name_of(pod) for pod in pods if not dig(pod, "spec", "nodeName"))
     used = len(unplaced) < len(pods)  # a pod without a node has not mounted anything
-    return Observed(claim, volume, used, found, unplaced, said)
+    default = _default_class(cache) if dig(claim, "spec", "storageClassName") is None else ""
+    return Observed(claim, volume, used, found, unplaced, said, default)
+
+
+def _default_class(cache: Snapshot) -> str:
+    """The youngest default class, equal ones by name; empty without one."""
+    defaults = sorted((each for each in cache.objects(STORAGE_CLASS) if _is_default(each)), key=name_of)
+    youngest = max((created_at(each) for each in defaults), default=None)
+    return next((name_of(each) for each in defaults if created_at(each) == youngest), "")
+
+
+def _is_default(storage_class: Obj) -> bool:
+    return annotations_of(storage_class).get(DEFAULT_CLASS) == "true"
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
@@ -90,12 +115,20 @@ def plan(seen: Observed, now: datetime) -> Plan:
         if seen.used or PROTECTION not in finalizers(claim):
             return Plan(why="the claim is in use, or held by others")
         return Plan(((unprotect(claim, CLAIM, PROTECTION),),), why="no pod uses the claim")
+    if BOUND in annotations_of(claim) and (lost := _loss(seen)) is not None:
+        return lost
     if volume is None:
         if dig(claim, "spec", "volumeName"):
-            return _phase(claim, {"phase": "Lost"}, "its volume is gone")
+            return _phase(claim, {"phase": "Pending"}, "the volume that it names is not there yet")
         return _without_volume(seen)
     if dig(volume, "spec", "claimRef") and not is_for(volume, claim):
         return _phase(claim, {"phase": "Pending"}, "the volume belongs to another claim")
+    if not dig(volume, "spec", "claimRef") and (misfit := mismatch(volume, claim)):
+        told = _tell(
+            seen, "VolumeMismatch", f'Cannot bind to requested volume "{name_of(volume)}": {misfit}', warning=True
+        )
+        pending = _phase(claim, {"phase": "Pending"}, "the volume that it names does not suit it").status
+        return Plan(told, why="the volume that it names does not suit it", status=pending)
     if not dig(volume, "spec", "claimRef", "uid"):
         return Plan(((reserve(volume, claim),),), why=f"{name_of(volume)} suits it best")
     notes = {BOUND: "yes"} | ({} if dig(claim, "spec", "volumeName") else {BY_CONTROLLER: "yes"})
@@ -106,6 +139,26 @@ def plan(seen: Observed, now: datetime) -> Plan:
     return _phase(claim, {"phase": "Bound", "accessModes": modes, "capacity": capacity}, "the claim is bound")
 
 
+def _loss(seen: Observed) -> Plan | None:
+    """A claim that was bound and is not any more is lost, whatever comes later (``syncBoundClaim``)."""
+    claim, volume = seen.claim, seen.volume
+    reason = "ClaimLost"
+    if not dig(claim, "spec", "volumeName"):
+        text = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+    elif volume is None:
+        text = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+    elif dig(volume, "spec", "claimRef") and not is_for(volume, claim):
+        reason, text = "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly"
+    else:
+        return None
+    status = {
+        key: value for key, value in (claim.get("status") or {}).items() if key not in ("accessModes", "capacity")
+    }
+    writes = set_status(claim, status | {"phase": "Lost"}, text)
+    told = (Emit(claim, reason, text, COMPONENT, warning=True),) if writes else ()
+    return Plan(status=(*writes, *told), why=text)
+
+
 def _phase(claim: Obj, status: Obj, why: str) -> Plan:
     return Plan(status=set_status(claim, dict(claim.get("status") or {}) | status, why), why=why)
 
@@ -113,6 +166,9 @@ def _phase(claim: Obj, status: Obj, why: str) -> Plan:
 def _without_volume(seen: Observed) -> Plan:
     """It stays Pending; people are told why, and a provisioner that it is its turn."""
     claim, known = seen.claim, seen.storage_class
+    if seen.default_class:
+        body: Obj = {"spec": {"storageClassName": seen.default_class}}
+        return Plan(((edit(claim, CLAIM, body, "there is a default class now"),),), why="it gets the default class")
     pending = _phase(claim, {"phase": "Pending"}, "there is no volume for it").status
     class_name = str(dig(claim, "spec", "storageClassName", default=""))
     if known is None:
@@ -173,7 +229,9 @@ def _claims_of_pod(pod: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
 
 def _claims_of_class(storage_class: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     for claim in cache.objects(CLAIM):
-        if dig(claim, "spec", "storageClassName") == name_of(storage_class) and not dig(claim, "spec", "volumeName"):
+        wanted = dig(claim, "spec", "storageClassName")
+        concerned = wanted == name_of(storage_class) or (wanted is None and _is_default(storage_class))
+        if concerned and not dig(claim, "spec", "volumeName"):
             yield ref_of(claim)
 
 

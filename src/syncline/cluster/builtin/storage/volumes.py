@@ -1,4 +1,5 @@
-"""Keeps the phase of volumes: Available, Bound, Released; lets go of volumes that no claim holds."""
+"""Keeps the phase of volumes: Available, Bound, Released, Failed; lets go of volumes that no claim holds, and removes
+released ones that are not to be kept, as far as nobody else does."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from syncline.base.clock import format_time
 from syncline.cluster.builtin.storage.matching import CLAIM, VOLUME, unprotect
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
-from syncline.control.plan import Plan, set_status
+from syncline.control.plan import Delete, Emit, Plan, set_status
 from syncline.kube.objects import (
     GroupKind,
     Obj,
     ObjectRef,
+    annotations_of,
     dig,
     finalizers,
     is_terminating,
@@ -27,6 +29,9 @@ from syncline.kube.volumes import is_for
 __all__ = ["Observed", "VolumeController", "plan"]
 
 PROTECTION = "kubernetes.io/pv-protection"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+COMPONENT = "persistentvolume-controller"
+SCRATCH = "/tmp/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +53,55 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
-    """The phase first; a volume that is being deleted goes when it is not bound."""
-    phase = _phase(seen)
+    """The phase first; then a released volume is reclaimed; one that is being deleted goes when it is not bound."""
+    phase, problem = _phase(seen)
     status = dict(seen.volume.get("status") or {})
-    if status.get("phase") != phase:
-        status |= {"phase": phase, "lastPhaseTransitionTime": format_time(now)}
-        return Plan(status=set_status(seen.volume, status, f"it is {phase}"), why=f"the volume is {phase}")
+    if status.get("phase") != phase or str(status.get("message") or "") != problem:
+        moved = {"lastPhaseTransitionTime": format_time(now)} if status.get("phase") != phase else {}
+        status = {key: value for key, value in status.items() if key != "message"} | {"phase": phase} | moved
+        status |= {"message": problem} if problem else {}
+        told = (Emit(seen.volume, "VolumeFailedDelete", problem, COMPONENT, warning=True),) if problem else ()
+        return Plan(status=(*set_status(seen.volume, status, f"it is {phase}"), *told), why=f"the volume is {phase}")
     if is_terminating(seen.volume) and phase != "Bound" and PROTECTION in finalizers(seen.volume):
         return Plan(((unprotect(seen.volume, VOLUME, PROTECTION),),), why="no claim holds the volume")
+    if phase == "Released" and _is_scratch(seen.volume) and not is_terminating(seen.volume):
+        return Plan(
+            ((Delete.of(seen.volume, "its claim is gone"),),), why="the volume was released and is not to be kept"
+        )
     return Plan(why=f"the volume is {phase}")
 
 
-def _phase(seen: Observed) -> str:
+def _phase(seen: Observed) -> tuple[str, str]:
+    """The phase, and why a released volume that is not to be kept cannot be removed."""
     reserved = dig(seen.volume, "spec", "claimRef", "uid")
     if not reserved:
-        return "Available"
-    return "Released" if seen.claim is None else "Bound"
+        return "Available", ""
+    if seen.claim is not None:
+        return "Bound", ""
+    problem = _undeletable(seen.volume)
+    return ("Failed", problem) if problem else ("Released", "")
+
+
+def _is_ours_to_delete(volume: Obj) -> bool:
+    """Its class' driver is not the one who removes it."""
+    external = dig(volume, "spec", "csi") is not None or annotations_of(volume).get(PROVISIONED_BY)
+    return dig(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete" and not external
+
+
+def _is_scratch(volume: Obj) -> bool:
+    path = str(dig(volume, "spec", "hostPath", "path", default=""))
+    return _is_ours_to_delete(volume) and path.startswith(SCRATCH) and path != SCRATCH
+
+
+def _undeletable(volume: Obj) -> str:
+    """Only paths below /tmp are deleted; other kinds of volumes have nobody who deletes them."""
+    if not _is_ours_to_delete(volume) or _is_scratch(volume):
+        return ""
+    path = dig(volume, "spec", "hostPath", "path")
+    if path is not None:
+        return f"host_path deleter only supports /tmp/.+ but received provided {path}"
+    name = name_of(volume)
+    return f'error getting deleter volume plugin for volume "{name}": no deletable volume plugin matched'
 
 
 def _volumes_of_claim(claim: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
