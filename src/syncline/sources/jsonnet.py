@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from syncline.sources.lookup import Lookup, join
 from syncline.sources.tree import Entry
 from syncline.sources.worker import shared_workers
 
-__all__ = ["JsonnetOptions", "Variable", "evaluate", "imported", "parse_jsonnet"]
+__all__ = ["JsonnetOptions", "Variable", "check_size", "evaluate", "imported", "parse_jsonnet"]
 
 FIELD = "spec.source.directory.jsonnet"
 MAX_IMPORTS = 2_000
@@ -91,22 +91,26 @@ def imported(lookup: Lookup, folder: str, mains: Sequence[Entry], options: Jsonn
     """``mains``, named from the root, and everything they import, sorted. Raises :class:`SourceError`."""
     found = {entry.path: entry for entry in mains}
     todo = list(mains)
-    size = 0
     while todo:
+        check_size(folder, found.values())
         contents = lookup.read(todo)
         fresh: dict[str, Entry] = {}
         for entry in todo:
-            size += entry.size
             for name in _imports(contents[entry.path].decode("utf-8", "replace")):
                 target = _resolve(lookup, posixpath.dirname(entry.path), name, _search(folder, options))
                 if target is not None and target.path not in found:
                     fresh[target.path] = target
         found |= fresh
         todo = [fresh[path] for path in sorted(fresh)]
-        if len(found) > MAX_IMPORTS or size > MAX_BYTES:
-            message = f"{folder or '.'}: Jsonnet imports more than {MAX_IMPORTS} files or {MAX_BYTES} bytes"
-            raise SourceError(Problem.TOO_LARGE, message, fix="split the Application")
     return tuple(found[path] for path in sorted(found))
+
+
+def check_size(folder: str, entries: Iterable[Entry]) -> None:
+    """Raise :class:`SourceError` if these are more than one evaluation may read."""
+    sizes = [entry.size for entry in entries]
+    if len(sizes) > MAX_IMPORTS or sum(sizes) > MAX_BYTES:
+        message = f"{folder or '.'}: Jsonnet imports more than {MAX_IMPORTS} files or {MAX_BYTES} bytes"
+        raise SourceError(Problem.TOO_LARGE, message, fix="split the Application")
 
 
 def _imports(text: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Repository
 from syncline.sources.helm import ChartFiles, HelmOptions, chart_files, parse_helm, render_chart
 from syncline.sources.helm_dependencies import Remote
-from syncline.sources.jsonnet import JsonnetOptions, evaluate, imported, parse_jsonnet
+from syncline.sources.jsonnet import JsonnetOptions, check_size, evaluate, imported, parse_jsonnet
 from syncline.sources.kustomize.argocd import KustomizeOptions, parse_options
 from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.lookup import Lookup
@@ -163,6 +163,7 @@ class DirectoryRenderer:
 def _programs(tree: Tree, files: tuple[Entry, ...]) -> list[Entry]:
     """The Jsonnet files that are not marked to be passed over, named from the root."""
     found = [entry for entry in files if entry.path.endswith(".jsonnet")]
+    check_size(tree.path, found)
     contents = tree.read(found) if found else {}
     prefix = f"{tree.path}/" if tree.path else ""
     wanted = [entry for entry in found if SKIP_MARKER not in contents[entry.path]]
@@ -316,6 +317,7 @@ def render_opened(
     return render_tree(spec, tree, sha, cache=cache, renderers=renderers)
 
 
+MAX_OVERRIDE = 1_000_000
 _FIXED = ("repoURL", "path", "chart", "targetRevision")
 """What an override file cannot change."""
 
@@ -330,6 +332,9 @@ def with_overrides(source: Mapping[str, Any], tree: Tree, application: str = "")
     merged: Any = dict(source)
     for name in names:
         if name in found:
+            if found[name].size > MAX_OVERRIDE:
+                message = f"{name} is larger than {MAX_OVERRIDE} bytes"
+                raise SourceError(Problem.TOO_LARGE, message, subject=name)
             merged = json_merge_patch(merged, _override(name, tree.read([found[name]])[name]))
     kept = {name: source[name] for name in _FIXED if name in source}
     return {name: value for name, value in merged.items() if name not in _FIXED} | kept

@@ -81,7 +81,7 @@ def clean_path(path: str) -> str:
     if text.startswith("/") or ".." in parts or "\\" in text or control or len(text) > MAX_PATH:
         raise SourceError(
             Problem.REFUSED,
-            f"Application path {path!r} leaves the repository",
+            f"Application path {path[:200]!r} leaves the repository",
             field="spec.source.path",
             fix="give a path relative to the repository's root, without ..",
         )
