@@ -1,4 +1,4 @@
-"""``python -m bench [virtual] [--quick]``: every figure of docs/performance.md, in one run of under three minutes."""
+"""``python -m bench [virtual|applications] [--quick]``: every figure of docs/performance.md, in minutes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import monorepo, syncing, virtual
+from bench import applications, monorepo, syncing, virtual
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -23,6 +23,8 @@ TEXT = "x" * 800
 """A config map of about a kilobyte: small enough that the path, not the bytes, is measured."""
 LISTED = 500
 WATCHERS = 50
+ALONE: dict[str, Any] = {"virtual": virtual, "applications": applications}
+"""Long ones, in virtual time."""
 BUSY = 0.5
 """Load average at the start from which rates say more about the machine's other work than about ours."""
 
@@ -134,7 +136,7 @@ def cluster_figures(table: Table, folder: Path, *, quick: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=("all", "virtual"), default="all", help="all but virtual, or virtual"
+        "what", nargs="?", choices=("all", *ALONE), default="all", help="all but the others, or one of them"
     )
     parser.add_argument("--quick", action="store_true", help="shorter, for a first look")
     chosen = parser.parse_args()
@@ -145,8 +147,8 @@ def main() -> None:
     table.title(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, load {load:.1f}")
     if load > BUSY:
         table.title("others work on this machine: trust CPU times and ratios, not rates")
-    if chosen.what == "virtual":
-        virtual.figures(table, quick=quick)
+    if chosen.what in ALONE:
+        ALONE[chosen.what].figures(table, quick=quick)
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         folder = Path(place)

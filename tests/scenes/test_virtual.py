@@ -428,3 +428,27 @@ def test_a_definition_and_its_resource_come_in_one_sync_s051(tmp_path: Path, opt
     stage.world.driver.advance(200)
     stage.healthy()
     assert stage.world.send("GET", path)["spec"]["colour"] == "blue"
+
+
+def test_a_commit_that_touches_nothing_of_an_application_costs_it_no_write(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    folder = tmp_path / "two"
+    for name in ("ours", "theirs"):
+        (folder / name).mkdir(parents=True)
+        text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{version: '1'}}\n"
+        (folder / name / "config.yaml").write_text(text)
+    repo = Repo(tmp_path / "repo", folder)
+    for name in ("ours", "theirs"):
+        stage.create(application(repo, name, name=name, automated=True))
+        stage.healthy(name)
+    before = stage.app("ours")
+    theirs = repo.change("theirs/config.yaml", "'1'", "'2'")
+    stage.world.driver.advance(200)
+    assert stage.app("theirs")["status"]["sync"]["revision"] == theirs
+    assert stage.app("ours")["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    stage.refresh("ours")
+    stage.world.driver.settle()
+    assert stage.app("ours")["status"]["sync"]["revision"] == theirs, "who asks is told the commit that was looked at"
+    ours = repo.change("ours/config.yaml", "'1'", "'3'")
+    stage.world.driver.advance(200)
+    assert stage.app("ours")["status"]["sync"]["revision"] == ours

@@ -10,13 +10,14 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings, check_url, normalize_url
+from syncline.sources.git import Git, GitSettings, Look, check_url, normalize_url
 
 
 def files_at(git: Git, url: str, revision: str, path: str = "") -> dict[str, bytes]:
@@ -306,3 +307,48 @@ def test_addresses_are_normalised_as_recorded() -> None:
         first, second = (normalize_url(case["input"][name]) for name in ("pattern", "text"))
         assert {"id": case["id"], "normalized": first, "same": first == second} == {"id": case["id"], **case["expect"]}
     assert seen
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def looks(git: Git) -> int:
+    return sum(count for _, command, _, count in git.requests() if command == "ls-remote")
+
+
+def test_one_look_at_a_remote_serves_all_that_are_content_with_its_moment(upstream: Any, git: Git) -> None:
+    upstream.commit({"a": "1"})
+    repository = git.repository(str(upstream.path))
+    first = repository.resolve("main", look=Look(NOON))
+    second = upstream.commit({"a": "2"})
+    half_a_minute = Look(NOON + timedelta(seconds=20), NOON - timedelta(seconds=10))
+    assert repository.resolve("main", look=half_a_minute).sha == first.sha
+    assert looks(git) == 1
+    later = Look(NOON + timedelta(seconds=40), NOON + timedelta(seconds=10))
+    assert repository.resolve("main", look=later).sha == second
+    assert looks(git) == 2
+
+
+def test_who_asks_for_news_never_gets_an_answer_from_before(upstream: Any, git: Git) -> None:
+    upstream.commit({"a": "1"})
+    repository = git.repository(str(upstream.path))
+    repository.resolve("main", look=Look(NOON))
+    second = upstream.commit({"a": "2"})
+    assert repository.resolve("main", look=Look(NOON)).sha == second, "at the same instant, but asked after the push"
+
+
+def test_a_remote_that_does_not_answer_is_asked_once_for_all(upstream: Any, git: Git, tmp_path: Path) -> None:
+    repository = git.repository(str(tmp_path / "nowhere"))
+    for _ in range(3):
+        with pytest.raises(SourceError, match="not reachable"):
+            repository.resolve("main", look=Look(NOON, NOON))
+    assert looks(git) == 1
+
+
+def test_a_folder_that_becomes_a_file_is_refused_although_it_was_remembered(upstream: Any, git: Git) -> None:
+    repository = git.repository(str(upstream.path))
+    repository.tree(upstream.commit({"app/a": "1"}), "app")
+    (upstream.path / "app" / "a").unlink()
+    (upstream.path / "app").rmdir()
+    with pytest.raises(SourceError, match="app path is not a directory"):
+        repository.tree(upstream.commit({"app": "now a file"}), "app")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
 
 from syncline.sources.environment import RenderContext
-from syncline.sources.git import Git, GitSettings
+from syncline.sources.git import Git, GitSettings, Look
 from syncline.sources.listing import Listing, SmallFiles
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import render_opened
 from syncline.sources.sourcing import Sources
 from syncline.sources.tree import Entry
 
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 CONTEXT = RenderContext("shop", "default", "prod")
 CHART = "apiVersion: v2\nname: app\nversion: 1.0.0\n"
@@ -142,7 +144,7 @@ def test_polls_of_many_applications_ask_the_host_once(upstream: Upstream, tmp_pa
     sources = Sources(GitSettings(tmp_path / "cache"))
     with served(upstream, tmp_path) as (_, url):
         for path in ("plain", "base", "overlay", "chart"):
-            sources.open({"repoURL": url, "path": path}, "main", poll=True)
+            sources.open({"repoURL": url, "path": path}, "main", look=Look(NOON, NOON))
         asked = {what: count for _, what, _, count in sources.requests()}
         assert asked == {"ls-remote": 1, "fetch": 1}
         sources.open({"repoURL": url, "path": "plain"}, "main")

@@ -11,7 +11,7 @@ from syncline.kube.objects import Obj
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 from syncline.sources.errors import SourceError
-from syncline.sources.git import GitSettings
+from syncline.sources.git import GitSettings, Look
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, SourceType, render_opened
 from syncline.sources.sourcing import Opened, SourceRules, Sources
@@ -47,47 +47,54 @@ class GitSourceReader:
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
     ) -> Manifests:
         """Never raises for what a repository may contain."""
-        return self._read(sources, revisions, now, context, poll=False)
+        return self._read(sources, revisions, context, Look(now))
 
     def poll(
-        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        since: datetime,
     ) -> Manifests:
-        """As :meth:`read`, where nobody waits for a change."""
-        return self._read(sources, revisions, now, context, poll=True)
+        """As :meth:`read`, content with what a host answered to somebody else at ``since`` or later."""
+        return self._read(sources, revisions, context, Look(now, since))
 
     def _read(
-        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext, *, poll: bool
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look
     ) -> Manifests:
         rendered: list[Rendered] = []
         try:
             pairs = list(zip(sources, revisions, strict=True))
             lent = {
-                str(one["ref"]): self._sources.lend(one, revision, context.project, poll=poll)
+                str(one["ref"]): self._sources.lend(one, revision, context.project, look)
                 for one, revision in pairs
                 if one.get("ref")
             }
             for number, (source, revision) in enumerate(pairs, 1):
                 try:
-                    rendered.append(self._read_one(source, revision, context, lent, poll=poll))
+                    rendered.append(self._read_one(source, revision, context, lent, look))
                 except SourceError as error:
                     raise _of_source(error, source, number, len(pairs)) from None
         except SourceError as error:
-            return Manifests((), (), (), now, error=str(error))
+            return Manifests((), (), (), look.now, error=str(error))
         return Manifests(
             revisions=tuple(one.sha for one in rendered),
             objects=tuple(obj for one in rendered for obj in one.manifests),
             source_types=tuple(str(one.source_type) for one in rendered),
-            resolved_at=now,
+            resolved_at=look.now,
+            content=tuple(one.key for one in rendered),
             warnings=tuple(warning for one in rendered for warning in one.warnings),
         )
 
     def _read_one(
-        self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened], *, poll: bool
+        self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened], look: Look
     ) -> Rendered:
         if source.get("ref") and not source.get("path") and not source.get("chart"):
             # It only lends its files.
             return Rendered((), lent[str(source["ref"])].revision.sha, SourceType.DIRECTORY, "")
-        opened = self._sources.open(source, revision, context.project, poll=poll)
+        opened = self._sources.open(source, revision, context.project, look)
         return render_opened(
             source,
             opened.tree,

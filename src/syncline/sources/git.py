@@ -13,10 +13,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from syncline.base.clock import SystemClock
 from syncline.sources.address import check_url, host_of, normalize_url
 from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
@@ -29,7 +29,7 @@ from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choos
 from syncline.sources.submodules import MAX_NESTED, Graft, GraftedTree, parse_modules, submodule_url
 from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree, clean_path
 
-__all__ = ["Git", "GitSettings", "GitTree", "Repository", "check_url", "normalize_url"]
+__all__ = ["Git", "GitSettings", "GitTree", "Look", "Repository", "check_url", "normalize_url"]
 
 
 MODULES = ".gitmodules"
@@ -115,6 +115,27 @@ class Git:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How new an answer of a remote has to be: asked at ``since`` or later; None: asked after this look was wanted."""
+
+    now: datetime
+    since: datetime | None = None
+
+    def takes(self, at: datetime) -> bool:
+        return self.since is not None and at >= self.since
+
+
+@dataclass(frozen=True, slots=True)
+class Advertised:
+    """What a remote answered when it was asked at ``at`` with ``access``, in the look with this number."""
+
+    at: datetime
+    number: int
+    access: RepositoryAccess | None
+    found: Refs | SourceError
+
+
 class Repository:
     """One remote and its mirror. Methods may be called from several threads; fetches of one mirror take turns."""
 
@@ -138,7 +159,9 @@ class Repository:
         self._kept_listing: Listing | None = None
         self._asked_for = ("", 0)
         self._present: set[str] = set()
-        self._last_refs: tuple[float, Refs] | None = None
+        self._asking = threading.Lock()
+        self._looks = 0
+        self._advertised: Advertised | None = None
         self.small = small
         self.neighbour: Callable[[str], Repository] | None = None
         """Opens a repository that this one mounts, by its address."""
@@ -148,20 +171,30 @@ class Repository:
         """Whether it lies on this machine."""
         return not host_of(self.url)
 
-    def refs(self, max_age_s: float = 0.0) -> Refs:
-        """What the remote advertises now: the cheap question whether anything moved.
+    def advertised(self, look: Look | None) -> Refs:
+        """As :meth:`refs`; one look serves all that are content with its moment, and all that waited for it to begin.
+        Failures are shared, too: a remote that does not answer is not asked by a thousand applications in turn."""
+        if look is None:
+            return self.refs()
+        arrived = self._looks
+        with self._asking:
+            kept = self._advertised
+            if kept is None or kept.access != self.access or not (kept.number > arrived or look.takes(kept.at)):
+                self._looks += 1
+                kept = self._advertised = self._look(look.now, self._looks)
+        if isinstance(kept.found, SourceError):
+            raise kept.found
+        return kept.found
 
-        ``max_age_s``: an answer that is no older will do.
-        """
-        begun = SystemClock.monotonic()
-        last = self._last_refs
-        if last is not None and begun - last[0] <= max_age_s:
-            return last[1]
-        found = self._refs()
-        self._last_refs = (begun, found)
-        return found
+    def _look(self, now: datetime, number: int) -> Advertised:
+        access = self.access
+        try:
+            return Advertised(now, number, access, self.refs())
+        except SourceError as error:
+            return Advertised(now, number, access, error)
 
-    def _refs(self) -> Refs:
+    def refs(self) -> Refs:
+        """What the remote advertises now: the cheap question whether anything moved."""
         asked = ["ls-remote", "--symref", "--end-of-options", self.url]
         answer = self._ask_remote(asked, timeout_s=self._settings.list_timeout_s)
         if answer.code != 0:
@@ -169,9 +202,10 @@ class Repository:
         return _parse_refs(answer.output.decode("utf-8", "replace"))
 
     def resolve(
-        self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "", max_age_s: float = 0.0
+        self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "", look: Look | None = None
     ) -> ResolvedRevision:
-        """The commit that ``revision`` names now; empty means HEAD. ``refs`` spares asking the remote.
+        """The commit that ``revision`` names now; empty means HEAD. ``refs`` spares asking the remote, ``look`` lets an
+        answer to somebody else do.
 
         ``tag_prefix``: the revision is a range of versions among the tags that begin so.
 
@@ -179,9 +213,9 @@ class Repository:
         """
         if revision.startswith("-") or any(ord(letter) < 32 for letter in revision) or len(revision) > 1024:
             raise self._unknown(revision, "it is not a name of a branch, tag or commit")
-        advertised = Refs(()) if tag_prefix or choose(revision, Refs(())) is not None else refs or self.refs(max_age_s)
         if tag_prefix:
-            return self._among_tags(revision, tag_prefix, refs or self.refs(max_age_s))
+            return self._among_tags(revision, tag_prefix, refs or self.advertised(look))
+        advertised = Refs(()) if choose(revision, Refs(())) is not None else refs or self.advertised(look)
         found = choose(revision, advertised)
         if found is not None:
             return found

@@ -13,16 +13,12 @@ from typing import Any
 from syncline.sources.artifacts import Artifacts
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings, Repository
+from syncline.sources.git import Git, GitSettings, Look, Repository
 from syncline.sources.revision import ResolvedRevision, Version, parse_constraint
 from syncline.sources.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
 from syncline.sources.tree import MemoryTree, Tree, clean_path
 
 __all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
-
-
-SHARED_S = 2.0
-"""How long an answer of a Git host serves the polls of other Applications (upstream: three minutes)."""
 
 
 def _everything(_project: str, _url: str) -> bool:
@@ -88,10 +84,10 @@ class Sources:
         """What renders for an application of ``project`` may fetch."""
         return ProjectRemote(self.artifacts, self._rules, project)
 
-    def open(self, source: Mapping[str, Any], revision: str, project: str = "", *, poll: bool = False) -> Opened:
+    def open(self, source: Mapping[str, Any], revision: str, project: str = "", look: Look | None = None) -> Opened:
         """The folder of ``source`` at ``revision`` as it was asked for. Raises :class:`SourceError`.
 
-        ``poll``: nobody waits for a change, so what another Application was told a moment ago will do.
+        ``look``: how new the answer of a Git host has to be; None: it is asked now.
         """
         url, path = str(source.get("repoURL") or ""), str(source.get("path") or "")
         if source.get("chart"):
@@ -103,9 +99,7 @@ class Sources:
             digest, whole = self.artifacts.artifact(url, revision, project)
             return Opened(_folder(whole, path, url), ResolvedRevision(revision, digest))
         repository = self.git.repository(url, project)
-        resolved = repository.resolve(
-            revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), max_age_s=SHARED_S if poll else 0.0
-        )
+        resolved = repository.resolve(revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), look=look)
         self._check_signatures(repository, resolved, source, project)
         variant = "+lfs" if repository.access is not None and repository.access.lfs else ""
         return Opened(repository.tree(resolved, path), resolved, variant)
@@ -135,14 +129,14 @@ class Sources:
             tag = repository.annotated_tag(resolved.sha, *asked)
             check_signatures(repository, resolved.sha, tag, policy, keyring, folder)
 
-    def lend(self, source: Mapping[str, Any], revision: str, project: str = "", *, poll: bool = False) -> Opened:
+    def lend(self, source: Mapping[str, Any], revision: str, project: str = "", look: Look | None = None) -> Opened:
         """The whole repository of a source that lends files to others by its ``ref``. Raises :class:`SourceError`."""
         for field, url in (("chart", source.get("chart")), ("repoURL", str(source.get("repoURL") or ""))):
             if (field == "chart" and url) or str(url).startswith("oci://"):
                 what = "a `chart` field" if field == "chart" else "an OCI address"
                 message = f"source with ref {source.get('ref')!r} has {what}, which lends no files"
                 raise SourceError(Problem.INVALID, message, field="spec.sources")
-        return self.open({**source, "path": ""}, revision, project, poll=poll)
+        return self.open({**source, "path": ""}, revision, project, look)
 
 
 def _folder(whole: MemoryTree, path: str, url: str) -> MemoryTree:

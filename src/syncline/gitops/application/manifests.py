@@ -10,7 +10,8 @@ import json
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from syncline.base.action import Work
@@ -51,6 +52,9 @@ class Manifests:
     answers: tuple[str, ...] = ()
     """Requests to refresh that this render or one before it answered, newest last (:data:`MAX_ANSWERS`)."""
 
+    content: tuple[str, ...] = ()
+    """Names what was read of each source: equal names, equal objects. Empty where the reader cannot say."""
+
     @property
     def revision(self) -> str:
         """The commit of a single source; empty for several, as upstream."""
@@ -88,7 +92,13 @@ class PollingReader(Protocol):
     """A reader that can spare questions to remotes where nobody waits for the answer."""
 
     def poll(
-        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        since: datetime,
     ) -> Manifests: ...
 
 
@@ -103,8 +113,8 @@ class Render:
     answers: str = ""
     """The request to refresh that this is for, empty for none."""
     context: RenderContext = NO_CONTEXT
-    poll: bool = False
-    """Nobody waits for a change: what another Application was told a moment ago will do."""
+    may_be_old_s: float = 0.0
+    """Seconds: nobody waits for a change, so what another Application was told so long ago will do."""
 
     def describe(self) -> str:
         asked = ", ".join(
@@ -158,7 +168,9 @@ class RenderPerformer:
     def perform(self, action: Render) -> Generator[Work, Any, Manifests]:
         now = self._clock.now()
         reader = self._reader
-        read = reader.poll if action.poll and isinstance(reader, PollingReader) else reader.read
+        read = reader.read
+        if action.may_be_old_s and isinstance(reader, PollingReader):
+            read = partial(reader.poll, since=now - timedelta(seconds=action.may_be_old_s))
         found: Manifests = yield Work(
             action.describe(), lambda: read(action.sources, action.revisions, now, action.context)
         )

@@ -94,6 +94,8 @@ class AppObserved:
     """Objects of the destination namespace that nobody tracks; None: the project does not warn of them."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas of built-in kinds and of the cluster's definitions."""
+    compared: Manifests | None = None
+    """Manifests at the commit that the status was compared to, if they are still known."""
     system: System = field(default_factory=System, compare=False)
     """What ``argocd-cm`` says about all Applications."""
     verdicts: Verdicts | None = field(default=None, compare=False)
@@ -199,6 +201,14 @@ def pinned_revisions(view: AppView) -> tuple[str, ...]:
     return (str(result["revision"]),) if result.get("revision") else ()
 
 
+def compared_revisions(view: AppView) -> tuple[str, ...]:
+    """The commits that the status was compared to, empty before the first comparison."""
+    sync = dig(view.status, "sync", default={})
+    if sync.get("revisions"):
+        return tuple(str(revision) for revision in sync["revisions"])
+    return (str(sync["revision"]),) if sync.get("revision") else ()
+
+
 def observe_application(
     cache: Snapshot,
     ref: ObjectRef,
@@ -242,6 +252,7 @@ def observe_application(
         holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
         all_holds=all_holds,
         orphans=count_orphans(cache, app, project, settings.tracking),
+        compared=store.get(view.sources, compared_revisions(view), context),
         schema_of=(schemas or SchemaBook()).reader(cache),
         verdicts=verdicts,
         system=system,

@@ -17,7 +17,7 @@ from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import COMPONENT, plan_operation, running_operation
 from syncline.gitops.application.pools import left_notes, resume_left
-from syncline.gitops.application.status import app_patch, compared_status, failed_status
+from syncline.gitops.application.status import app_patch, compared_status, failed_status, without_new_commit
 from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.compare import Comparison, ComparisonInput, compare
@@ -32,6 +32,8 @@ __all__ = ["compare_application", "plan_application", "spec_problems"]
 AUTO_SYNC_CONDITION = "SyncError"
 MAX_WARNINGS = 10
 """Oddities of the source that are shown as conditions; a repository may have thousands."""
+SHARED_LOOK = 0.25
+"""Part of the polling period for which one look at a remote serves all applications that use it."""
 MAX_JITTER = 0.5
 """Part of the polling period by which applications are spread, so that they do not all ask at once."""
 
@@ -116,7 +118,7 @@ def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
             reason,
             answers=request,
             context=seen.context,
-            poll=latest is not None and not asked,
+            may_be_old_s=0.0 if asked or latest is None else SHARED_LOOK * seen.settings.poll_s,
         )
         return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
     assert latest is not None, "it is due when there is nothing"
@@ -163,6 +165,8 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
         *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
     )
     status = _with_auto(compared_status(view, comparison, latest, conditions, now), decision, now)
+    if not view.refresh and seen.compared is not None and seen.compared.content == latest.content:
+        status = without_new_commit(view, status)
     finalizers = wanted_finalizers(
         view.obj, pre_delete=comparison.has_pre_delete_hooks, post_delete=comparison.has_post_delete_hooks
     )

@@ -21,7 +21,7 @@ from syncline.kube.objects import Obj, annotations_of, dig, resource_version
 from syncline.kube.objects import finalizers as finalizers_of
 from syncline.kube.patches import create_merge_patch
 
-__all__ = ["app_patch", "compared_status", "failed_status"]
+__all__ = ["app_patch", "compared_status", "failed_status", "without_new_commit"]
 
 EVALUATED = (
     "InvalidSpecError",
@@ -56,6 +56,20 @@ def compared_status(
     elif manifests.source_types:
         status["sourceType"] = manifests.source_types[0]
     return _with_conditions(view, status, conditions, evaluated, now)
+
+
+def without_new_commit(view: AppView, status: Obj) -> Obj:
+    """The status as it stands, if the commit is all that is new in ``status``: for a commit that touched nothing that
+    the application is made of. A thousand applications of one repository are not written for a commit to one."""
+    sync, before = status["sync"], dig(view.status, "sync", default={})
+    named = {key: before[key] for key in ("revision", "revisions") if key in before}
+    rest = {key: value for key, value in sync.items() if key not in ("revision", "revisions")}
+    same = status | {"sync": rest | named}
+    return view.status if _timeless(same) == _timeless(view.status) else status
+
+
+def _timeless(status: Obj) -> Obj:
+    return {key: value for key, value in status.items() if key != "reconciledAt"}
 
 
 def failed_status(
@@ -112,9 +126,7 @@ def _with_conditions(
     if merged:
         status["conditions"] = merged
     status["controllerNamespace"] = view.namespace
-    if {k: v for k, v in status.items() if k != "reconciledAt"} != {
-        k: v for k, v in view.status.items() if k != "reconciledAt"
-    } or view.refresh:
+    if view.refresh or _timeless(status) != _timeless(view.status):
         status["reconciledAt"] = format_time(now)
     return status
 
