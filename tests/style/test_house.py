@@ -37,6 +37,7 @@ SOCKETS_AND_FILES = (
     "kube/http.py",
     "kube/kubeconfig.py",
     "cluster/serve.py",
+    "cluster/conversing.py",
     "cluster/disk.py",
     "cluster/pki.py",
     "cluster/webhooks.py",
@@ -69,6 +70,7 @@ EDGE_MODULES = {
 CLOCK_MODULES = ("base/clock.py", "control/manager.py")
 LIVE_EDGES = (
     "cluster/serve.py",
+    "cluster/conversing.py",
     "cluster/machines/",
     "sources/",
     "kube/http.py",

@@ -84,6 +84,7 @@ class LiveMachines:
         """Called once the server listens."""
         if self.run_commands is not RunCommands.OFF:
             self._run_processes(manager, url, ca_pem)
+            core.api.backend.commands = self.room.commands
         self.room.connect(manager.loop, manager.wake)
 
     def _run_processes(self, manager: LiveManager, url: str, ca_pem: str) -> None:

@@ -31,7 +31,7 @@ from syncline.cluster.verbs.patching import patch
 from syncline.cluster.verbs.read import get, list_objects
 from syncline.cluster.verbs.reviews import REVIEWS
 from syncline.cluster.verbs.subresources import accounts, pods, scale
-from syncline.cluster.verbs.subresources.connections import CONNECTIONS, refuse_connection
+from syncline.cluster.verbs.subresources.connections import CONNECTIONS, refuse_connection, run_command
 from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
 from syncline.kube.client import Request, Response
@@ -181,7 +181,7 @@ def _subresource_handler(resource: Resource, route: Route, verb: str) -> Verb:
     if verb not in sub.verbs:
         raise _not_allowed()
     if connects:
-        return refuse_connection
+        return run_command if route.subresource == "exec" else refuse_connection
     if route.subresource == "scale":
         verbs: Mapping[str, Verb] = _SCALE
     else:

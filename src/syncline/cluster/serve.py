@@ -28,6 +28,7 @@ from multidict import CIMultiDict
 from syncline.base.clock import Clock
 from syncline.cluster.answered import Answered
 from syncline.cluster.authn import Authenticator
+from syncline.cluster.conversing import converse
 from syncline.cluster.pki import KeyPair
 from syncline.cluster.store import Store
 from syncline.cluster.users import ANONYMOUS, UserInfo
@@ -218,7 +219,7 @@ class ApiServer:
             user = self._authenticate(incoming)
             body = await _read_body(incoming) if incoming.can_read_body else None
             answer = self._api.handle(_request_of(incoming, body), user)
-            if answer.stream is None:
+            if answer.stream is None and answer.session is None:
                 answer.raw  # noqa: B018 - encode here, where a failure still becomes an answer
             await self._durability.wait(answer.revision)
         except ApiError as error:
@@ -231,6 +232,8 @@ class ApiServer:
             answer = Response.refused(InternalError(f'Internal error occurred: failed to answer "{incoming.path}"'))
         if self._observers:
             self._tell(incoming, user, answer.status, began)
+        if answer.session is not None:
+            return await converse(incoming, answer.session)
         if answer.stream is not None:
             return await self._watch(incoming, answer, answer.stream)
         return await _written(incoming, answer)
@@ -321,7 +324,7 @@ def _request_of(incoming: web.BaseRequest, body: bytes | None) -> Request:
     if incoming.query_string:
         for name, value in incoming.query.items():
             query.setdefault(name, value)
-    return Request(incoming.method, incoming.path, query, headers, body)
+    return Request(incoming.method, incoming.path, query, headers, body, raw_query=incoming.query_string)
 
 
 async def _read_body(incoming: web.BaseRequest) -> bytes:

@@ -23,6 +23,7 @@ __all__ = [
     "PatchType",
     "Request",
     "Response",
+    "Session",
     "Stream",
     "Transport",
     "create",
@@ -62,6 +63,8 @@ class Request:
     body: Any = None
     cluster: str = ""
     """Server of the cluster that it is for; empty: the one that the transport leads to."""
+    raw_query: str = ""
+    """As it was sent, for the few paths with repeated parameters; ``query`` has the first of each."""
 
     def describe(self) -> str:
         return f"{self.method} {self.path}" + (f" on {self.cluster}" if self.cluster else "")
@@ -81,6 +84,8 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: Stream | None = None
     revision: int = 0
+    session: Session | None = None
+    """Set instead for a connection into a container."""
 
     @classmethod
     def of(cls, status: int, obj: Any, headers: Mapping[str, str] | None = None, revision: int = 0) -> Response:
@@ -137,6 +142,28 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Session(Protocol):
+    """A command inside a container, and its streams."""
+
+    def start(self, tell: Callable[[int, bytes], None], ended: Callable[[int], None]) -> None:
+        """Begin to carry output (1, or 2 for errors) and tell the exit code at the end; from any thread."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """To its input; may block."""
+        ...
+
+    def close_input(self) -> None: ...
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Of its terminal."""
+        ...
+
+    def close(self) -> None:
+        """End it; ``ended`` is still told."""
+        ...
 
 
 @runtime_checkable

@@ -32,9 +32,13 @@ from syncline.cluster.machines.containers import Container, ContainerTable, Orde
 from syncline.cluster.machines.environment import command_line, environment_of
 from syncline.cluster.machines.logs import LogBook
 from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS, pump
+from syncline.cluster.machines.sessions import CommandSession, Pipes
 from syncline.cluster.machines.stages import ANNOTATION_PREFIX, completes
 from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, token_wish, volumes_of
+from syncline.cluster.verbs.exchange import ExecWish
 from syncline.kube import client
+from syncline.kube.client import Session
+from syncline.kube.errors import BadRequest, TooManyRequests
 from syncline.kube.objects import ObjectRef, ResourceInfo, annotations_of, dig, name_of, namespace_of, ref_of, uid_of
 
 __all__ = ["ProcessRuntime", "ProcessSettings", "sandbox_problem"]
@@ -52,6 +56,8 @@ LAST_WORDS, LAST_WORDS_BYTES = "/dev/termination-log", 4096
 """Where a container leaves its termination message, and how much of it is kept."""
 FALLBACK_BYTES, FALLBACK_LINES = 2048, 80
 """How much of the log stands in for a message, where the container asks for that."""
+MAX_SESSIONS = 32
+"""Commands inside containers at once (``kubectl exec``): each holds threads and a process."""
 START_FAILED = 128
 """What the kubelet notes of a container that could not be started."""
 
@@ -94,6 +100,8 @@ class _Running:
     process: subprocess.Popen[bytes]
     ref: ObjectRef
     container: dict[str, Any]
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """How it was started; empty without a sandbox."""
     timers: list[threading.Timer] = field(default_factory=list)
 
 
@@ -112,6 +120,7 @@ class ProcessRuntime:
         self._wake = wake
         self._running: dict[_Key, _Running] = {}
         self._starting: set[_Key] = set()
+        self._sessions: set[CommandSession] = set()
         self._lock = threading.Lock()
         self._scratch = Path(tempfile.mkdtemp(prefix="syncline-"))
         self._gateway = _Gateway(self._scratch / "api.sock", settings.host, settings.port)
@@ -167,13 +176,38 @@ class ProcessRuntime:
     def close(self) -> None:
         """The cluster stops: so does everything that runs in it."""
         with self._lock:
-            left = list(self._running.values())
+            left, sessions = list(self._running.values()), list(self._sessions)
+        for session in sessions:
+            session.close()
         for running in left:
             for timer in running.timers:
                 timer.cancel()
             _end(running.process)
         self._gateway.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+    # -- commands inside ---------------------------------------------------------------------------------------------
+
+    def exec(self, pod: dict[str, Any], container: str, wish: ExecWish) -> Callable[[], Session]:
+        """One more command in the sandbox of a container that runs. Raises BadRequest."""
+        with self._lock:
+            found = [running for key, running in sorted(self._running.items()) if key[:2] == (uid_of(pod), container)]
+        if not found:
+            raise BadRequest(
+                f'container "{container}" of pod {name_of(pod)} is no process now: simulated containers and those '
+                f"that have ended run nothing; the annotation {RUN}: process makes a container with a command one"
+            )
+        if not found[-1].spec:
+            raise BadRequest("exec needs the sandbox: start the cluster with --run-commands=sandboxed")
+        return lambda: self._begin(found[-1], wish)
+
+    def _begin(self, running: _Running, wish: ExecWish) -> Session:
+        with self._lock:
+            if len(self._sessions) >= MAX_SESSIONS:
+                raise TooManyRequests(f"{MAX_SESSIONS} commands run inside containers already; end one of them")
+            session = _join(running, wish, self._sessions.discard)
+            self._sessions.add(session)
+        return session
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
@@ -182,13 +216,13 @@ class ProcessRuntime:
         now = self._clock.now()
         record = Container(*key, order.boot_id, now, started_at=now, runtime=self.name)
         try:
-            process = self._spawn(order, token)
+            process, spec = self._spawn(order, token)
         except (OSError, VolumeError) as error:
             self._book.write(*key, f"[syncline] {error}\n".encode(), now)
             self._book.close(*key, now)
             failed = replace(record, ends_at=now, exit_code=START_FAILED, reason="StartError", message=str(error))
             return self._table.put(failed)
-        running = _Running(process, ref_of(order.pod), order.container)
+        running = _Running(process, ref_of(order.pod), order.container, spec)
         with self._lock:
             self._running[key] = running
             self._table.put(record)
@@ -196,7 +230,7 @@ class ProcessRuntime:
         threading.Thread(target=self._attend, args=(key, running), name=f"container {key[1]}", daemon=True).start()
         return record
 
-    def _spawn(self, order: Order, token: Secret) -> subprocess.Popen[bytes]:
+    def _spawn(self, order: Order, token: Secret) -> tuple[subprocess.Popen[bytes], Mapping[str, Any]]:
         service = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
         variables = environment_of(order, service)
         argv = command_line(order.container, variables)
@@ -204,7 +238,7 @@ class ProcessRuntime:
         volumes = self._write_volumes(place, order, token)
         tools = self._write_tools(place)
         if not self._settings.sandboxed:
-            return self._spawn_bare(order, argv, variables, place, volumes)
+            return self._spawn_bare(order, argv, variables, place, volumes), {}
         variables["PATH"] = f"{TOOLS}:{variables['PATH']}"
         variables["HOME"] = "/tmp"
         root = place / f"root-{order.container['name']}"
@@ -224,7 +258,7 @@ class ProcessRuntime:
             "limits": self._settings.limits(),
             "tmpfs_bytes": self._settings.tmpfs_bytes,
         }
-        return _launcher(spec)
+        return _launcher(spec), spec
 
     def _spawn_bare(
         self, order: Order, argv: list[str], variables: dict[str, str], place: Path, volumes: Mapping[str, Volume]
@@ -426,6 +460,47 @@ def _launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         process.stdin.write(json.dumps(spec).encode() + b"\n")
         process.stdin.flush()
     return process
+
+
+def _join(running: _Running, wish: ExecWish, left: Callable[[CommandSession], None]) -> CommandSession:
+    """Start ``sandbox.py`` so that it enters the sandbox of ``running``; what it needs to know comes by a pipe of its
+    own, for variables may be secret."""
+    env = {**running.spec["env"], **({"TERM": "xterm"} if wish.tty else {})}
+    spec = {key: running.spec[key] for key in ("cwd", "limits")}
+    spec |= {"launcher": running.process.pid, "argv": list(wish.command), "env": env}
+    spec |= {"stdin": wish.stdin or wish.tty, "tty": wish.tty}
+    theirs, ours = os.pipe()
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    terminal = os.openpty() if wish.tty else None
+    if terminal is not None:
+        streams = dict.fromkeys(streams, terminal[1])
+    elif not wish.stdin:
+        streams["stdin"] = subprocess.DEVNULL
+    script = Path(__file__).with_name("sandbox.py")
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(script), str(theirs)],
+        **streams,
+        bufsize=0,
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        start_new_session=True,
+        pass_fds=(theirs,),
+    )
+    os.close(theirs)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(ours, "w") as pipe:
+        json.dump(spec, pipe)
+    if terminal is not None:
+        os.close(terminal[1])
+        pipes = Pipes(terminal[0], terminal[0])
+    else:
+        own = [
+            -1 if each is None else os.dup(each.fileno()) for each in (process.stdin, process.stdout, process.stderr)
+        ]
+        for each in (process.stdin, process.stdout, process.stderr):
+            if each is not None:
+                each.close()
+        pipes = Pipes(*own)
+    session = CommandSession(process, pipes, lambda: _end(process), lambda: left(session))
+    return session
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

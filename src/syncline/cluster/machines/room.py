@@ -68,6 +68,8 @@ class MachinesRoom:
         self.logs = MachineLogs(self.book, self.table)
         self._clock = clock
         self._by_name: dict[str, Runtime] = {"staged": StagedRuntime(self.table, self.settings.timing)}
+        self.commands: ProcessRuntime | None = None
+        """Who runs commands inside containers; None: nobody."""
         self._choices: list[tuple[str, Callable[[Order], bool]]] = []
 
     def add_runtime(self, name: str, runtime: Runtime, takes: Callable[[Order], bool]) -> None:
@@ -83,6 +85,7 @@ class MachinesRoom:
     def add_processes(self, settings: ProcessSettings, wake: Wake) -> Callable[[], None]:
         """Run commands as local processes (live); returns what ends them all. ``wake`` is ``LiveManager.wake``."""
         runtime = ProcessRuntime(self.table, self.book, self._clock, settings, wake)
+        self.commands = runtime
         self.add_runtime(runtime.name, runtime, runtime.takes)
         return runtime.close
 

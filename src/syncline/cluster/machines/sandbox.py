@@ -1,5 +1,6 @@
 """The launcher of sandboxed commands: a program of its own, run by its path with the standard library alone.
 
+(With the number of a pipe as its argument it joins a sandbox that there is already.)
 ``process.py`` starts it with a :class:`Spec` as one JSON line on its standard input and keeps that pipe open: its end
 means that the cluster is gone, and everything here ends with it. Without root it makes user, mount, pid, network, IPC
 and host-name namespaces: a read-only system, private ``/tmp`` and ``/run``, no network but a loopback on which one
@@ -21,6 +22,7 @@ import signal
 import socket
 import struct
 import sys
+import termios
 import threading
 from pathlib import Path
 from typing import Any
@@ -293,7 +295,10 @@ def _run(spec: Spec) -> None:
     code = 126
     try:
         os.setsid()
-        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        if not spec.get("stdin"):
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        if spec.get("tty"):
+            fcntl.ioctl(1, termios.TIOCSCTTY, 0)
         for name, limit in spec["limits"].items():
             kind = getattr(resource, name)
             hard = resource.getrlimit(kind)[1]
@@ -350,7 +355,49 @@ def _guard(child: int) -> int:
     return _wait_for(child)
 
 
+def _join(spec: Spec) -> int:
+    """Run one more command in the sandbox whose launcher is ``spec["launcher"]``, with the streams as they are.
+
+    Only once the sandbox has begun to run something: before that it still sees this machine.
+    """
+    inits = _children(int(spec["launcher"]))
+    if not inits or not _children(inits[0]):
+        raise SandboxError("the container is not running")
+    spaces = [os.open(f"/proc/{inits[0]}/ns/{name}", os.O_RDONLY) for name in JOINED]
+    for name, space in zip(JOINED, spaces):
+        _check(_libc.setns(space, 0), f"enter the {name} namespace")
+        os.close(space)
+    os.chdir("/")
+    child = os.fork()
+    if child == 0:
+        _libc.prctl(SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        _run(spec)
+    return _wait_for(child)
+
+
+JOINED = ("user", "mnt", "net", "ipc", "uts", "pid")
+"""The user namespace first: it gives the right to enter the others."""
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split() if entry.name.isdigit() else []
+            if len(fields) > 1 and int(fields[1]) == parent:
+                found.append(int(entry.name))
+    return sorted(found)
+
+
 def main() -> int:
+    if len(sys.argv) > 1:
+        with os.fdopen(int(sys.argv[1])) as pipe:
+            joined: Spec = json.loads(pipe.read())
+        try:
+            return _join(joined)
+        except (SandboxError, OSError) as error:
+            _complain(str(error))
+            return CANNOT
     spec: Spec = json.loads(_first_line())
     try:
         _enter_namespaces()

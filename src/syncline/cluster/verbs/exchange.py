@@ -22,11 +22,11 @@ from syncline.cluster.routes import Route
 from syncline.cluster.store import Key, Store, Stored
 from syncline.cluster.tokens import ServiceAccountTokens
 from syncline.cluster.users import UserInfo
-from syncline.kube.client import Request, Stream
+from syncline.kube.client import Request, Session, Stream
 from syncline.kube.errors import ApiError, NotFound, not_found
 from syncline.kube.objects import Obj
 
-__all__ = ["Backend", "Exchange", "LogSource", "NoLogs"]
+__all__ = ["Backend", "CommandSource", "ExecWish", "Exchange", "LogSource", "NoLogs"]
 
 
 class LogSource(Protocol):
@@ -42,6 +42,23 @@ class NoLogs:
 
     def log(self, pod: Obj, container: str, query: Mapping[str, str], now: datetime) -> bytes | Stream:
         raise NotFound("the server could not find the requested resource", details={})
+
+
+@dataclass(frozen=True, slots=True)
+class ExecWish:
+    """A command to be run in a container, and which of its streams are wanted."""
+
+    command: tuple[str, ...]
+    stdin: bool = False
+    tty: bool = False
+
+
+class CommandSource(Protocol):
+    """Who runs commands inside containers; machines with processes do."""
+
+    def exec(self, pod: Obj, container: str, wish: ExecWish) -> Callable[[], Session]:
+        """What begins it. Raises ApiError where nothing runs in the container."""
+        ...
 
 
 TokenReviewer = Callable[[str, datetime, Sequence[str]], tuple[UserInfo, list[str]] | None]
@@ -61,6 +78,7 @@ class Backend:
     tokens: ServiceAccountTokens | None = None
     logs: LogSource = field(default_factory=NoLogs)
     review_token: TokenReviewer | None = None
+    commands: CommandSource | None = None
 
 
 @dataclass(slots=True)

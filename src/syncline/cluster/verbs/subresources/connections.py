@@ -1,16 +1,24 @@
-"""exec, attach, portforward and proxy: refused, with what to do instead.
+"""exec where commands of containers are processes; attach, portforward and proxy are refused, with what to do instead.
 
-Called by ``api``. These subresources are listed by discovery, as everywhere, but they need a connection into a machine,
-and the machines of this cluster take none: their containers are simulated, or are processes without a terminal.
+Called by ``api``. exec is carried over WebSocket, as kubectl does since 1.31; the server holds the connection.
 """
 
 from __future__ import annotations
 
-from syncline.cluster.verbs.exchange import Exchange
+from collections.abc import Mapping
+from urllib.parse import parse_qs
+
+from syncline.cluster.authz import Attributes
+from syncline.cluster.verbs.exchange import Exchange, ExecWish
+from syncline.cluster.verbs.subresources.pods import chosen_container
 from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest
 
-__all__ = ["CONNECTIONS", "refuse_connection"]
+__all__ = ["CONNECTIONS", "PROTOCOLS", "refuse_connection", "run_command"]
+
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+"""Subprotocols, the better first: the fifth can close the input."""
+TRUE = ("1", "t", "true")
 
 CONNECTIONS = {
     "attach": "`kubectl logs -f` follows what the container writes",
@@ -25,7 +33,48 @@ def refuse_connection(x: Exchange) -> Response:
     """Raises NotFound where the object is not there, else BadRequest."""
     x.current()
     sub = x.route.subresource
-    raise BadRequest(
-        f"{sub} is not offered for {x.resource.info.plural}/{x.route.name}: machines of this cluster take no "
-        f"connections; {CONNECTIONS[sub]}"
-    )
+    raise _not_offered(x, "machines of this cluster take no connections", CONNECTIONS[sub])
+
+
+def _not_offered(x: Exchange, why: str, instead: str) -> BadRequest:
+    where = f"{x.resource.info.plural}/{x.route.name}"
+    return BadRequest(f"{x.route.subresource} is not offered for {where}: {why}; {instead}")
+
+
+def run_command(x: Exchange) -> Response:
+    """``pods/exec``. Whoever opens a WebSocket needs ``create`` too (AuthorizePodWebsocketUpgradeCreatePermission)."""
+    pod = x.current().obj
+    if x.backend.commands is None:
+        raise _not_offered(x, "machines of this cluster take no connections", CONNECTIONS["exec"])
+    if x.verb != "create":
+        route = x.route
+        attributes = Attributes(
+            "create", route.group, route.resource, route.subresource, route.namespace, route.name, x.request.path
+        )
+        x.backend.authorizer.require(x.user, attributes)
+    asked = parse_qs(x.request.raw_query, keep_blank_values=True)
+    wish = _wish(asked)
+    container = chosen_container(x, pod, asked.get("container", [""])[0])
+    begin = x.backend.commands.exec(pod, container, wish)
+    _require_websocket(x)
+    return Response(101, session=begin())
+
+
+def _wish(asked: Mapping[str, list[str]]) -> ExecWish:
+    streams = {name for name in ("stdin", "stdout", "stderr", "tty") if asked.get(name, [""])[0].lower() in TRUE}
+    if not asked.get("command"):
+        raise BadRequest("you must specify a command")
+    if not streams - {"tty"}:
+        raise BadRequest("you must specify at least 1 of stdin, stdout, stderr")
+    return ExecWish(tuple(asked["command"]), "stdin" in streams, "tty" in streams)
+
+
+def _require_websocket(x: Exchange) -> None:
+    headers = x.request.headers
+    spoken = {each.strip() for each in headers.get("sec-websocket-protocol", "").split(",")}
+    found = headers.get("upgrade", "") or "none"
+    if found.lower() != "websocket" or not spoken & set(PROTOCOLS):
+        raise BadRequest(
+            f"exec speaks WebSocket with {' or '.join(PROTOCOLS)}, as kubectl 1.31 and newer do; "
+            f"the request's Upgrade is {found}"
+        )

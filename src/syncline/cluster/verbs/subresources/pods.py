@@ -21,7 +21,7 @@ from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyReques
 from syncline.kube.objects import GVK, Obj, dig, generation, is_terminating, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = ["bind", "bind_by_collection", "evict", "log"]
+__all__ = ["bind", "bind_by_collection", "chosen_container", "evict", "log"]
 
 PODS = "/pods"
 BINDING, EVICTION = GVK("", "v1", "Binding"), GVK("policy", "v1", "Eviction")
@@ -230,7 +230,7 @@ def log(x: Exchange) -> Response:
     """The container's log as text; a stream when followed."""
     pod = x.current().obj
     query = x.request.query
-    container = _container(x, pod, query.get("container", ""))
+    container = chosen_container(x, pod, query.get("container", ""))
     lines = x.backend.logs.log(pod, container, query, x.now)
     headers = {"content-type": "text/plain"}
     if isinstance(lines, bytes):
@@ -238,7 +238,8 @@ def log(x: Exchange) -> Response:
     return Response(200, headers=headers, stream=lines)
 
 
-def _container(x: Exchange, pod: Obj, asked: str) -> str:
+def chosen_container(x: Exchange, pod: Obj, asked: str) -> str:
+    """The container that is asked for, or the only one; raises BadRequest."""
     names = [
         str(container.get("name"))
         for part in ("containers", "initContainers", "ephemeralContainers")

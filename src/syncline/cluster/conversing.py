@@ -1,0 +1,120 @@
+"""The WebSocket of a command inside a container: Kubernetes' channel protocol, versions 4 and 5.
+
+Called by ``serve`` with the session that the API opened. Each binary message begins with the number of its channel:
+0 input, 1 output, 2 errors, 3 the Status at the end, 4 the size of the terminal, 255 (version 5) closes a channel.
+Source: apimachinery ``remotecommand``, client-go ``websocket.go``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from aiohttp import WSMsgType, web
+
+from syncline.cluster.verbs.subresources.connections import PROTOCOLS
+from syncline.kube.client import Session
+from syncline.kube.objects import Obj
+
+__all__ = ["converse", "status_of_exit"]
+
+STDIN, STDOUT, STATUS, RESIZE, CLOSE = 0, 1, 3, 4, 255
+MESSAGE_BYTES = 1024 * 1024
+"""Longest message of a client."""
+WAITING_MESSAGES = 64
+"""Output that waits for a slow client; a command that writes more waits too."""
+HEARTBEAT_S = 30.0
+
+
+async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamResponse:
+    """Carry both ways until the command has ended or the client has left; then nothing of it is left."""
+    socket = web.WebSocketResponse(protocols=PROTOCOLS, max_msg_size=MESSAGE_BYTES, heartbeat=HEARTBEAT_S)
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Queue[tuple[int, bytes] | int] = asyncio.Queue(WAITING_MESSAGES)
+
+    def put(item: tuple[int, bytes] | int) -> None:
+        """From the session's threads: returns when there is room."""
+        if not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(waiting.put(item), loop).result()
+
+    writer = ThreadPoolExecutor(1, "exec input")
+    listening: asyncio.Task[None] | None = None
+    try:
+        await socket.prepare(incoming)
+        await socket.send_bytes(bytes([STDOUT]))  # tells the client that the connection stands
+        session.start(lambda stream, data: put((stream, data)), put)
+        listening = asyncio.create_task(_listen(socket, session, writer))
+        while True:
+            item = await waiting.get()
+            if isinstance(item, int):
+                await socket.send_bytes(bytes([STATUS]) + json.dumps(status_of_exit(item)).encode())
+                break
+            await socket.send_bytes(bytes([item[0]]) + item[1])
+        await socket.close()
+    except ConnectionError:
+        pass  # The client left.
+    finally:
+        session.close()
+        if listening is not None:
+            listening.cancel()
+        writer.shutdown(wait=False, cancel_futures=True)
+        drain = asyncio.create_task(_drain(waiting))
+        _DRAINING.add(drain)
+        drain.add_done_callback(_DRAINING.discard)
+    return socket
+
+
+_DRAINING: set[asyncio.Task[None]] = set()
+DRAIN_S = 10.0
+
+
+async def _drain(waiting: asyncio.Queue[tuple[int, bytes] | int]) -> None:
+    """Let the threads of a session that nobody listens to any more come to their end."""
+    while True:
+        try:
+            item = await asyncio.wait_for(waiting.get(), DRAIN_S)
+        except TimeoutError:
+            return
+        if isinstance(item, int):
+            return
+
+
+async def _listen(socket: web.WebSocketResponse, session: Session, writer: ThreadPoolExecutor) -> None:
+    """What the client sends, in its order; the end of the connection ends the command."""
+    loop = asyncio.get_running_loop()
+    async for message in socket:
+        data = message.data if message.type is WSMsgType.BINARY else b""
+        if not data:
+            continue
+        channel, content = data[0], data[1:]
+        if channel == STDIN:
+            await loop.run_in_executor(writer, session.write, content)
+        elif channel == CLOSE and content[:1] == bytes([STDIN]):
+            await loop.run_in_executor(writer, session.close_input)
+        elif channel == RESIZE:
+            _resize(session, content)
+    session.close()
+
+
+def _resize(session: Session, content: bytes) -> None:
+    """A size that cannot be read is left out."""
+    try:
+        size: Any = json.loads(content)
+        session.resize(int(size["Width"]), int(size["Height"]))
+    except (ValueError, KeyError, TypeError):
+        return
+
+
+def status_of_exit(code: int) -> Obj:
+    """The last message, as a kubelet words it."""
+    if code == 0:
+        return {"metadata": {}, "status": "Success"}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }

@@ -1,0 +1,102 @@
+"""A command that somebody runs inside a container: its streams, carried by threads, until it ends or is left.
+
+Made by the process runtime for ``pods/exec``; a :class:`syncline.kube.client.Session`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+import termios
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["CommandSession", "Pipes"]
+
+READ_BYTES = 32 * 1024
+STDOUT, STDERR = 1, 2
+
+
+class _Process(Protocol):
+    def wait(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """Our ends of a command's streams; a terminal has one for all, and ``error`` is -1 then. ``input`` -1: none."""
+
+    input: int
+    output: int
+    error: int = -1
+
+    def every(self) -> set[int]:
+        return {each for each in (self.input, self.output, self.error) if each >= 0}
+
+
+class CommandSession:
+    """``kill`` ends the command; ``left`` is called once, when all is over."""
+
+    def __init__(self, process: _Process, pipes: Pipes, kill: Callable[[], None], left: Callable[[], None]) -> None:
+        self._process = process
+        self._pipes = pipes
+        self._kill = kill
+        self._left = left
+        self._open = pipes.every()
+        self._lock = threading.Lock()
+
+    def start(self, tell: Callable[[int, bytes], None], ended: Callable[[int], None]) -> None:
+        """``tell`` gets a stream's number and what came on it, ``ended`` the exit code; both from other threads."""
+        readers = [threading.Thread(target=self._read, args=(self._pipes.output, STDOUT, tell), daemon=True)]
+        if self._pipes.error >= 0:
+            readers.append(threading.Thread(target=self._read, args=(self._pipes.error, STDERR, tell), daemon=True))
+        for reader in readers:
+            reader.start()
+        threading.Thread(target=self._finish, args=(readers, ended), name="exec", daemon=True).start()
+
+    def write(self, data: bytes) -> None:
+        """Blocks while the command does not read; what it will never read is dropped."""
+        with contextlib.suppress(OSError):
+            rest = memoryview(data)
+            while rest and self._pipes.input in self._open:
+                rest = rest[os.write(self._pipes.input, rest) :]
+
+    def close_input(self) -> None:
+        """A terminal stays open: its end is a character."""
+        if self._pipes.input != self._pipes.output:
+            self._close(self._pipes.input)
+
+    def resize(self, columns: int, rows: int) -> None:
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self._pipes.output, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def close(self) -> None:
+        self._kill()
+
+    def _read(self, number: int, stream: int, tell: Callable[[int, bytes], None]) -> None:
+        with contextlib.suppress(OSError):  # a terminal whose other end is closed is an error, not an end
+            while data := os.read(number, READ_BYTES):
+                tell(stream, data)
+
+    def _finish(self, readers: list[threading.Thread], ended: Callable[[int], None]) -> None:
+        code = self._process.wait()
+        for reader in readers:
+            reader.join(LAST_OUTPUT_S)
+        for number in sorted(self._open):
+            self._close(number)
+        self._left()
+        ended(code if code >= 0 else 128 - code)
+
+    def _close(self, number: int) -> None:
+        with self._lock:
+            if number not in self._open:
+                return
+            self._open.discard(number)
+        os.close(number)
+
+
+LAST_OUTPUT_S = 2.0
+"""How long output is waited for after the command's end: what it left running may hold the streams open for ever."""
