@@ -58,9 +58,11 @@ def test_power_and_reboots_are_asked_for_by_annotations(served: Served, capsys: 
     node = found(served, "weak")
     assert node is not None and annotations_of(node)[POWER] == "off" and annotations_of(node)[REBOOT]
     assert syncline(served, "recover", "weak") == 0
+    assert syncline(served, "recover", "weak") == 0
+    said = capsys.readouterr().out
+    assert "node/weak has power already" in said and "syncline node recover weak" in said
     node = found(served, "weak")
     assert node is not None and annotations_of(node)[POWER] == "on"
-    assert "syncline node recover weak" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,20 @@ def test_what_cannot_be_done_is_one_clear_line(
     assert syncline(served, *words) == code
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["apiserver", "--controllers", "deployment,no"], "--controllers deployment,no: 'no' is none; give all, none"),
+        (["apiserver", "--no-tls", "--run-commands=sandboxed"], "--run-commands needs TLS"),
+        (["apiserver", "--nodes", "-1"], "-1 is not in the range"),
+        (["up", "--memory", "--data", "x"], "give --data or --memory, not both"),
+        (["up", "--memory", "--zones", "a,,b"], "--zones a,,b: a zone has a name"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused_before_it_starts(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert said in capsys.readouterr().err

@@ -8,9 +8,26 @@ from pathlib import Path
 import click
 
 from syncline.assembly.live import LiveCluster
-from syncline.assembly.settings import ClusterSettings
+from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.serving import host_and_port, run_cluster, run_commands_of, run_commands_option
+from syncline.cli.serving import NODES, host_and_port, run_cluster, run_commands_of, run_commands_option
+from syncline.cluster.builtin import builtin_controllers
+from syncline.cluster.builtin.certificates.controller import signing_request_controllers
+
+
+def _chosen(text: str) -> tuple[str, ...] | None:
+    """None is all."""
+    if text in ("all", "none"):
+        return None if text == "all" else ()
+    every = (*builtin_controllers(), *signing_request_controllers(can_sign=True))
+    known = sorted({controller.name for controller in every})
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in known:
+            raise CommandFailed(
+                f"--controllers {text}: {name!r} is none; give all, none, or of {', '.join(known)}", USAGE
+            )
+    return names
 
 
 @click.command()
@@ -19,7 +36,7 @@ from syncline.cli.serving import host_and_port, run_cluster, run_commands_of, ru
 @click.option("--listen", default="127.0.0.1:6443", show_default=True, help="HOST:PORT; port 0 takes a free one.")
 @click.option("--tls/--no-tls", default=True, show_default=True, help="Plain HTTP is for the loopback only.")
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
-@click.option("--nodes", default=0, show_default=True, help="Simulated nodes.")
+@click.option("--nodes", type=NODES, default=0, show_default=True, help="Simulated nodes.")
 @click.option("--controllers", default="all", show_default=True, help="all, none, or names with commas.")
 @click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), default=None, help="A line per request.")
 @run_commands_option
@@ -41,15 +58,19 @@ def apiserver(
     if memory and data is not None:
         raise CommandFailed("give --data or --memory, not both", USAGE)
     host, port = host_and_port(listen, tls=tls)
-    chosen = {"all": None, "none": ()}.get(controllers, tuple(controllers.split(",")))
+    commands = run_commands_of(run_commands)
+    if commands is not RunCommands.OFF and not tls:
+        raise CommandFailed(
+            "--run-commands needs TLS: commands inside pods speak nothing else; leave --no-tls out", USAGE
+        )
     settings = ClusterSettings(
         data=data,
         host=host,
         port=port,
         tls=tls,
         nodes=nodes,
-        controllers=chosen,
-        run_commands=run_commands_of(run_commands),
+        controllers=_chosen(controllers),
+        run_commands=commands,
         audit_log=audit_log,
     )
 

@@ -6,6 +6,7 @@ for power and reboots. So the same can be done with kubectl, or kept in Git.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -102,7 +103,10 @@ def add(
 @click.argument("name")
 @connection_options
 def remove(name: str, kubeconfig: str | None, context: str | None) -> None:
-    """Remove a machine with its Node; its pods are deleted, and those of controllers are made anew elsewhere."""
+    """Remove a machine with its Node.
+
+    Its pods are deleted, and those of controllers are made anew elsewhere.
+    """
     with Connection(kubeconfig, context) as link:
         _simulated(link, name)
         link.ask(client.delete(link.resource(NODE), "", name))
@@ -114,14 +118,17 @@ def remove(name: str, kubeconfig: str | None, context: str | None) -> None:
 @click.option("--wait", is_flag=True, help="Until it is back and Ready.")
 @connection_options
 def reboot(name: str, wait: bool, kubeconfig: str | None, context: str | None) -> None:
-    """Reboot a machine: it stops in order, boots with a new boot id, and its pods start anew."""
+    """Reboot a machine.
+
+    It stops in order, boots with a new boot id, and its pods start anew.
+    """
     with Connection(kubeconfig, context) as link:
         _simulated(link, name)
         request = format_micro_time(link.now())
         changed = _annotate(link, name, {REBOOT: request})
         print(f"node/{name} reboots", flush=True)
         if wait:
-            _wait_for_boot(link, changed, request)
+            _wait_until(link, changed, lambda seen: annotations_of(seen).get(REBOOT_DONE) == request)
             print(f"node/{name} is back and Ready")
 
 
@@ -129,7 +136,10 @@ def reboot(name: str, wait: bool, kubeconfig: str | None, context: str | None) -
 @click.argument("name")
 @connection_options
 def fail(name: str, kubeconfig: str | None, context: str | None) -> None:
-    """Cut the power of a machine: it is gone without a last word, as a broken one."""
+    """Cut the power of a machine.
+
+    It is gone without a last word, as a broken one.
+    """
     with Connection(kubeconfig, context) as link:
         _simulated(link, name)
         _annotate(link, name, {POWER: Switch.OFF.value})
@@ -138,13 +148,21 @@ def fail(name: str, kubeconfig: str | None, context: str | None) -> None:
 
 @node.command()
 @click.argument("name")
+@click.option("--wait", is_flag=True, help="Until it is back and Ready.")
 @connection_options
-def recover(name: str, kubeconfig: str | None, context: str | None) -> None:
+def recover(name: str, wait: bool, kubeconfig: str | None, context: str | None) -> None:
     """Give a failed machine its power back: it boots."""
     with Connection(kubeconfig, context) as link:
-        _simulated(link, name)
-        _annotate(link, name, {POWER: Switch.ON.value})
-    print(f"node/{name} boots")
+        before = _simulated(link, name)
+        if annotations_of(before).get(POWER) != Switch.OFF:
+            print(f"node/{name} has power already")
+            return
+        changed = _annotate(link, name, {POWER: Switch.ON.value})
+        print(f"node/{name} boots", flush=True)
+        if wait:
+            old = dig(before, "status", "nodeInfo", "bootID")
+            _wait_until(link, changed, lambda seen: dig(seen, "status", "nodeInfo", "bootID") != old)
+            print(f"node/{name} is back and Ready")
 
 
 def _simulated(link: Connection, name: str) -> Obj:
@@ -162,15 +180,15 @@ def _annotate(link: Connection, name: str, annotations: dict[str, str]) -> Obj:
     return changed
 
 
-def _wait_for_boot(link: Connection, changed: Obj, request: str) -> None:
-    """Until the server ends the watch; raises CommandFailed then."""
+def _wait_until(link: Connection, changed: Obj, has_booted: Callable[[Obj], bool]) -> None:
+    """Until it has booted and is Ready, or the server ends the watch; raises CommandFailed then."""
     name, since = changed["metadata"]["name"], changed["metadata"]["resourceVersion"]
     watched = client.watch(link.resource(NODE), resource_version=since, field_selector=f"metadata.name={name}")
     for event in link.watch(watched):
         seen: Any = event["object"]
         if event["type"] == "DELETED":
             raise CommandFailed(f"node {name} was deleted while it booted")
-        if annotations_of(seen).get(REBOOT_DONE) == request and _is_ready(seen):
+        if has_booted(seen) and _is_ready(seen):
             return
     raise CommandFailed(f"the server ended the watch before node {name} was back; `kubectl get node {name}` shows it")
 

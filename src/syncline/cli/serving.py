@@ -19,8 +19,18 @@ from syncline.cluster.disk import DiskError
 from syncline.cluster.serve import ServeError
 from syncline.kube.rules import rules_available
 
-__all__ = ["face_address", "face_options", "host_and_port", "run_cluster", "run_commands_of", "run_commands_option"]
+__all__ = [
+    "NODES",
+    "face_address",
+    "face_options",
+    "host_and_port",
+    "run_cluster",
+    "run_commands_of",
+    "run_commands_option",
+]
 
+NODES = click.IntRange(0, 5000)
+"""Simulated nodes at the start: as many as Kubernetes is made for."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

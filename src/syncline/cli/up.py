@@ -14,6 +14,7 @@ from syncline.cli.connection import state_directory
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.node import label_pairs
 from syncline.cli.serving import (
+    NODES,
     face_address,
     face_options,
     host_and_port,
@@ -44,7 +45,7 @@ def _zones(text: str) -> tuple[str, ...]:
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=None, help="Data directory.")
 @click.option("--memory", is_flag=True, help="Keep nothing.")
 @click.option("--listen", default="127.0.0.1:6443", show_default=True, help="HOST:PORT; port 0 takes a free one.")
-@click.option("--nodes", default=1, show_default=True, help="Simulated nodes.")
+@click.option("--nodes", type=NODES, default=1, show_default=True, help="Simulated nodes.")
 @click.option("--zones", default="", help="a,b,c: zones of these nodes, given out in turn.")
 @click.option("--label", "labels", multiple=True, help="KEY=VALUE on each of these nodes; repeatable.")
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
@@ -72,6 +73,8 @@ def up(
 
     Data is kept under $SYNCLINE_HOME (or the user's state folder); a second `up` on the same data refuses to start.
     """
+    if memory and data is not None:
+        raise CommandFailed("give --data or --memory, not both", USAGE)
     home = state_directory()
     host, port = host_and_port(listen, tls=True)
     commands = run_commands_of(run_commands)
