@@ -11,7 +11,7 @@ from syncline.cluster.builtin.said import Said
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, owner_of_kind
 from syncline.control.plan import Plan, Result
-from syncline.kube.objects import GroupKind, ObjectRef, uid_of
+from syncline.kube.objects import GroupKind, ObjectRef, name_of, uid_of
 
 __all__ = ["CronJobController"]
 
@@ -34,7 +34,8 @@ class CronJobController:
         cronjob = cache.get(ref)
         if cronjob is None or not cache.has_synced(JOB):
             return None
-        return Observed(cronjob, tuple(cache.owned(uid_of(cronjob), JOB)))
+        taken = frozenset(name_of(job) for job in cache.objects(JOB, ref.namespace))
+        return Observed(cronjob, tuple(cache.owned(uid_of(cronjob), JOB)), taken)
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return self._said.once(uid_of(seen.cronjob), planning.plan(seen, now), planning.REPEATED)

@@ -43,10 +43,11 @@ MANY_MISSED = 100
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``jobs`` are those that the CronJob controls, whoever made them."""
+    """``jobs`` are those that the CronJob controls, whoever made them; ``taken`` the names of all Jobs around."""
 
     cronjob: Obj
     jobs: tuple[Obj, ...]
+    taken: frozenset[str] = frozenset()
 
     @property
     def noted(self) -> list[Obj]:
@@ -185,7 +186,9 @@ def _start(seen: Observed, schedule: Schedule, due: datetime) -> _Start | None:
     noted = any(reference.get("name") == name_of(job) for reference in seen.active)
     if noted or instant(dig(seen.cronjob, "status", "lastScheduleTime")) == due:
         return None
-    made = next((each for each in seen.jobs if name_of(each) == name_of(job) and is_finished(each) is None), None)
+    made = next((each for each in seen.jobs if name_of(each) == name_of(job)), None)
+    if made is None and name_of(job) in seen.taken:
+        return None  # somebody else's Job has the name: it is left to them, as in Kubernetes
     return _Start(due, job, made)
 
 

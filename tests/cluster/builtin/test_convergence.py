@@ -1,0 +1,55 @@
+"""Each built-in controller gets there whatever request its process dies after, and whatever faults heal meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+import pytest
+from tests.cluster.builtin.stories import STORIES, a_world, calm_down, outline, play
+
+from syncline.base.entropy import Entropy
+from syncline.control.faults import FaultRates, FaultyTransport
+from syncline.control.virtual import CrashingTransport
+
+MOST_REQUESTS = 120
+"""More than any story's controllers write; a story that needs more goes round in circles."""
+
+
+@cache
+def undisturbed(name: str) -> Counter[str]:
+    found, _ = play(a_world(), STORIES[name])
+    return found
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_controller_converges_whatever_request_its_death_follows(name: str) -> None:
+    for after in range(1, MOST_REQUESTS):
+        world = a_world()
+        world.restart(CrashingTransport(world.transport, after))
+        found, deaths = play(world, STORIES[name])
+        assert found == undisturbed(name), f"dead after request {after}"
+        if not deaths:
+            assert after > 1
+            return
+    raise AssertionError(f"{name}: still writing after {MOST_REQUESTS} requests")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", STORIES)
+def test_the_controller_converges_after_conflicts_lost_watches_and_stale_lists(name: str, seed: int) -> None:
+    world = a_world(seed=seed, shuffle=True)
+    faulty = FaultyTransport(world.transport, world.clock, Entropy(f"{name}/{seed}"), FaultRates())
+    world.restart(faulty)
+    world.driver.add(faulty)
+    for act in STORIES[name]:
+        act(world)
+        world.advance(40)
+        world.make_ready("default")
+        world.reap("default")
+        world.advance(40)
+    faulty.heal()
+    world.advance(60)
+    calm_down(world)
+    assert outline(world) == undisturbed(name)
+    assert sum(faulty.counts.values()) > 0, faulty.counts

@@ -1,0 +1,102 @@
+"""What every planner of a built-in controller keeps to, checked at each of its plans while the stories are played.
+
+It changes nothing that it is given; the same observation gives the same plan; the order of what it sees does not
+matter; and when everything is calm it has nothing more to do.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+from tests.cluster.builtin.stories import STORIES, a_world, play
+from tests.cluster.world import World
+
+from syncline.cluster.builtin import builtin_controllers
+from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ReadScale
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller
+from syncline.control.plan import Emit, Plan
+from syncline.kube.objects import GroupKind, ObjectRef, ref_of
+
+LOOKS = (Emit, ConfirmAbsent, ConfirmEmpty, ReadScale)
+"""Actions that change no object."""
+
+
+MAPPINGS = ("claims", "scales", "foreign", "zones")
+"""Fields of observations that are mappings by name; other dicts are objects."""
+CHOOSES = ("scheduler",)
+"""Any of several equal nodes is right, so the order may decide."""
+
+
+def changes(plan: Plan) -> list[str]:
+    """What a plan would change, in any order."""
+    return sorted(repr(action) for action in plan.actions if not isinstance(action, LOOKS))
+
+
+def backwards(seen: Any) -> Any:
+    """The same observation with its collections in the opposite order."""
+    if not dataclasses.is_dataclass(seen) or isinstance(seen, type):
+        return seen
+    turned: dict[str, Any] = {}
+    for field in dataclasses.fields(seen):
+        value = getattr(seen, field.name)
+        if isinstance(value, tuple) and value and all(isinstance(each, dict) for each in value):
+            turned[field.name] = value[::-1]
+        elif isinstance(value, dict) and field.name in MAPPINGS:
+            turned[field.name] = dict(reversed(list(value.items())))
+    return dataclasses.replace(seen, **turned)
+
+
+class Checked:
+    """A controller whose every plan is looked at."""
+
+    def __init__(self, inner: Controller) -> None:
+        self.inner = inner
+        self.name, self.kind = inner.name, inner.kind
+        self.watches, self.reads = inner.watches, inner.reads
+        self.indices = getattr(inner, "indices", {})
+        self.plans = 0
+        if hasattr(inner, "settle"):
+            self.settle = inner.settle
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Any:
+        return self.inner.observe(cache, ref)
+
+    def plan(self, seen: Any, now: datetime) -> Plan:
+        self.plans += 1
+        before = copy.deepcopy(seen)
+        made = self.inner.plan(seen, now)
+        assert seen == before, f"{self.name} changed what it was given"
+        assert changes(self.inner.plan(before, now)) == changes(made), f"{self.name} planned twice, differently"
+        if self.name not in CHOOSES:
+            turned = self.inner.plan(backwards(before), now)
+            assert changes(turned) == changes(made), f"{self.name} minds the order"
+        return made
+
+
+def left_to_do(world: World, checked: list[Checked]) -> Iterator[str]:
+    for each in checked:
+        kinds = [each.kind] if each.name != "garbage-collector" else [GroupKind("", "ConfigMap"), GroupKind("", "Pod")]
+        for kind in kinds:
+            for obj in world.loop.cache.objects(kind):
+                seen = each.inner.observe(world.loop.cache, ref_of(obj))
+                if seen is not None and (left := changes(each.inner.plan(seen, world.clock.now()))):
+                    yield f"{each.name} {ref_of(obj)}: {left}"
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_planners_are_pure_mind_no_order_and_come_to_rest(name: str) -> None:
+    checked: list[Checked] = []
+    world = a_world()
+    checked += [Checked(each) for each in builtin_controllers(world._settings())]
+    world._controllers = checked
+    world.restart()
+    world.settle()
+    play(world, STORIES[name])
+    assert list(left_to_do(world, checked)) == []
+    assert sum(each.plans for each in checked) > 3
