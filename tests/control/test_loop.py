@@ -19,7 +19,7 @@ from syncline.cluster.direct import DirectTransport
 from syncline.cluster.registry import Registry
 from syncline.cluster.store import Store
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Watch, differ
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.plan import Create, Delete, Done, Emit, Plan, Requeue, Retry, set_status
@@ -285,3 +285,79 @@ def test_saying_an_event_again_counts_it_up() -> None:
         bench.driver.settle()
     (event,) = bench.send("GET", "/api/v1/events")["items"]
     assert event["count"] == 3
+
+
+class Counter:
+    """Writes how many ConfigMaps a Namespace has into its status."""
+
+    name = "counter"
+    kind = NAMESPACES
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, *, rests: bool, when: Any = None) -> None:
+        self.watches = (Watch(CONFIG_MAPS, lambda obj, _: (ObjectRef("", "Namespace", "", namespace_of(obj)),), when),)
+        self.passes: list[str] = []
+        if rests:
+            self.at_rest = lambda obj: True
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> tuple[Obj, int] | None:
+        namespace = cache.get(ref)
+        return None if namespace is None else (namespace, len(cache.objects(CONFIG_MAPS, ref.name)))
+
+    def plan(self, seen: tuple[Obj, int], now: datetime) -> Plan:
+        namespace, count = seen
+        self.passes.append(name_of(namespace))
+        said = {"type": "Counted", "status": "True", "message": str(count)}
+        since = {"reason": "Counted", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        status = dict(namespace.get("status") or {}) | {"conditions": [said | since]}
+        return Plan(status=set_status(namespace, status, "counted"), why="count")
+
+
+def _config_map(bench: Bench, name: str, **data: str) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+    bench.send("POST", "/api/v1/namespaces/a/configmaps", body)
+
+
+def _counted(bench: Bench) -> str:
+    return str(bench.send("GET", "/api/v1/namespaces/a")["status"]["conditions"][0]["message"])
+
+
+@pytest.mark.parametrize("rests, passes", [(True, 1), (False, 2)])
+def test_a_status_that_leaves_nothing_to_do_does_not_wake_its_own_writer(rests: bool, passes: int) -> None:
+    counter = Counter(rests=rests)
+    bench = Bench(counter)
+    bench.namespace("a")
+    bench.driver.settle()
+    assert counter.passes == ["a"] * passes and _counted(bench) == "0"
+    _config_map(bench, "one")
+    bench.driver.settle()
+    assert counter.passes == ["a"] * 2 * passes and _counted(bench) == "1"
+
+
+def test_a_write_of_somebody_else_wakes_a_controller_at_rest() -> None:
+    counter = Counter(rests=True)
+    bench = Bench(counter)
+    bench.namespace("a")
+    bench.driver.settle()
+    bench.relabel("a", "no")
+    bench.driver.settle()
+    assert counter.passes == ["a"] * 2
+
+
+def test_changes_that_make_no_difference_do_not_wake() -> None:
+    counter = Counter(rests=True, when=differ(lambda obj: obj.get("data")))
+    bench = Bench(counter)
+    bench.namespace("a")
+    _config_map(bench, "one", key="x")
+    bench.driver.settle()
+    woken = len(counter.passes)
+    path, merge = "/api/v1/namespaces/a/configmaps/one", "application/merge-patch+json"
+    bench.send("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, merge)
+    bench.driver.settle()
+    assert len(counter.passes) == woken
+    bench.send("PATCH", path, {"data": {"key": "y"}}, merge)
+    bench.driver.settle()
+    assert len(counter.passes) == woken + 1
+    bench.send("DELETE", path)
+    bench.driver.settle()
+    assert len(counter.passes) == woken + 2 and _counted(bench) == "0"

@@ -7,15 +7,37 @@ are shared and read-only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, namespace_of, owner_references
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    labels_of,
+    meta,
+    name_of,
+    namespace_of,
+    owner_references,
+)
+from syncline.kube.selectors import Selector
 
-__all__ = ["Cache", "IndexFn", "Snapshot"]
+__all__ = ["Cache", "IndexFn", "OfKind", "Snapshot"]
 
 IndexFn = Callable[[Obj], Iterable[str]]
 """The values under which an object is to be found in an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfKind:
+    """An :data:`IndexFn` that has something to say about one kind only, so that it is not asked about others."""
+
+    kind: GroupKind
+    values: IndexFn
+
+    def __call__(self, obj: Obj) -> Iterable[str]:
+        return self.values(obj)
 
 
 class Snapshot(Protocol):
@@ -42,12 +64,53 @@ class Snapshot(Protocol):
         """Kinds of which anything was ever seen, in order."""
         ...
 
+    def selected(self, kind: GroupKind, namespace: str, selector: Selector) -> list[Obj]:
+        """The objects of a namespace whose labels match, ordered by name."""
+        ...
+
+    def uncontrolled(self, kind: GroupKind, namespace: str) -> list[Obj]:
+        """The objects of a namespace that no owner controls, ordered by name."""
+        ...
+
     def has_synced(self, kind: GroupKind) -> bool:
         """False until the first list of that kind arrived."""
         ...
 
 
 _Place = tuple[GroupKind, str, str]
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """Names of one kind and namespace in the ways in which controllers ask for them; made at the first question."""
+
+    labelled: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    uncontrolled: set[str] = field(default_factory=set)
+
+    def add(self, name: str, obj: Obj) -> None:
+        for pair in labels_of(obj).items():
+            self.labelled.setdefault(pair, set()).add(name)
+        if not _controlled(obj):
+            self.uncontrolled.add(name)
+
+    def remove(self, name: str, obj: Obj) -> None:
+        for pair in labels_of(obj).items():
+            names = self.labelled.get(pair)
+            if names is not None:
+                names.discard(name)
+                if not names:
+                    del self.labelled[pair]
+        self.uncontrolled.discard(name)
+
+
+def _controlled(obj: Obj) -> bool:
+    return any(owner.get("controller") for owner in owner_references(obj))
+
+
+def _same(old: Obj, new: Obj, part: str) -> bool:
+    """Whether a part of metadata stayed as it was; parts that a write leaves alone are mostly the very same object."""
+    one, other = meta(old).get(part), meta(new).get(part)
+    return one is other or one == other
 
 
 class Cache:
@@ -64,17 +127,22 @@ class Cache:
         self._indices: dict[str, IndexFn] = dict(indices or {})
         self._indexed: dict[str, dict[str, set[_Place]]] = {name: {} for name in self._indices}
         self._versions: dict[str, int] = {}
+        self._asked: dict[GroupKind, list[tuple[str, IndexFn]]] = {}
+        """The indices that may have something to say about a kind."""
+        self._shelves: dict[tuple[GroupKind, str], _Shelf] = {}
 
     def add_index(self, name: str, values: IndexFn) -> None:
         """Declare an index before anything is cached."""
         assert not self._objects, "indices are declared before the first object arrives"
         self._indices[name] = values
         self._indexed[name] = {}
+        self._asked.clear()
 
     def use_index(self, name: str, values: IndexFn) -> None:
         """Replace an index's rule; it is built anew when next asked."""
         self._indices[name] = values
         self._versions[name] = -1
+        self._asked.clear()
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -83,13 +151,10 @@ class Cache:
         namespace, name = namespace_of(obj), name_of(obj)
         bucket = self._objects.setdefault(kind, {}).setdefault(namespace, {})
         old = bucket.get(name)
-        place = (kind, namespace, name)
-        if old is not None:
-            self._unindex(place, old)
-        else:
+        if old is None:
             self._names.pop((kind, namespace), None)
         bucket[name] = obj
-        self._index(place, obj)
+        self._reindex((kind, namespace, name), old, obj)
         return old
 
     def drop(self, kind: GroupKind, namespace: str, name: str) -> Obj | None:
@@ -97,7 +162,7 @@ class Cache:
         old = bucket.pop(name, None)
         if old is not None:
             self._names.pop((kind, namespace), None)
-            self._unindex((kind, namespace, name), old)
+            self._reindex((kind, namespace, name), old, None)
         return old
 
     def mark_synced(self, kind: GroupKind) -> None:
@@ -119,19 +184,33 @@ class Cache:
         """Highest resourceVersion heard of for a kind, 0 before the first list."""
         return self._revision.get(kind, 0)
 
-    def _index(self, place: _Place, obj: Obj) -> None:
-        for owner in owner_references(obj):
-            self._owned.setdefault(str(owner.get("uid")), set()).add(place)
-        for name, values in self._indices.items():
-            for value in values(obj):
-                self._indexed[name].setdefault(value, set()).add(place)
+    def _reindex(self, place: _Place, old: Obj | None, new: Obj | None) -> None:
+        """Most writes change a status: what they leave alone is not moved from one index entry to the same."""
+        if old is None or new is None or not _same(old, new, "ownerReferences"):
+            before, after = ([str(o.get("uid")) for o in owner_references(x)] if x else [] for x in (old, new))
+            _move(self._owned, place, before, after)
+        for name, values in self._indices_of(place[0]):
+            before = list(values(old)) if old is not None else []
+            after = list(values(new)) if new is not None else []
+            if before != after:
+                _move(self._indexed[name], place, before, after)
+        shelf = self._shelves.get(place[:2])
+        if shelf is None:
+            return
+        if old is not None and new is not None and _same(old, new, "labels") and _same(old, new, "ownerReferences"):
+            return
+        if old is not None:
+            shelf.remove(place[2], old)
+        if new is not None:
+            shelf.add(place[2], new)
 
-    def _unindex(self, place: _Place, obj: Obj) -> None:
-        for owner in owner_references(obj):
-            self._owned.get(str(owner.get("uid")), set()).discard(place)
-        for name, values in self._indices.items():
-            for value in values(obj):
-                self._indexed[name].get(value, set()).discard(place)
+    def _indices_of(self, kind: GroupKind) -> list[tuple[str, IndexFn]]:
+        asked = self._asked.get(kind)
+        if asked is None:
+            known = self._indices.items()
+            asked = [(name, values) for name, values in known if getattr(values, "kind", kind) == kind]
+            self._asked[kind] = asked
+        return asked
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -161,6 +240,31 @@ class Cache:
         self._refresh_index(index)
         return self._at(self._indexed[index].get(value, ()))
 
+    def selected(self, kind: GroupKind, namespace: str, selector: Selector) -> list[Obj]:
+        if selector.nothing:
+            return []
+        bucket = self._objects.get(kind, {}).get(namespace, {})
+        pairs = selector.pairs()
+        if not pairs:
+            return [obj for obj in self.objects(kind, namespace) if selector.matches(labels_of(obj))]
+        labelled = self._shelf(kind, namespace).labelled
+        nobody: set[str] = set()
+        fewest = min((labelled.get(pair, nobody) for pair in pairs), key=len)
+        found = [bucket[name] for name in sorted(fewest)]
+        return [obj for obj in found if selector.matches(labels_of(obj))]
+
+    def uncontrolled(self, kind: GroupKind, namespace: str) -> list[Obj]:
+        bucket = self._objects.get(kind, {}).get(namespace, {})
+        return [bucket[name] for name in sorted(self._shelf(kind, namespace).uncontrolled)] if bucket else []
+
+    def _shelf(self, kind: GroupKind, namespace: str) -> _Shelf:
+        shelf = self._shelves.get((kind, namespace))
+        if shelf is None:
+            shelf = self._shelves[(kind, namespace)] = _Shelf()
+            for name, obj in self._objects.get(kind, {}).get(namespace, {}).items():
+                shelf.add(name, obj)
+        return shelf
+
     def _refresh_index(self, index: str) -> None:
         """An index whose values depend on settings says by ``version`` that they changed; then it is built anew."""
         values = self._indices[index]
@@ -183,3 +287,14 @@ class Cache:
 
     def _at(self, places: Iterable[_Place]) -> list[Obj]:
         return [self._objects[kind][namespace][name] for kind, namespace, name in sorted(places)]
+
+
+def _move(index: dict[str, set[_Place]], place: _Place, before: Iterable[str], after: Iterable[str]) -> None:
+    for value in before:
+        places = index.get(value)
+        if places is not None:
+            places.discard(place)
+            if not places:
+                del index[value]
+    for value in after:
+        index.setdefault(value, set()).add(place)

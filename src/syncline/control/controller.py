@@ -13,27 +13,54 @@ from typing import Any, Protocol
 
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Plan, Result
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, owner_references, ref_of, split_api_version
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, meta, owner_references, ref_of, split_api_version
 
-__all__ = ["Controller", "Watch", "owner_of_kind", "settles"]
+__all__ = ["Concerns", "Controller", "Watch", "differ", "owner_of_kind", "settles", "spec_differs"]
 
 MapToKeys = Callable[[Obj, Snapshot], Iterable[ObjectRef]]
 """From a changed object to the keys that should look again. Called with the old and with the new state."""
 
 
+Concerns = Callable[[Obj | None, Obj | None], bool]
+"""Whether a change from old (None: an arrival) to new (None: a departure) may make a difference."""
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Look at ``kind`` too (None: every kind that can be listed and watched) and map its changes to keys of ours."""
+    """Look at ``kind`` too (None: every kind that can be listed and watched) and map its changes to keys of ours.
+
+    ``when`` leaves out changes that make no difference to the controller (None: all may).
+    """
 
     kind: GroupKind | None
     keys: MapToKeys
+    when: Concerns | None = None
+
+
+def differ(*reads: Callable[[Obj], Any]) -> Concerns:
+    """True for arrivals and departures, and where one of ``reads`` tells the new state from the old."""
+
+    def concerns(old: Obj | None, new: Obj | None) -> bool:
+        return old is None or new is None or any(read(old) != read(new) for read in reads)
+
+    return concerns
+
+
+def _metadata_part(name: str) -> Callable[[Obj], Any]:
+    return lambda obj: meta(obj).get(name)
+
+
+spec_differs = differ(*map(_metadata_part, ("generation", "uid", "deletionTimestamp", "labels", "ownerReferences")))
+"""Everything but status and annotations, for kinds that count generations."""
 
 
 class Controller(Protocol):
     """One kind, one plan function.
 
     ``name`` appears in journals and events. ``reads`` are kinds that ``observe`` looks at without being woken by them.
-    A controller may also have ``indices`` (name to IndexFn), which its loop declares on the cache.
+    A controller may also have ``indices`` (name to IndexFn), which its loop declares on the cache; ``concerns`` (as
+    :class:`Watch` ``when``, for its own kind); and ``at_rest(obj)``: whether a pass that ended with writing
+    nothing but this status of its own object leaves nothing to another one, so that its own write does not wake it.
     """
 
     @property

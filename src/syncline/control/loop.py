@@ -16,10 +16,10 @@ from syncline.base.action import Performer, Work
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
-from syncline.control.controller import Controller, MapToKeys, Settling, settles
+from syncline.control.controller import Concerns, Controller, MapToKeys, Settling, settles
 from syncline.control.executor import execute
 from syncline.control.informer import Change
-from syncline.control.plan import Delete, Done, Plan, Requeue, Result, Retry, Stalled
+from syncline.control.plan import Delete, Done, Emit, Plan, Requeue, Result, Retry, SetStatus, Stalled
 from syncline.control.workqueue import Key, WorkQueue
 from syncline.kube.client import Request
 from syncline.kube.errors import AlreadyExists, Conflict
@@ -40,6 +40,16 @@ MAX_ROUNDS = 1000
 
 Pass = Generator["Request | Work", Any, None]
 """One reconcile of one key, to be driven to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """Who is told of changes of a kind (None: of every kind). ``keys`` is None where the object itself is the key."""
+
+    kind: GroupKind | None
+    controller: str
+    keys: MapToKeys | None
+    when: Concerns | None
 
 
 @dataclass(slots=True)
@@ -77,23 +87,26 @@ class ControlLoop:
         self._clock = clock
         self._strict = strict
         self._own_writes: dict[Key, _OwnWrite] = {}
+        self._at_rest: dict[Key, str] = {}
+        """Keys whose last pass wrote a status and left nothing to do, with the resourceVersion that it wrote."""
         self._routes = self._build_routes()
-        self._routes_by_kind: dict[GroupKind, list[tuple[Controller, MapToKeys]]] = {}
+        self._routes_by_kind: dict[GroupKind, list[_Route]] = {}
 
-    def _build_routes(self) -> list[tuple[GroupKind | None, Controller, MapToKeys]]:
-        routes: list[tuple[GroupKind | None, Controller, MapToKeys]] = []
+    def _build_routes(self) -> list[_Route]:
+        routes: list[_Route] = []
         for controller in self.controllers.values():
-            routes.append((controller.kind, controller, lambda obj, _cache: (ref_of(obj),)))
-            routes += [(watch.kind, controller, watch.keys) for watch in controller.watches]
+            name = controller.name
+            routes.append(_Route(controller.kind, name, None, getattr(controller, "concerns", None)))
+            routes += [_Route(watch.kind, name, watch.keys, watch.when) for watch in controller.watches]
         return routes
 
     # -- what to watch -----------------------------------------------------------------------------------------
 
     def wanted_kinds(self) -> set[GroupKind]:
         """Every kind an informer is needed for, as far as discovery knows it."""
-        if any(kind is None for kind, _, _ in self._routes):
+        if any(route.kind is None for route in self._routes):
             return {i.group_kind for i in self.mapper.all() if {"list", "watch"} <= set(i.verbs)}
-        wanted = {kind for kind, _, _ in self._routes if kind is not None}
+        wanted = {route.kind for route in self._routes if route.kind is not None}
         for controller in self.controllers.values():
             wanted |= set(controller.reads)
         return wanted
@@ -105,21 +118,34 @@ class ControlLoop:
         now = self._clock.now()
         routes = self._routes_of(kind)
         for change in changes:
-            keys = [
-                Key(controller.name, ref)
-                for controller, refs in routes
-                for obj in (change.old, change.new)
-                if obj is not None
-                for ref in refs(obj, self.cache)
-            ]
-            for key in dict.fromkeys(keys):  # the old and the new state mostly name the same
+            for key in self._keys(change.old, change.new, routes):
                 self.queue.add(key, now)
 
-    def _routes_of(self, kind: GroupKind) -> list[tuple[Controller, MapToKeys]]:
+    def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route]) -> dict[Key, None]:
+        """In the order of routes; the old and the new state mostly name the same."""
+        known = new if new is not None else old
+        assert known is not None, "a change has an old or a new state"
+        ref = ref_of(known)
+        keys: dict[Key, None] = {}
+        for route in routes:
+            if route.when is not None and not route.when(old, new):
+                continue
+            if route.keys is None:
+                key = Key(route.controller, ref)
+                if self._at_rest and self._at_rest.pop(key, None) == resource_version(known):
+                    continue
+                keys[key] = None
+                continue
+            for obj in (old, new):
+                if obj is not None:
+                    for each in route.keys(obj, self.cache):
+                        keys[Key(route.controller, each)] = None
+        return keys
+
+    def _routes_of(self, kind: GroupKind) -> list[_Route]:
         known = self._routes_by_kind.get(kind)
         if known is None:
-            known = [(controller, keys) for routed, controller, keys in self._routes if routed in (None, kind)]
-            self._routes_by_kind[kind] = known
+            known = self._routes_by_kind[kind] = [route for route in self._routes if route.kind in (None, kind)]
         return known
 
     def wake(self, controller: str, ref: ObjectRef) -> None:
@@ -167,6 +193,18 @@ class ControlLoop:
         if settles(controller):
             plan, results = yield from self._settle(key, cast(Settling, controller), seen, plan, results)
         self._conclude(key, plan, results)
+        self._note_rest(key, controller, plan, results)
+
+    def _note_rest(self, key: Key, controller: Controller, plan: Plan, results: tuple[Result, ...]) -> None:
+        """Remember a status of its own as the last word of a pass, for controllers that say so."""
+        at_rest = getattr(controller, "at_rest", None)
+        if at_rest is None or not results or not isinstance(plan.outcome, Done | Requeue):
+            return
+        if not all(isinstance(action, Emit) for step in plan.steps for action in step):
+            return
+        written = _written(results[-1]) if isinstance(results[-1].action, SetStatus) else None
+        if written is not None and ref_of(written) == key.ref and at_rest(written):
+            self._at_rest[key] = resource_version(written)
 
     def _settle(
         self, key: Key, controller: Settling, seen: Any, plan: Plan, results: tuple[Result, ...]

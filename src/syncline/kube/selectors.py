@@ -61,6 +61,8 @@ class Requirement:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
+        if self.operator is Operator.EQUALS:
+            return value is not None and value in self.values
         match self.operator:
             case Operator.IN | Operator.EQUALS | Operator.DOUBLE_EQUALS:
                 return value is not None and value in self.values
@@ -110,7 +112,16 @@ class Selector:
         if self.nothing:
             return False
         found = labels or {}
+        if len(self.requirements) == 1:
+            return self.requirements[0].matches(found)
         return all(requirement.matches(found) for requirement in self.requirements)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Labels with the values that a match must have: an index can be asked for them."""
+        equal = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
+        return [
+            (each.key, each.values[0]) for each in self.requirements if each.operator in equal and len(each.values) == 1
+        ]
 
     @property
     def empty(self) -> bool:

@@ -16,7 +16,7 @@ from syncline.cluster.builtin.owners import controller_of, selector_of
 from syncline.cluster.builtin.pods import POD, condition, instant, is_ready
 from syncline.cluster.builtin.shares import share
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Watch, differ, spec_differs
 from syncline.control.plan import Done, Emit, Plan, Requeue, Result, Retry, set_status
 from syncline.kube.objects import (
     GroupKind,
@@ -28,6 +28,7 @@ from syncline.kube.objects import (
     labels_of,
     name_of,
     namespace_of,
+    owner_references,
     ref_of,
     split_api_version,
     uid_of,
@@ -69,7 +70,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     if budget is None or is_terminating(budget):
         return None
     selector = selector_of(budget)
-    pods = tuple(pod for pod in cache.objects(POD, ref.namespace) if selector.matches(labels_of(pod)))
+    pods = tuple(cache.selected(POD, ref.namespace, selector))
     scales: dict[str, int] = {}
     foreign: dict[str, tuple[ReadScale, str]] = {}
     for pod in pods:
@@ -222,12 +223,18 @@ def _budgets_nearby(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     return (ref_of(budget) for budget in cache.objects(BUDGET, namespace_of(obj)))
 
 
+_counts_differ = differ(is_ready, is_terminating, labels_of, owner_references)
+
+
 class DisruptionBudgetController:
     """One status per budget."""
 
     name = "disruption-budget"
     kind = BUDGET
-    watches: tuple[Watch, ...] = (Watch(POD, _budgets_of_pod), *(Watch(kind, _budgets_nearby) for kind in _SCALED))
+    watches: tuple[Watch, ...] = (
+        Watch(POD, _budgets_of_pod, _counts_differ),
+        *(Watch(kind, _budgets_nearby, spec_differs) for kind in _SCALED),
+    )
     reads: tuple[GroupKind, ...] = ()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
@@ -240,3 +247,7 @@ class DisruptionBudgetController:
         self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[Observed, Plan] | None:
         return settle(seen, results, now)
+
+    def at_rest(self, obj: Obj) -> bool:
+        """The status follows from pods and scales; when evicted pods should be gone has been asked for."""
+        return True

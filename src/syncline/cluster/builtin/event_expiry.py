@@ -52,6 +52,8 @@ class EventExpiry:
     name = "event-expiry"
     kind = GroupKind("", "Event")
     watches: tuple[Watch, ...] = ()
+    concerns = staticmethod(lambda old, new: old is None)
+    """One that is said again is found to be recent when its hour is over."""
     reads: tuple[GroupKind, ...] = ()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:

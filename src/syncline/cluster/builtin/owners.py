@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from syncline.control.cache import Snapshot
+from syncline.control.controller import differ
 from syncline.control.plan import Patch
 from syncline.kube.objects import (
     GroupKind,
@@ -21,6 +22,7 @@ from syncline.kube.objects import (
     gvk_of,
     is_terminating,
     labels_of,
+    meta,
     name_of,
     namespace_of,
     owner_references,
@@ -30,7 +32,23 @@ from syncline.kube.objects import (
 )
 from syncline.kube.selectors import NOTHING, Selector, SelectorError, label_selector_from, selector_from_labels
 
-__all__ = ["Claim", "claim", "controller_of", "owner_reference", "selecting_owners", "selector_of", "set_owners"]
+__all__ = [
+    "Claim",
+    "candidates",
+    "claim",
+    "controller_of",
+    "owner_reference",
+    "ownership_differs",
+    "selecting_owners",
+    "selector_of",
+    "set_owners",
+]
+
+MAX_SELECTORS = 4096
+"""Selectors remembered in parsed form."""
+
+_selectors: dict[int, tuple[Obj, Selector]] = {}
+"""By identity of the very object that says them: cached objects never change, and a status write keeps the spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +61,19 @@ class Claim:
 
 def controller_of(obj: Obj) -> Obj | None:
     """The owner reference that is marked as controller."""
-    return next((owner for owner in owner_references(obj) if owner.get("controller")), None)
+    for owner in owner_references(obj):
+        if owner.get("controller"):
+            return owner
+    return None
+
+
+ownership_differs = differ(
+    *(
+        lambda obj, part=part: meta(obj).get(part)
+        for part in ("uid", "ownerReferences", "finalizers", "deletionTimestamp")
+    )
+)
+"""What the owners of an object, and those who wait for its end, have to know of it."""
 
 
 def owner_reference(owner: Obj) -> Obj:
@@ -75,13 +105,34 @@ def set_owners(obj: Obj, owners: list[Obj], reason: str, holds: list[str] | None
 
 def selector_of(owner: Obj) -> Selector:
     """``spec.selector``; one that cannot be read selects nothing. That of a ReplicationController is a plain map."""
-    if gvk_of(owner).kind == "ReplicationController":
-        labels = dig(owner, "spec", "selector", default={})
-        return selector_from_labels(labels) if labels else NOTHING
+    said = dig(owner, "spec", "selector")
+    if not isinstance(said, dict):
+        return NOTHING
+    known = _selectors.get(id(said))
+    if known is not None and known[0] is said:
+        return known[1]
+    selector = _selector(said, plain=gvk_of(owner).kind == "ReplicationController")
+    if len(_selectors) >= MAX_SELECTORS:
+        _selectors.clear()
+    _selectors[id(said)] = (said, selector)
+    return selector
+
+
+def _selector(said: Obj, *, plain: bool) -> Selector:
+    if plain:
+        return selector_from_labels(said) if said else NOTHING
     try:
-        return label_selector_from(dig(owner, "spec", "selector"))
+        return label_selector_from(said)
     except SelectorError:
         return NOTHING
+
+
+def candidates(cache: Snapshot, kind: GroupKind, owner: Obj) -> list[Obj]:
+    """Who may belong to ``owner``: what refers to it, and what nobody controls; ordered by name."""
+    namespace = namespace_of(owner)
+    found = {name_of(each): each for each in cache.owned(uid_of(owner), kind) if namespace_of(each) == namespace}
+    found |= {name_of(each): each for each in cache.uncontrolled(kind, namespace)}
+    return [found[name] for name in sorted(found)]
 
 
 def claim(owner: Obj, candidates: Iterable[Obj], *, finalizer: str = "") -> Claim:

@@ -14,7 +14,7 @@ from syncline.base.clock import format_time
 from syncline.cluster.builtin.conditions import put
 from syncline.cluster.builtin.pods import condition, created_at, instant, is_finished
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Watch, differ
 from syncline.control.plan import Delete, Plan, Requeue, SetStatus, set_status
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, ref_of
 
@@ -75,7 +75,8 @@ class PodGarbageCollector:
 
     name = "pod-garbage-collector"
     kind = POD
-    watches: tuple[Watch, ...] = (Watch(NODE, _pods_of),)
+    watches: tuple[Watch, ...] = (Watch(NODE, _pods_of, differ()),)
+    concerns = staticmethod(differ(lambda pod: dig(pod, "spec", "nodeName")))
     reads: tuple[GroupKind, ...] = ()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from syncline.control.cache import Snapshot
+from syncline.control.cache import OfKind, Snapshot
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -80,8 +80,8 @@ def _placed(obj: Obj) -> bool:
 def indices() -> dict[str, object]:
     """Waiting and placed pods, so that a pass does not read all others."""
     return {
-        WAITING: lambda obj: ("",) if is_waiting(obj) else (),
-        BY_NODE: lambda obj: ("",) if _placed(obj) else (),
+        WAITING: OfKind(POD, lambda obj: ("",) if is_waiting(obj) else ()),
+        BY_NODE: OfKind(POD, lambda obj: ("",) if _placed(obj) else ()),
     }
 
 

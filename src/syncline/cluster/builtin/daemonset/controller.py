@@ -8,7 +8,7 @@ from datetime import datetime
 from syncline.cluster.builtin.daemonset import plan as planning
 from syncline.cluster.builtin.daemonset.observe import Observed
 from syncline.cluster.builtin.history import REVISION
-from syncline.cluster.builtin.owners import claim, selecting_owners
+from syncline.cluster.builtin.owners import candidates, claim, selecting_owners
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, owner_of_kind
@@ -30,7 +30,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     daemonset = cache.get(ref)
     if daemonset is None or not (cache.has_synced(NODE) and cache.has_synced(REVISION)):
         return None
-    claimed = claim(daemonset, cache.objects(POD, ref.namespace))
+    claimed = claim(daemonset, candidates(cache, POD, daemonset))
     revisions = tuple(cache.owned(uid_of(daemonset), REVISION))
     return Observed(daemonset, claimed.owned, claimed.patches, tuple(cache.objects(NODE)), revisions)
 
@@ -52,6 +52,10 @@ class DaemonSetController:
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return planning.plan(seen, now)
+
+    def at_rest(self, obj: Obj) -> bool:
+        """The status follows from pods and nodes alone."""
+        return True
 
     def settle(
         self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime

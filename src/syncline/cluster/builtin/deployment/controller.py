@@ -9,12 +9,12 @@ from syncline.cluster.builtin.deployment import observe as observing
 from syncline.cluster.builtin.deployment import plan as planning
 from syncline.cluster.builtin.deployment.observe import DEPLOYMENT, Observed
 from syncline.cluster.builtin.owners import controller_of, selecting_owners
-from syncline.cluster.builtin.pods import POD
+from syncline.cluster.builtin.pods import POD, condition, is_finished
 from syncline.cluster.builtin.replicaset.observe import REPLICASET
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, namespace_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, generation, namespace_of
 
 __all__ = ["DeploymentController"]
 
@@ -31,12 +31,17 @@ def _deployment_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     return () if replicaset is None else _BY_SET(replicaset, cache)
 
 
+def _ends(old: Obj | None, new: Obj | None) -> bool:
+    """What counts of pods is how many still run: upstream looks when one is deleted."""
+    return new is None or (old is not None and is_finished(old) != is_finished(new))
+
+
 class DeploymentController:
     """Rolls ReplicaSets from one template to the next."""
 
     name = "deployment"
     kind = DEPLOYMENT
-    watches: tuple[Watch, ...] = (Watch(REPLICASET, _BY_SET), Watch(POD, _deployment_of_pod))
+    watches: tuple[Watch, ...] = (Watch(REPLICASET, _BY_SET), Watch(POD, _deployment_of_pod, _ends))
     reads: tuple[GroupKind, ...] = ()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
@@ -44,3 +49,11 @@ class DeploymentController:
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return planning.plan(seen, now)
+
+    def at_rest(self, obj: Obj) -> bool:
+        """The status follows from the sets alone, and its deadline has been asked for. Noting that it was paused or
+        resumed is only the first step of a pass."""
+        if dig(obj, "status", "observedGeneration") != generation(obj):
+            return False
+        progress = condition(obj, "Progressing")
+        return progress is None or progress.get("reason") not in ("DeploymentPaused", "DeploymentResumed")

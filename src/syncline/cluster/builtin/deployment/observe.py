@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncline.cluster.builtin.owners import claim
+from syncline.cluster.builtin.owners import candidates, claim
 from syncline.cluster.builtin.pods import POD, is_finished
 from syncline.cluster.builtin.replicaset.observe import REPLICASET
 from syncline.cluster.builtin.shares import share
@@ -80,7 +80,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     if deployment is None:
         return None
     everything = cache.objects(REPLICASET, ref.namespace)
-    claimed = claim(deployment, everything)
+    claimed = claim(deployment, candidates(cache, REPLICASET, deployment))
     running = {
         uid_of(each): sum(not is_finished(pod) for pod in cache.owned(uid_of(each), POD)) for each in claimed.owned
     }

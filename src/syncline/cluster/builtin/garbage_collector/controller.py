@@ -7,6 +7,7 @@ from datetime import datetime
 from syncline.cluster.builtin.garbage_collector import observe as observing
 from syncline.cluster.builtin.garbage_collector import plan as planning
 from syncline.cluster.builtin.garbage_collector.observe import Observed
+from syncline.cluster.builtin.owners import ownership_differs
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan
@@ -23,7 +24,8 @@ class GarbageCollector:
 
     name = "garbage-collector"
     kind = GroupKind("", "Pod")
-    watches: tuple[Watch, ...] = (Watch(None, observing.concerned),)
+    concerns = staticmethod(ownership_differs)
+    watches: tuple[Watch, ...] = (Watch(None, observing.concerned, ownership_differs),)
     reads: tuple[GroupKind, ...] = ()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from syncline.cluster.builtin.job.indexes import index_of
-from syncline.cluster.builtin.owners import claim, controller_of
+from syncline.cluster.builtin.owners import candidates, claim, controller_of
 from syncline.cluster.builtin.pods import POD, condition, is_active, phase
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
@@ -103,7 +103,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | Orphans | None:
     """None when neither the Job nor an uncounted pod of it is left."""
     job = cache.get(ref)
     if job is not None:
-        claimed = claim(job, cache.objects(POD, ref.namespace), finalizer=TRACKING)
+        claimed = claim(job, candidates(cache, POD, job), finalizer=TRACKING)
         return Observed(job, claimed.owned, claimed.patches)
     if not cache.has_synced(JOB):
         return None

@@ -11,7 +11,7 @@ from syncline.cluster.builtin.node_lifecycle import plan as planning
 from syncline.cluster.builtin.node_lifecycle.observe import LEASE, NODE, PODS_OF_NODE, Beats, Observed
 from syncline.cluster.builtin.node_lifecycle.taints import taint_name
 from syncline.cluster.builtin.pods import POD
-from syncline.control.cache import Snapshot
+from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
@@ -33,7 +33,7 @@ class NodeLifecycleController:
         Watch(NODE, observing.failing_with),
     )
     reads: tuple[GroupKind, ...] = ()
-    indices = {PODS_OF_NODE: observing.placed_on}  # noqa: RUF012 - declared once, never changed
+    indices = {PODS_OF_NODE: OfKind(POD, observing.placed_on)}  # noqa: RUF012 - declared once, never changed
 
     def __init__(self, beats: Beats, *, tells: bool = False) -> None:
         self._beats = beats

@@ -12,7 +12,7 @@ from syncline.cluster.builtin.replicaset.observe import REPLICASET, REPLICATION_
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
-from syncline.kube.objects import GroupKind, ObjectRef
+from syncline.kube.objects import GroupKind, Obj, ObjectRef
 
 __all__ = ["ReplicaSetController", "ReplicationControllerController"]
 
@@ -30,6 +30,10 @@ class ReplicaSetController:
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return planning.plan(seen, now)
+
+    def at_rest(self, obj: Obj) -> bool:
+        """The status follows from the pods alone."""
+        return True
 
     def settle(
         self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime

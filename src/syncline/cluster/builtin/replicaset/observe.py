@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncline.cluster.builtin.owners import claim, controller_of
+from syncline.cluster.builtin.owners import candidates, claim, controller_of
 from syncline.cluster.builtin.pods import POD, is_active
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
@@ -41,7 +41,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     replicaset = cache.get(ref)
     if replicaset is None:
         return None
-    claimed = claim(replicaset, (pod for pod in cache.objects(POD, ref.namespace) if not _settled_elsewhere(pod)))
+    claimed = claim(replicaset, (p for p in candidates(cache, POD, replicaset) if not _settled_elsewhere(p)))
     return Observed(replicaset, claimed.owned, claimed.patches, _crowd(cache, replicaset))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from syncline.cluster.builtin.history import REVISION
-from syncline.cluster.builtin.owners import claim, selecting_owners
+from syncline.cluster.builtin.owners import candidates, claim, selecting_owners
 from syncline.cluster.builtin.pods import POD
 from syncline.cluster.builtin.statefulset import plan as planning
 from syncline.cluster.builtin.statefulset.plan import Observed
@@ -25,7 +25,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     statefulset = cache.get(ref)
     if statefulset is None or not (cache.has_synced(CLAIM) and cache.has_synced(REVISION)):
         return None
-    claimed = claim(statefulset, cache.objects(POD, ref.namespace))
+    claimed = claim(statefulset, candidates(cache, POD, statefulset))
     claims = {name_of(each): each for each in cache.objects(CLAIM, ref.namespace)}
     revisions = tuple(cache.owned(uid_of(statefulset), REVISION))
     return Observed(statefulset, claimed.owned, claimed.patches, claims, revisions)

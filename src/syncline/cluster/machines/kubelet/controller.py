@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import ContainerTable
 from syncline.cluster.machines.kubelet import observe as observing
 from syncline.cluster.machines.kubelet import plan as planning
@@ -13,7 +14,7 @@ from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
-from syncline.kube.objects import GroupKind, ObjectRef
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating
 
 __all__ = ["KubeletController"]
 
@@ -42,6 +43,10 @@ class KubeletController:
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return planning.plan(seen, now)
+
+    def at_rest(self, obj: Obj) -> bool:
+        """A pod that goes or has ended may have something left to stop."""
+        return not is_terminating(obj) and not is_finished(obj)
 
     def settle(
         self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime

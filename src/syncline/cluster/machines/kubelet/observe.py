@@ -16,7 +16,7 @@ from syncline.cluster.machines.kubelet.references import REFERENCES, Missing, mi
 from syncline.cluster.machines.machine import MachineState, Power
 from syncline.cluster.machines.simulated import Machines
 from syncline.cluster.machines.stages import Timing, stage_of
-from syncline.control.cache import Snapshot
+from syncline.control.cache import OfKind, Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, uid_of
 
 __all__ = ["POD", "PODS_ON_NODE", "EndsWithUs", "MachineView", "Observed", "indices", "observe", "pods_referring"]
@@ -63,7 +63,7 @@ class Observed:
 
 def indices() -> dict[str, object]:
     """Pods by node, and by the ConfigMaps and Secrets they refer to."""
-    return {PODS_ON_NODE: _on_node, REFERENCES: refers_to}
+    return {PODS_ON_NODE: OfKind(POD, _on_node), REFERENCES: OfKind(POD, refers_to)}
 
 
 def _on_node(obj: Obj) -> Iterable[str]:
