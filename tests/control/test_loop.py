@@ -20,7 +20,8 @@ from syncline.cluster.registry import Registry
 from syncline.cluster.store import Store
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, differ
-from syncline.control.executor import kube_performers
+from syncline.control.events import Said, publish
+from syncline.control.executor import kube_performers, run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.control.plan import Create, Delete, Done, Emit, Plan, Requeue, Retry, set_status
 from syncline.control.virtual import CrashingTransport, Killed, LoopActor, NotIdleError, VirtualDriver
@@ -361,3 +362,28 @@ def test_changes_that_make_no_difference_do_not_wake() -> None:
     bench.send("DELETE", path)
     bench.driver.settle()
     assert len(counter.passes) == woken + 2 and _counted(bench) == "0"
+
+
+def test_an_event_said_again_is_one_request_and_after_its_end_a_new_one() -> None:
+    bench = Bench(Keeper())
+    bench.namespace("a")
+    bench.namespace("default")
+    said, emit = Said(), Emit(bench.send("GET", "/api/v1/namespaces/a"), "Kept", "made a ConfigMap", "keeper")
+    seen: list[str] = []
+
+    class Noting:
+        def send(self, request: Request) -> Response:
+            seen.append(request.method)
+            return bench.transport.send(request)
+
+    def say(memory: Said | None) -> tuple[list[str], Any]:
+        seen.clear()
+        made = run_in_place(publish(emit, bench.clock.now(), memory), Noting())
+        return list(seen), made and made["count"]
+
+    assert say(said) == (["POST"], 1)
+    assert say(said) == (["PATCH"], 2)
+    assert say(None) == (["POST", "GET", "PATCH"], 3), "another process finds out by asking"
+    name = bench.send("GET", "/api/v1/namespaces/default/events")["items"][-1]["metadata"]["name"]
+    bench.send("DELETE", f"/api/v1/namespaces/default/events/{name}")
+    assert say(said) == (["PATCH", "POST"], 1), "the Event expired meanwhile"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from syncline.kube.objects import Obj
 from syncline.kube.podresources import requests_of
-from syncline.kube.scheduling import NO_NODES, Cluster, choose, explain
+from syncline.kube.scheduling import NO_NODES, Cluster, Counted, choose, explain
 from syncline.kube.scheduling_terms import tolerates
 from syncline.kube.volumes import Storage
 
@@ -306,3 +306,24 @@ def test_what_is_wrong_with_a_claim_is_said_once_for_all_nodes(claim: Obj, sente
     wanted = pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
     cluster = Cluster.of([node("a"), node("b")], [], storage=Storage({("d", "data"): whole}))
     assert explain(wanted, choose(wanted, cluster)[1]) == f"0/2 nodes are available: {sentence}. not found"
+
+
+def test_what_is_kept_from_look_to_look_never_changes_what_is_counted() -> None:
+    """The same nodes and pods, one pod more, one pod changed, a node gone: counted anew or kept, it is the same."""
+    counted = Counted()
+    nodes = [node("a"), node("b")]
+    pods = [pod("p", on="a", cpu="1"), pod("q", on="b")]
+    changed = [*pods[:1], pod("q", on="b", labels={"x": "y"})]
+    for there, running in (
+        (nodes, pods),
+        (nodes, pods),
+        (nodes, [*pods, pod("r", on="a")]),
+        (nodes, changed),
+        (nodes[:1], pods),
+    ):
+        kept = Cluster.of(there, running, counted=counted)
+        anew = Cluster.of(there, running)
+        assert [(s.name, s.pods, s.used, s.owners) for s in kept.nodes] == [
+            (s.name, s.pods, s.used, s.owners) for s in anew.nodes
+        ]
+        kept.nodes[0].place(pod("guest", cpu="2"))  # what a pass tries must not stay

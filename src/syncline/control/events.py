@@ -14,12 +14,15 @@ from syncline.base.clock import format_micro_time, format_time
 from syncline.control.plan import Emit
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
-from syncline.kube.errors import AlreadyExists, ApiError, NotFound
+from syncline.kube.errors import AlreadyExists
 from syncline.kube.objects import GVK, Obj, ResourceInfo, dig, gvk_of, meta, name_of, namespace_of
 
-__all__ = ["EVENTS", "MAX_MESSAGE", "event_object", "publish"]
+__all__ = ["EVENTS", "MAX_MESSAGE", "MAX_SAID", "Said", "event_object", "publish"]
 
 EVENTS = ResourceInfo("", "v1", "Event", "events", namespaced=True)
+
+MAX_SAID = 4096
+"""Events remembered as said, as many as client-go remembers."""
 
 MAX_MESSAGE = 1024
 """Kubernetes refuses longer notes (events validation); the rest is cut with an ellipsis."""
@@ -84,22 +87,43 @@ def _once_more(known: Obj, now: datetime) -> Obj:
     return {"count": int(known.get("count") or 1) + 1, "lastTimestamp": format_time(now)}
 
 
-def publish(emit: Emit, now: datetime) -> Generator[Request, Response, Any]:
+class Said:
+    """Events as they were last said, so that saying one again is one request (client-go's ``eventLogger``). What is
+    forgotten, or was said by an earlier process, is found out by asking."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Obj] = {}
+
+    def known(self, event: Obj) -> Obj | None:
+        return self._known.get((namespace_of(event), name_of(event)))
+
+    def note(self, event: Obj) -> None:
+        key = (namespace_of(event), name_of(event))
+        self._known.pop(key, None)
+        self._known[key] = event
+        if len(self._known) > MAX_SAID:
+            del self._known[next(iter(self._known))]
+
+
+def publish(emit: Emit, now: datetime, said: Said | None = None) -> Generator[Request, Response, Any]:
     """Create the Event, or count it up. An Event that cannot be written (its namespace is ending) is dropped: Events
     are for people, and whoever emitted it says it again at the next pass if it is still true."""
     event = event_object(emit, now)
-    answer = yield client.create(EVENTS, event)
-    try:
-        return answer.or_raise()
-    except AlreadyExists:
-        pass
-    except ApiError:
+    said = Said() if said is None else said
+    known = said.known(event)
+    answer = (yield _again(event, known, now)) if known is not None else None
+    if answer is None or answer.status != 200:
+        answer = yield client.create(EVENTS, event)
+    if answer.status == AlreadyExists.code:
+        answer = yield client.get(EVENTS, namespace_of(event), name_of(event))
+        if answer.status == 200:
+            answer = yield _again(event, answer.obj, now)
+    if answer.status not in (200, 201):
         return None
-    namespace, name = namespace_of(event), name_of(event)
-    answer = yield client.get(EVENTS, namespace, name)
-    try:
-        known = answer.or_raise()
-    except NotFound:
-        return None
-    answer = yield client.patch(EVENTS, namespace, name, PatchType.MERGE, _once_more(known, now))
+    said.note(answer.obj)
     return answer.obj
+
+
+def _again(event: Obj, known: Obj, now: datetime) -> Request:
+    body = _once_more(known, now)
+    return client.patch(EVENTS, namespace_of(event), name_of(event), PatchType.MERGE, body)

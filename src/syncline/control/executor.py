@@ -12,7 +12,7 @@ from typing import Any, TypeVar, assert_never
 
 from syncline.base.action import Action, Performer, Work
 from syncline.base.clock import Clock
-from syncline.control.events import publish
+from syncline.control.events import Said, publish
 from syncline.control.plan import (
     Apply,
     Create,
@@ -74,10 +74,11 @@ class KubePerformer:
         self._mapper = mapper
         self._clock = clock
         self._manager = field_manager
+        self._said = Said()
 
     def perform(self, action: KubeAction) -> Generator[Request, Response, Any]:
         if isinstance(action, Emit):
-            return (yield from publish(action, self._now()))
+            return (yield from publish(action, self._now(), self._said))
         request = self._request(action)
         answer = yield request
         if isinstance(action, Delete) and answer.status == NotFound.code:

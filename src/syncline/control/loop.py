@@ -35,6 +35,9 @@ OWN_WRITE_PATIENCE_S = 5.0
 STALE_RETRY_S = 0.02
 """A conflict or a stale cache is planned again this soon, without counting as a failure (style rule 13)."""
 
+TWINS = frozenset({GroupKind("events.k8s.io", "Event")})
+"""Kinds that show the objects of another one: who looks at every kind has seen them already."""
+
 MAX_ROUNDS = 1000
 """Rounds of one pass: a sync pass has a few; beyond this a controller talks to itself."""
 
@@ -105,7 +108,7 @@ class ControlLoop:
     def wanted_kinds(self) -> set[GroupKind]:
         """Every kind an informer is needed for, as far as discovery knows it."""
         if any(route.kind is None for route in self._routes):
-            return {i.group_kind for i in self.mapper.all() if {"list", "watch"} <= set(i.verbs)}
+            return {i.group_kind for i in self.mapper.all() if {"list", "watch"} <= set(i.verbs)} - TWINS
         wanted = {route.kind for route in self._routes if route.kind is not None}
         for controller in self.controllers.values():
             wanted |= set(controller.reads)
@@ -200,9 +203,10 @@ class ControlLoop:
         at_rest = getattr(controller, "at_rest", None)
         if at_rest is None or not results or not isinstance(plan.outcome, Done | Requeue):
             return
-        if not all(isinstance(action, Emit) for step in plan.steps for action in step):
+        if not all(isinstance(action, Emit | SetStatus) for step in plan.steps for action in step):
             return
-        written = _written(results[-1]) if isinstance(results[-1].action, SetStatus) else None
+        last = next((result for result in reversed(results) if isinstance(result.action, SetStatus)), None)
+        written = _written(last) if last is not None else None
         if written is not None and ref_of(written) == key.ref and at_rest(written):
             self._at_rest[key] = resource_version(written)
 

@@ -92,11 +92,13 @@ class LoopActor:
         if not self._news:
             return moved
         news, self._news = self._news, {}
-        for kind in sorted((k for k in news if k in self._watching), key=lambda k: self._watching[k].rank):
+        known = [kind for kind in news if kind in self._watching]
+        if len(known) > 1:
+            known.sort(key=lambda kind: self._watching[kind].rank)
+        for kind in known:
             watching = self._watching.get(kind)
             if watching is not None and self._pump_kind(kind, watching):
                 moved = True
-                self._news[kind] = None
         return moved
 
     def _refresh_discovery(self) -> bool:
@@ -135,10 +137,13 @@ class LoopActor:
             self._tell(kind, changes)
             if error is not None:
                 raise error
+            if len(batch) >= WATCH_BATCH or watching.stream.ended:
+                self._news[kind] = None
             return bool(batch)
         except ApiError as error:
             informer.failed(error)
             watching.stream = None
+            self._news[kind] = None
             if error.code == 404:
                 self._stale_discovery = True
                 self._forget(kind)

@@ -8,10 +8,12 @@ Source of the rules, reasons and their order: the default profile of Kubernetes'
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any, TypeAlias
 
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, namespace_of
@@ -32,6 +34,7 @@ __all__ = [
     "NO_NODES",
     "NO_VICTIMS",
     "Cluster",
+    "Counted",
     "Judgement",
     "NodeState",
     "Refusal",
@@ -77,6 +80,13 @@ class NodeState:
     def __post_init__(self) -> None:
         self.name, self.has = name_of(self.node), allocatable(self.node)
 
+    def copy(self) -> NodeState:
+        """One that is counted on its own from here on."""
+        made = copy.copy(self)
+        made.pods, made.used, made.ports = self.pods.copy(), self.used.copy(), self.ports.copy()
+        made.owners, made.shunning = self.owners.copy(), self.shunning.copy()
+        return made
+
     def place(self, pod: Obj) -> None:
         """Count a pod in."""
         self.pods.append(pod)
@@ -87,6 +97,31 @@ class NodeState:
         self.owners[_controller_uid(pod)] += 1
         if dig(pod, "spec", "affinity", "podAntiAffinity"):
             self.shunning.append(pod)
+
+
+class Counted:
+    """What was counted of each node, kept from one look to the next: most nodes and their pods are the very objects
+    that they were. Given to :meth:`Cluster.of` by who looks often; it never changes what comes out."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, NodeState] = {}
+
+    def state(self, node: Obj, pods: list[Obj]) -> NodeState:
+        known = self._known.get(name_of(node))
+        same = known is not None and known.node is node and len(known.pods) == len(pods)
+        if known is not None and same and all(map(is_, known.pods, pods)):
+            return known.copy()
+        made = NodeState(node)
+        for pod in pods:
+            made.place(pod)
+        self._known[made.name] = made
+        return made.copy()
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Forget nodes that are gone."""
+        kept = set(names)
+        for gone in [name for name in self._known if name not in kept]:
+            del self._known[gone]
 
 
 @dataclass(slots=True)
@@ -105,14 +140,19 @@ class Cluster:
         pods: Iterable[Obj],
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
         storage: Storage | None = None,
+        counted: Counted | None = None,
     ) -> Cluster:
         """``pods`` that are finished or on no known node are left out."""
-        states = {name_of(node): NodeState(node) for node in sorted(nodes, key=name_of)}
+        known = {name_of(node): node for node in sorted(nodes, key=name_of)}
+        placed: dict[str, list[Obj]] = {name: [] for name in known}
         for pod in pods:
-            state = states.get(str(dig(pod, "spec", "nodeName", default="")))
-            if state is not None and dig(pod, "status", "phase") not in ("Succeeded", "Failed"):
-                state.place(pod)
-        return cls(list(states.values()), namespaces or {}, storage or Storage())
+            here = placed.get(str((pod.get("spec") or {}).get("nodeName") or ""))
+            if here is not None and dig(pod, "status", "phase") not in ("Succeeded", "Failed"):
+                here.append(pod)
+        counted = counted or Counted()
+        counted.keep(known)
+        states = [counted.state(node, placed[name]) for name, node in known.items()]
+        return cls(states, namespaces or {}, storage or Storage())
 
     def pods(self) -> Iterable[tuple[NodeState, Obj]]:
         for state in self.nodes:

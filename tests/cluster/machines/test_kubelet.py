@@ -230,6 +230,16 @@ def test_a_deployment_rolls_to_a_new_image(world: MachineWorld) -> None:
     assert images == {"x:2"}
 
 
+def test_a_pod_deleted_shortly_before_its_container_ends_by_itself_goes(world: MachineWorld) -> None:
+    """The end comes sooner than stopping would: it is asked once, and not again for ever."""
+    world.make_pod(annotations={"syncline.dev/run-seconds": "20", "syncline.dev/stop-seconds": "7"})
+    world.advance(15)
+    assert "running" in world.state()["state"]
+    world.delete("/api/v1/namespaces/default/pods/p")
+    assert world.idle() < 7
+    assert not world.exists("/api/v1/namespaces/default/pods/p")
+
+
 def test_after_a_restart_of_this_process_staged_containers_go_on(world: MachineWorld) -> None:
     world.make_pod()
     world.make_pod("j", restartPolicy="Never", annotations={"syncline.dev/run-seconds": "100"})

@@ -44,6 +44,9 @@ __all__ = [
     "set_owners",
 ]
 
+_PLAIN_SELECTORS = ("ReplicationController", "Service")
+"""Kinds whose selector is a map of labels; an empty one selects nothing."""
+
 MAX_SELECTORS = 4096
 """Selectors remembered in parsed form."""
 
@@ -104,14 +107,14 @@ def set_owners(obj: Obj, owners: list[Obj], reason: str, holds: list[str] | None
 
 
 def selector_of(owner: Obj) -> Selector:
-    """``spec.selector``; one that cannot be read selects nothing. That of a ReplicationController is a plain map."""
+    """``spec.selector``; one that cannot be read selects nothing."""
     said = dig(owner, "spec", "selector")
     if not isinstance(said, dict):
         return NOTHING
     known = _selectors.get(id(said))
     if known is not None and known[0] is said:
         return known[1]
-    selector = _selector(said, plain=gvk_of(owner).kind == "ReplicationController")
+    selector = _selector(said, plain=gvk_of(owner).kind in _PLAIN_SELECTORS)
     if len(_selectors) >= MAX_SELECTORS:
         _selectors.clear()
     _selectors[id(said)] = (said, selector)

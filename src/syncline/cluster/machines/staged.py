@@ -93,6 +93,7 @@ class StagedRuntime:
         in_time = container.stop_s <= grace_s
         at = now + timedelta(seconds=min(container.stop_s, grace_s))
         if container.ends_at is not None and container.ends_at <= at:
+            # It ends by itself before it would have stopped; that it was asked is noted, or it is asked for ever.
             return self._table.put(replace(container, stopping=True))
         return self._table.stopped(container, at, TERMINATED if in_time else KILLED)
 

@@ -11,6 +11,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, ObjectRef
+from syncline.kube.scheduling import Counted
 
 __all__ = ["SchedulerController"]
 
@@ -28,8 +29,11 @@ class SchedulerController:
     reads: tuple[GroupKind, ...] = (NAMESPACE, BUDGET)
     indices = observing.indices()
 
+    def __init__(self) -> None:
+        self._counted = Counted()
+
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observing.observe(cache, ref)
+        return observing.observe(cache, ref, self._counted)
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return planning.plan(seen, now)

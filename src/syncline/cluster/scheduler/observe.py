@@ -17,6 +17,7 @@ from syncline.kube.objects import (
     namespace_of,
     ref_of,
 )
+from syncline.kube.scheduling import Counted
 from syncline.kube.volumes import Storage, claim_names
 
 __all__ = [
@@ -58,6 +59,7 @@ class Observed:
     storage: Storage = field(default_factory=Storage)
     budgets: tuple[Obj, ...] = ()
     complete: bool = True
+    counted: Counted = field(default_factory=Counted, compare=False, repr=False)
 
 
 def is_waiting(obj: Obj) -> bool:
@@ -85,7 +87,7 @@ def indices() -> dict[str, object]:
     }
 
 
-def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> Observed | None:
     """None while nothing waits, or before nodes and pods were listed once."""
     if ref != SCHEDULER_REF or not (cache.has_synced(NODE) and cache.has_synced(POD)):
         return None
@@ -95,7 +97,12 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     namespaces = {name_of(each): labels_of(each) for each in cache.objects(NAMESPACE)}
     placed = tuple(cache.indexed(BY_NODE, ""))
     seen = Observed(
-        tuple(waiting), tuple(cache.objects(NODE)), placed, namespaces, budgets=tuple(cache.objects(BUDGET))
+        tuple(waiting),
+        tuple(cache.objects(NODE)),
+        placed,
+        namespaces,
+        budgets=tuple(cache.objects(BUDGET)),
+        counted=counted or Counted(),
     )
     if not any(claim_names(pod) for pod in waiting):
         return seen
@@ -127,13 +134,13 @@ def _turn(pod: Obj) -> tuple[int, str, ObjectRef]:
 
 
 def concerned_by_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """A pod that waits, and one on a node (it takes room, gives it back, or attracts others)."""
-    return (SCHEDULER_REF,) if is_waiting(pod) or _placed(pod) else ()
+    """A pod that waits, and one on a node (it takes room, gives it back, or attracts others) while another waits."""
+    return (SCHEDULER_REF,) if is_waiting(pod) or (_placed(pod) and cache.indexed(WAITING, "")) else ()
 
 
-def concerned_by_storage(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-    return (SCHEDULER_REF,)
+def concerned_by_storage(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (SCHEDULER_REF,) if cache.indexed(WAITING, "") else ()
 
 
-def concerned_by_node(_node: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-    return (SCHEDULER_REF,)
+def concerned_by_node(_node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (SCHEDULER_REF,) if cache.indexed(WAITING, "") else ()

@@ -45,7 +45,7 @@ def plan(seen: Observed, now: datetime) -> Plan:
     volumes first, and holds its room until they are bound; so does one for which others make room."""
     if not seen.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "claims are not listed yet"))
-    cluster = Cluster.of(seen.nodes, seen.placed, seen.namespaces, seen.storage)
+    cluster = Cluster.of(seen.nodes, seen.placed, seen.namespaces, seen.storage, seen.counted)
     states = {state.name: state for state in cluster.nodes}
     lowest = min((priority_of(pod) for _, pod in cluster.pods()), default=None)
     decided = _Decided()

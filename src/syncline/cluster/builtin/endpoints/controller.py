@@ -14,12 +14,22 @@ from syncline.cluster.builtin.endpoints.plan import (
     Abandoned,
     Observed,
 )
-from syncline.cluster.builtin.pods import POD
+from syncline.cluster.builtin.owners import selector_of
+from syncline.cluster.builtin.pods import POD, is_finished, is_ready
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Watch, differ
 from syncline.control.plan import Plan
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, namespace_of, ref_of
-from syncline.kube.selectors import selector_from_labels
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    dig,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    ref_of,
+)
 
 __all__ = ["EndpointsController"]
 
@@ -31,8 +41,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def _selects(service: Obj, pod: Obj) -> bool:
-    selector = dig(service, "spec", "selector", default={})
-    return bool(selector) and selector_from_labels(selector).matches(labels_of(pod))
+    return selector_of(service).matches(labels_of(pod))
 
 
 def _services_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
@@ -48,6 +57,10 @@ def _service_of_endpoints(endpoints: Obj, _cache: Snapshot) -> Iterable[ObjectRe
     return (ObjectRef("", SERVICE.kind, namespace_of(endpoints), name_of(endpoints)),)
 
 
+def _node(name: str) -> ObjectRef:
+    return ObjectRef("", NODE.kind, "", name)
+
+
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | Abandoned | None:
     """None when nothing is left of the Service, and before its slices were listed once."""
     service = cache.get(ref)
@@ -57,11 +70,23 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | Abandoned | None:
     if service is None:
         made_here = endpoints is not None and ENDPOINTS_MANAGED_BY.items() <= labels_of(endpoints).items()
         return Abandoned(endpoints) if endpoints is not None and made_here else None
-    pods = tuple(pod for pod in cache.objects(POD, ref.namespace) if _selects(service, pod))
+    pods = tuple(cache.selected(POD, ref.namespace, selector_of(service)))
     mine = {SERVICE_NAME: ref.name, MANAGED_BY: CONTROLLER}.items()
     slices = tuple(each for each in cache.objects(SLICE, ref.namespace) if mine <= labels_of(each).items())
-    zones = {name_of(node): labels_of(node).get(ZONE, "") for node in cache.objects(NODE)}
+    nodes = {str(dig(pod, "spec", "nodeName", default="")) for pod in pods}
+    zones = {name: labels_of(node).get(ZONE, "") for name in sorted(nodes) if (node := cache.get(_node(name)))}
     return Observed(service, pods, slices, endpoints, zones)
+
+
+_BACKEND_DIFFERS = differ(
+    is_ready,
+    is_finished,
+    is_terminating,
+    labels_of,
+    lambda pod: pod.get("spec"),
+    lambda pod: dig(pod, "status", "podIPs"),
+    lambda pod: dig(pod, "status", "podIP"),
+)
 
 
 class EndpointsController:
@@ -70,7 +95,7 @@ class EndpointsController:
     name = "endpoints"
     kind = SERVICE
     watches: tuple[Watch, ...] = (
-        Watch(POD, _services_of_pod),
+        Watch(POD, _services_of_pod, _BACKEND_DIFFERS),
         Watch(SLICE, _service_of_slice),
         Watch(ENDPOINTS, _service_of_endpoints),
     )

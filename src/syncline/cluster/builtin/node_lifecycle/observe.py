@@ -77,8 +77,15 @@ def failing_with(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
             yield ref_of(other)
 
 
-def node_of_pod(pod: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-    return (ObjectRef("", NODE.kind, "", name) for name in placed_on(pod))
+def node_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Pods matter to a node that is not well: they are marked or evicted."""
+    return (ref for name in placed_on(pod) if not _is_well(cache.get(ref := ObjectRef("", NODE.kind, "", name))))
+
+
+def _is_well(node: Obj | None) -> bool:
+    """Ready and without taints, so that nothing follows for its pods."""
+    ready = condition(node, "Ready") if node is not None else None
+    return ready is not None and ready.get("status") == "True" and not dig(node, "spec", "taints")
 
 
 def node_of_lease(lease: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
