@@ -26,7 +26,8 @@ from syncline.kube.selectors import Selector
 __all__ = ["Cache", "IndexFn", "OfKind", "Snapshot"]
 
 IndexFn = Callable[[Obj], Iterable[str]]
-"""The values under which an object is to be found in an index."""
+"""The values under which an object is to be found in an index. One with an attribute ``of_metadata`` that is true reads
+but identity, labels and annotations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,10 @@ class Cache:
         if old is None or new is None or not _same(old, new, "ownerReferences"):
             before, after = ([str(o.get("uid")) for o in owner_references(x)] if x else [] for x in (old, new))
             _move(self._owned, place, before, after)
+        told_apart = old is None or new is None or not (_same(old, new, "labels") and _same(old, new, "annotations"))
         for name, values in self._indices_of(place[0]):
+            if not told_apart and getattr(values, "of_metadata", False):
+                continue
             before = list(values(old)) if old is not None else []
             after = list(values(new)) if new is not None else []
             if before != after:

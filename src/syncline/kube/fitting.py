@@ -17,7 +17,7 @@ from syncline.base.clock import format_micro_time, format_time, parse_time
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema
 
-__all__ = ["INTEGERS", "MAX_DEPTH", "QUANTITY", "TIMES", "fits", "zero_of"]
+__all__ = ["INTEGERS", "MAX_DEPTH", "QUANTITY", "TIMES", "fits", "still_fits", "zero_of"]
 
 MAX_DEPTH = 300
 """Nesting of a body. CustomResourceDefinitions with recursive schemas are the deepest honest objects."""
@@ -42,6 +42,30 @@ _Wanted: TypeAlias = "type | _Check"
 def fits(obj: Any, schema: Schema) -> bool:
     """Whether ``obj`` needs no careful look."""
     return _object(schema)(obj, 0)
+
+
+def still_fits(obj: Any, before: Any, schema: Schema) -> bool:
+    """As :func:`fits`, for an object that shares parts with one that was looked at: these are known to fit."""
+    if type(obj) is not dict or type(before) is not dict or schema.is_open:
+        return fits(obj, schema)
+    for key, child in obj.items():
+        was = before.get(key)
+        if child is was and child is not None:
+            continue
+        field = schema.field(key)
+        if field is None or child is None:
+            return False
+        if field.type == "object" and type(child) is dict and type(was) is dict:
+            if not still_fits(child, was, field):
+                return False
+            continue
+        wanted = _wanted(field)
+        if wanted is str or wanted is bool:
+            if type(child) is not wanted:
+                return False
+        elif not wanted(child, 1):
+            return False
+    return True
 
 
 @lru_cache(maxsize=16384)

@@ -368,7 +368,9 @@ def compare(old: Obj, new: Obj, schema: Schema | None) -> Comparison:
 
 def _compare(element: str, old: Any, new: Any, shape: Shape, out: Comparison) -> None:
     """Two values that are there in both; what differs is noted in ``out``, which is about their parent."""
-    if old is new:
+    if not isinstance(old, (dict, list)) and not isinstance(new, (dict, list)):
+        if old is not new and not same_json(old, new):
+            out.modified[element] = {}
         return
     below = Comparison()
     if (old or new) and _both(old, new, dict) and _granular_map(old or new, shape):

@@ -28,6 +28,7 @@ from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert
 from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
 from syncline.kube.errors import BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
+from syncline.kube.fitting import still_fits
 from syncline.kube.objects import Obj, gvk_of, meta
 from syncline.kube.patches import json_merge_patch, json_patch
 from syncline.kube.strategic import strategic_merge_patch
@@ -99,6 +100,10 @@ def _rechecked(x: Exchange, obj: Obj, live: Obj, validation: str, *, converting:
     """As :func:`_checked_result`, reading only what is not the stored object's own: that was read when it was sent."""
     if obj.get("apiVersion"):
         obj.setdefault("kind", x.resource.info.kind)
+    schema = x.resource.schema
+    same_kind = obj.get("kind") == x.resource.info.kind and obj.get("apiVersion") == x.resource.info.api_version
+    if schema is not None and same_kind and still_fits(obj, live, schema):
+        return obj
     fresh = {key: value for key, value in obj.items() if value is not live.get(key)}
     fresh |= {key: obj[key] for key in ("apiVersion", "kind") if key in obj}
     before = meta(live)

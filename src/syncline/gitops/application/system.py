@@ -22,6 +22,8 @@ __all__ = ["InstanceIndex", "SystemBook"]
 class InstanceIndex:
     """Index function: the application that an object's tracking data names. ``version`` counts changes of the rule."""
 
+    of_metadata = True
+
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
         self.version = 0
