@@ -1,4 +1,4 @@
-"""``python -m bench [virtual|applications] [--quick]``: every figure of docs/performance.md, in minutes."""
+"""``python -m bench [verbs|virtual|applications] [--quick]``: every figure of docs/performance.md, in minutes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import applications, monorepo, syncing, virtual
+from bench import applications, monorepo, syncing, verbs, virtual
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -100,6 +100,8 @@ def writes(table: Table, server: Running, folder: Path, seconds: float, objects:
         limit,
         what,
     )
+    again = measure(server, "PATCH", path, body=configmap("applied-{i}"), **apply)
+    _write(table, "server-side apply, nothing changes", again, limit, what)
     table.title("Memory")
     table.row("resident, with the bootstrap and 500 objects", f"{fresh:.0f} MiB")
     per_object = (filled - fresh) * 1024 / objects
@@ -136,9 +138,12 @@ def cluster_figures(table: Table, folder: Path, *, quick: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=("all", *ALONE), default="all", help="all but the others, or one of them"
+        "what", nargs="?", choices=("all", "verbs", *ALONE), default="all", help="all but the others, or one of them"
     )
     parser.add_argument("--quick", action="store_true", help="shorter, for a first look")
+    parser.add_argument("--peer", type=Path, metavar="KUBECONFIG", help="verbs: the same load on another cluster here")
+    named = "verbs: name or id of a process of the peer whose CPU counts; may be repeated"
+    parser.add_argument("--peer-process", action="append", default=[], metavar="NAME|PID", help=named)
     chosen = parser.parse_args()
     quick = chosen.quick
     begun = time.perf_counter()
@@ -152,6 +157,10 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         folder = Path(place)
+        if chosen.what == "verbs":
+            peer = verbs.peer_of(chosen.peer, chosen.peer_process) if chosen.peer else None
+            verbs.figures(table, folder, peer, quick=quick)
+            return
         start_up(table, folder, 1 if quick else 3)
         cluster_figures(table, folder, quick=quick)
         syncing.figures(table, folder, objects=50 if quick else 300)

@@ -18,7 +18,7 @@ from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
-from bench.processes import Running, client_context
+from bench.processes import Server, client_context
 
 CONNECTIONS = 16
 RUN_LIMIT_S = 120
@@ -39,7 +39,7 @@ class Rate:
         return self.count / self.seconds
 
 
-def measure(server: Running, method: str, path: str, **task: Any) -> Rate:
+def measure(server: Server, method: str, path: str, **task: Any) -> Rate:
     """Load ``server`` from another process. ``{i}`` in path and body counts the requests."""
     before = server.cpu_s()
     found = _run({"task": "requests", "method": method, "path": path, **_address(server), **task})
@@ -47,15 +47,15 @@ def measure(server: Running, method: str, path: str, **task: Any) -> Rate:
     return Rate(found["count"], found["seconds"], found["median_ms"], found["p99_ms"], 1000 * cpu_s / found["count"])
 
 
-def fanout_ms(server: Running, collection: str, name: str, *, watchers: int, changes: int) -> tuple[float, float]:
+def fanout_ms(server: Server, collection: str, name: str, *, watchers: int, changes: int) -> tuple[float, float]:
     """Milliseconds from sending a change to its event at a watcher: the median over all, and the median of the last."""
     task = {"task": "fanout", "collection": collection, "name": name, "watchers": watchers, "changes": changes}
     found = _run(task | _address(server))
     return found["median_ms"], found["last_ms"]
 
 
-def _address(server: Running) -> dict[str, Any]:
-    return {"port": server.port, "kubeconfig": str(server.kubeconfig)}
+def _address(server: Server) -> dict[str, Any]:
+    return {"url": server.url, "kubeconfig": str(server.kubeconfig)}
 
 
 def _run(task: dict[str, Any]) -> dict[str, Any]:
@@ -78,8 +78,7 @@ def _session(task: dict[str, Any], connections: int) -> ClientSession:
     context = client_context(Path(task["kubeconfig"]))
     connector = TCPConnector(limit=connections, ssl=context)
     headers = {"Accept-Encoding": "identity"}
-    base = f"https://127.0.0.1:{task['port']}"
-    return ClientSession(base, connector=connector, headers=headers, timeout=ClientTimeout(total=RUN_LIMIT_S))
+    return ClientSession(task["url"], connector=connector, headers=headers, timeout=ClientTimeout(total=RUN_LIMIT_S))
 
 
 async def _requests(task: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import http.client
 import json
@@ -12,11 +11,15 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from syncline.kube.kubeconfig import load_kubeconfig
 
 START_LIMIT_S = 30.0
 LOOK_EVERY_S = 0.005
@@ -31,6 +34,31 @@ def free_port() -> int:
         return port
 
 
+class Server(Protocol):
+    """What can be loaded and looked at: one of ours, or a peer."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def kubeconfig(self) -> Path: ...
+
+    def cpu_s(self) -> float: ...
+
+    def resident_mib(self) -> float: ...
+
+
+def cpu_s_of(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:13]) / TICKS_PER_S
+
+
+def resident_mib_of(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * PAGE_BYTES / 2**20
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
     """``ready_s``: from the process' start to its first 200."""
@@ -40,14 +68,15 @@ class Running:
     ready_s: float
     kubeconfig: Path
 
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
     def cpu_s(self) -> float:
-        """User and system time so far, with ended children."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(int(field) for field in fields[11:13]) / TICKS_PER_S
+        return cpu_s_of(self.pid)
 
     def resident_mib(self) -> float:
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * PAGE_BYTES / 2**20
+        return resident_mib_of(self.pid)
 
 
 @contextlib.contextmanager
@@ -58,7 +87,10 @@ def running(command: list[str], folder: Path, port: int, probe: str = "/readyz")
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
     try:
         _await_answer(process, port, probe, begun, folder)
-        yield Running(process.pid, port, time.perf_counter() - begun, folder / "kubeconfig")
+        ready_s = time.perf_counter() - begun
+        while not (folder / "kubeconfig").exists() and time.perf_counter() - begun < START_LIMIT_S:
+            time.sleep(LOOK_EVERY_S)  # it answers a moment before it has written how to get in
+        yield Running(process.pid, port, ready_s, folder / "kubeconfig")
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -98,26 +130,23 @@ def apiserver(folder: Path, port: int, *more: str) -> list[str]:
 
 def client_context(kubeconfig: Path) -> ssl.SSLContext:
     """TLS as the administrator of a kubeconfig."""
-    access = json.loads(kubeconfig.read_text())
-    cluster, user = access["clusters"][0]["cluster"], access["users"][0]["user"]
-    context = ssl.create_default_context(cadata=_decoded(cluster["certificate-authority-data"]))
-    pair = kubeconfig.with_name("admin.pem")
-    with os.fdopen(os.open(pair, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(_decoded(user["client-certificate-data"]) + _decoded(user["client-key-data"]))
-    context.load_cert_chain(pair)
+    access = load_kubeconfig(str(kubeconfig))
+    if not access.ca_pem or not access.certificate_pem or access.key_pem is None:
+        raise SystemExit(f"{kubeconfig}: the load needs a client certificate and the cluster's authority")
+    context = ssl.create_default_context(cadata=access.ca_pem)
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:  # made so that only we can read it
+        pair.write(access.certificate_pem.rstrip() + "\n" + access.key_pem.reveal())
+        pair.flush()
+        context.load_cert_chain(pair.name)
     return context
-
-
-def _decoded(text: str) -> str:
-    return base64.b64decode(text).decode()
 
 
 class Blocking:
     """One connection, one request after the other: for preparing and polling."""
 
-    def __init__(self, server: Running) -> None:
+    def __init__(self, server: Server) -> None:
         context = client_context(server.kubeconfig)
-        self._link = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=60)
+        self._link = http.client.HTTPSConnection(urlsplit(server.url).netloc, context=context, timeout=60)
 
     def send(self, method: str, path: str, body: Any = None, content: str = "application/json") -> Any:
         """The decoded answer; a refusal ends the run."""
