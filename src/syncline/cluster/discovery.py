@@ -1,4 +1,4 @@
-"""What is served, as clients ask for it: group lists, resource lists, aggregated discovery, version, OpenAPI.
+"""What is served, as clients ask for it: group lists, resource lists, aggregated discovery, version.
 
 Called by ``api`` for paths that name no resource. Documents are built from the registry and kept until it changes.
 """
@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
+from syncline.cluster.descriptions import Descriptions, page_not_found, with_etag
 from syncline.cluster.negotiate import discovery_of
 from syncline.cluster.registry import Registry, Resource
 from syncline.cluster.versions import version_order
 from syncline.kube.client import Request, Response
-from syncline.kube.objects import GVK, Obj
-from syncline.kube.schema.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from syncline.kube.objects import Obj
 from syncline.kube.schema.resources import subresource_of
 from syncline.kube.version import GIT_VERSION, MAJOR, MINOR
 
@@ -40,11 +40,6 @@ _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 
-def page_not_found() -> Response:
-    """What Kubernetes' outermost handler says for a path that nobody serves."""
-    return Response.encoded(404, b"404 page not found\n", {**_TEXT, "x-content-type-options": "nosniff"})
-
-
 class Discovery:
     """Answers for paths without a resource."""
 
@@ -52,6 +47,7 @@ class Discovery:
         self._registry = registry
         self._kept: dict[tuple[str, str], bytes] = {}
         self._generation = -1
+        self._described = Descriptions(registry)
 
     def answer(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
@@ -64,8 +60,8 @@ class Discovery:
         if path == "/":
             return self._document("", path, self._root)
         if path.startswith("/openapi"):
-            return self._openapi(path)
-        return self._groups(path, request.headers.get("accept", ""))
+            return self._described.answer(path, request)
+        return self._groups(path, request)
 
     def _document(self, form: str, path: str, make: Callable[[], Any]) -> Response:
         """Build a document once per state of the registry."""
@@ -82,7 +78,8 @@ class Discovery:
 
     # -- groups ---------------------------------------------------------------------------------------------------
 
-    def _groups(self, path: str, accept: str) -> Response:
+    def _groups(self, path: str, request: Request) -> Response:
+        accept = request.headers.get("accept", "")
         parts = path.strip("/").split("/")
         aggregated = discovery_of(accept) if len(parts) == 1 else ""
         if parts[0] not in ("api", "apis"):
@@ -90,8 +87,8 @@ class Discovery:
         if aggregated:
             response = self._document(aggregated, path, lambda: self._aggregated(parts[0], aggregated))
             kind = f"application/json;g=apidiscovery.k8s.io;v={aggregated};as=APIGroupDiscoveryList"
-            response.headers = {"content-type": kind}
-            return response
+            headers = {"content-type": kind, "cache-control": "public", "vary": "Accept"}
+            return with_etag(response, headers, request)
         return self._document("", path, lambda: self._plain(parts))
 
     def _plain(self, parts: list[str]) -> Obj | None:
@@ -156,30 +153,6 @@ class Discovery:
             if group:
                 paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
         return {"paths": sorted(paths)}
-
-    # -- OpenAPI --------------------------------------------------------------------------------------------------
-
-    def _openapi(self, path: str) -> Response:
-        parts = path.strip("/").split("/")[1:]
-        match parts:
-            case ["v2"]:
-                infos = [resource.info for resource in self._registry.resources()]
-                return self._document("", path, lambda: openapi_v2(infos, self._custom_schemas()))
-            case ["v3"]:
-                groups = {(r.info.group, r.info.version) for r in self._registry.resources()}
-                return self._document("", path, lambda: openapi_v3_index(sorted(groups), self._custom_schemas()))
-            case ["v3", "api", version]:
-                return self._document("", path, lambda: self._openapi_v3("", version))
-            case ["v3", "apis", group, version]:
-                return self._document("", path, lambda: self._openapi_v3(group, version))
-        return page_not_found()
-
-    def _openapi_v3(self, group: str, version: str) -> Obj | None:
-        infos = [resource.info for resource in self._served(group, version)]
-        return openapi_v3(group, version, infos, self._custom_schemas()) if infos else None
-
-    def _custom_schemas(self) -> dict[GVK, Obj]:
-        return {r.gvk: r.custom.root for r in self._registry.resources() if r.custom is not None}
 
 
 def _group(name: str, versions: list[str]) -> Obj:
