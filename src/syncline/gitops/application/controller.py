@@ -8,6 +8,7 @@ from datetime import datetime
 from syncline.control.cache import IndexFn, Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
+from syncline.gitops.application.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.manifests import ManifestStore
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings, observe_application
 from syncline.gitops.application.operation import OperationPlan, settle_operation
@@ -20,10 +21,12 @@ from syncline.gitops.lua import LuaRunner
 from syncline.gitops.system import CONFIG_MAP
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, labels_of, name_of, namespace_of, ref_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, labels_of, name_of, namespace_of, ref_of
 
 __all__ = ["ApplicationController"]
 
+DEPENDENCY_INDEX = "syncline-depends-on"
+"""Index of Applications by those that they wait for."""
 CONFIG_MAPS = GroupKind("", "ConfigMap")
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
@@ -45,11 +48,15 @@ class ApplicationController:
             Watch(APP_PROJECT.group_kind, self._of_project),
             Watch(CRDS, lambda _obj, cache: _all(cache)),
             Watch(CONFIG_MAPS, self._of_settings),
+            Watch(APPLICATION.group_kind, self._of_dependency),
             Watch(HOLD.group_kind, self._of_hold),
             Watch(POOL, self._of_pool),
             Watch(None, self._of_live),
         )
-        self.indices: Mapping[str, IndexFn] = {INSTANCE_INDEX: self._system.instances}
+        self.indices: Mapping[str, IndexFn] = {
+            INSTANCE_INDEX: self._system.instances,
+            DEPENDENCY_INDEX: _depended_on,
+        }
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
         system = self._system.of(cache)
@@ -62,6 +69,10 @@ class ApplicationController:
         self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AppObserved, Plan] | None:
         return settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
+
+    def _of_dependency(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        """Applications that wait for this one."""
+        return [ref_of(app) for app in cache.indexed(DEPENDENCY_INDEX, f"{namespace_of(obj)}/{name_of(obj)}")]
 
     def _of_hold(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         label = labels_of(obj).get(MANAGED_BY)
@@ -87,6 +98,12 @@ class ApplicationController:
         for app in cache.objects(self.kind):
             if ((app.get("spec") or {}).get("project") or "default") == name_of(obj):
                 yield ref_of(app)
+
+
+def _depended_on(obj: Obj) -> Iterable[str]:
+    if obj.get("kind") != APPLICATION.kind or DEPENDS_ON not in annotations_of(obj):
+        return ()
+    return [f"{ref.namespace}/{ref.name}" for ref in depends_on(obj)]
 
 
 def _all(cache: Snapshot) -> Iterable[ObjectRef]:

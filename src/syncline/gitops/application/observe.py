@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from syncline.base.action import Action
 from syncline.control.cache import Snapshot
 from syncline.gitops.addressed import addressed
+from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import Manifests, ManifestStore, local_manifests
 from syncline.gitops.application.orphans import count_orphans
 from syncline.gitops.application.schemas import SchemaBook
@@ -92,6 +93,10 @@ class AppObserved:
     all_holds: tuple[Hold, ...] = ()
     orphans: int | None = None
     """Objects of the destination namespace that nobody tracks; None: the project does not warn of them."""
+    lookup: Callable[[ObjectRef], Obj | None] = field(default=lambda _ref: None, compare=False)
+    """What the destination holds under a reference."""
+    before: tuple[Obj | ObjectRef, ...] = ()
+    """Applications that this one depends on, and theirs; a reference where there is none."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas of built-in kinds and of the cluster's definitions."""
     compared: Manifests | None = None
@@ -251,6 +256,8 @@ def observe_application(
         pools=tuple(cache.objects(POOL)),
         holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
         all_holds=all_holds,
+        lookup=cache.get,
+        before=dependencies(cache.get, app),
         orphans=count_orphans(cache, app, project, settings.tracking),
         compared=store.get(view.sources, compared_revisions(view), context),
         schema_of=(schemas or SchemaBook()).reader(cache),

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.control.plan import Emit, Plan, Requeue, Result
+from syncline.gitops.application.depends import dependency_circle, not_ready
+from syncline.gitops.application.guard import guard_asked, mass_deletion
 from syncline.gitops.application.holds import give_back_for_gate, renewed, taken
+from syncline.gitops.application.hooks import hooks_to_run, noted_hooks
 from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.observe import (
     AppObserved,
@@ -27,6 +31,7 @@ from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes
 from syncline.gitops.application.status import app_patch
 from syncline.gitops.application.view import AppView, instant
 from syncline.gitops.compare import Comparison
+from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.project import sync_permission, window_problem
 from syncline.gitops.sync.messages import augment_message
 from syncline.gitops.sync.model import (
@@ -48,7 +53,7 @@ __all__ = ["OperationPlan", "begun", "plan_operation", "running_operation", "set
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
 """An operation that waits is looked at this often even if nothing is heard (upstream's requeue cadence)."""
-UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION)
+UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION, WaitKind.CONDITION)
 """What the operation waits for without being told: it is not an object of the application."""
 UNTRACKED_INTERVAL_S = 0.5
 SHA_LENGTH = 40
@@ -56,6 +61,9 @@ NEEDED = "the operation needs its manifests"
 FAIL_ON_SHARED = "FailOnSharedResource=true"
 STARTED = "syncline.dev/operation-started"
 """Annotation that tells operations apart that begin in one second: the second, and a number from the next one on."""
+OVERTAKE = "syncline.dev/overtake"
+OVERDUE = "GateOverdueWarning"
+"""Condition of an Application whose gate waits for longer than its deadline."""
 TIMED_OUT = "operation is terminating due to timeout"
 
 
@@ -86,6 +94,9 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
         return kept
     if _timed_out(seen, state, now):
         return _terminate(view, state)
+    overtaken = _overtaken(seen, state, now)
+    if overtaken is not None:
+        return overtaken
     if state.get("phase") == OperationPhase.RUNNING and state.get("finishedAt"):
         waiting = _wait_for_retry(seen, state, now)
         if waiting is not None:
@@ -111,11 +122,25 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     blocked = _blocked_by_window(seen, state, now)
     if blocked is not None:
         return blocked
+    waiting = _wait_for_applications(seen, state)
+    if waiting is not None:
+        return waiting
     comparison = compare(seen, pinned)
     refused = _refused(seen, comparison)
     if refused is not None and state.get("phase") == OperationPhase.RUNNING:
         return _finish(seen, *refused, None, pinned, now)
     return _round(seen, sync_observed(seen, pinned, comparison), pinned, now)
+
+
+def _wait_for_applications(seen: AppObserved, state: Obj) -> Plan | None:
+    """Applications that this one depends on come first; what has begun to be applied goes on."""
+    if state.get("phase") != OperationPhase.RUNNING or dig(state, "syncResult", "resources"):
+        return None
+    problem = not_ready(seen.view.obj, seen.before)
+    if not problem:
+        return None
+    status = {**seen.view.status, "operationState": {**state, "message": problem}}
+    return Plan(status=app_patch(seen.view, status, problem), outcome=Requeue(PASS_INTERVAL_S, problem), why=problem)
 
 
 def _signed_only(seen: AppObserved) -> bool:
@@ -132,8 +157,14 @@ def _over(state: Obj) -> bool:
 def _refused(seen: AppObserved, comparison: Comparison) -> tuple[OperationPhase, str] | None:
     """What the comparison found that no sync may go on with (reference 1.5, step 8; behaviour 76)."""
     view = seen.view
-    if seen.account_problem:
-        return OperationPhase.ERROR, seen.account_problem
+    circle = dependency_circle(view.obj, seen.before)
+    if seen.account_problem or circle:
+        return OperationPhase.ERROR, seen.account_problem or circle
+    if guard_asked(view.obj) and dig(view.operation, "sync", "prune"):
+        rows = [row for row in comparison.resources if not row.get("hook")]
+        guarded = mass_deletion(view.obj, rows)
+        if guarded:
+            return OperationPhase.ERROR, guarded
     shared = [c.message for c in comparison.conditions if c.type == "SharedResourceWarning"]
     if shared and FAIL_ON_SHARED in _listed_options(view):
         return OperationPhase.FAILED, f"Shared resource found: {shared[0]}"
@@ -172,6 +203,27 @@ def _terminate(view: AppView, state: Obj) -> Plan:
     ending |= {"phase": str(OperationPhase.TERMINATING), "message": TIMED_OUT}
     patch = app_patch(view, {**view.status, "operationState": ending}, TIMED_OUT)
     return Plan(steps=(patch,), outcome=Requeue(0, TIMED_OUT), why=TIMED_OUT)
+
+
+def _overtaken(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
+    """With ``syncline.dev/overtake: "true"`` a newer commit ends the automated operation that still waits for an older
+    one, so that a fix need not wait for what it repairs; the next sync takes it."""
+    view, latest = seen.view, seen.latest
+    wanted = annotations_of(view.obj).get(OVERTAKE) == "true" and state.get("phase") == OperationPhase.RUNNING
+    if not wanted or not dig(view.operation, "initiatedBy", "automated") or not state.get("syncResult"):
+        return None
+    if latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s) or view.refresh:
+        why = "look whether a newer commit repairs what the operation waits for"
+        render = Render(view.name, view.sources, view.revisions_wanted, why, context=seen.context)
+        patch = app_patch(view, dict(view.status), why)
+        return Plan(steps=((render,),), status=patch, outcome=Requeue(0, "rendered"), why=why)
+    if latest.error or latest.revisions == pinned_revisions(view):
+        return None
+    text = f"overtaken by {', '.join(latest.revisions)}"
+    ending = {key: value for key, value in state.items() if key != "finishedAt"}
+    ending |= {"phase": str(OperationPhase.TERMINATING), "message": text}
+    patch = app_patch(view, {**view.status, "operationState": ending}, text)
+    return Plan(steps=(patch,), outcome=Requeue(0, text), why=text)
 
 
 def _blocked_by_window(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
@@ -224,7 +276,9 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
     terminating = observed.phase is OperationPhase.TERMINATING
     sync = plan_termination(observed, now) if terminating else plan_sync(observed, now)
     if sync.ended:
-        return _finish(seen, sync.phase, sync.message, sync, pinned, now)
+        full = not (observed.options.skip_hooks or observed.options.dry_run)
+        noted = noted_hooks(observed.all_hooks, observed.pairs) if full else {}
+        return _finish(seen, sync.phase, sync.message, sync, pinned, now, noted)
     held = None if terminating else taken(seen, observed, sync, now)
     return held or OperationPlan(
         steps=seen.at_destination(sync.steps), why=sync.why, observed=observed, sync=sync, pinned=pinned
@@ -346,7 +400,8 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         revision=pinned.revision,
         started_at=started,
         pairs=comparison.pairs,
-        hooks=comparison.hooks,
+        hooks=hooks_to_run(view.obj, comparison.hooks, comparison.pairs),
+        all_hooks=comparison.hooks,
         kinds=seen.kinds,
         options=sync_options(view, started),
         phase=OperationPhase(state.get("phase") or ""),
@@ -355,6 +410,7 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         in_sync=comparison.in_sync,
         permits=_permits(seen),
         health=seen.health,
+        lookup=seen.lookup,
         namespace_live=seen.namespace_live,
         operation=_attempt(view, started, attempt),
     )
@@ -404,6 +460,7 @@ def _finish(
     sync: SyncPlan | None,
     pinned: Manifests | None,
     now: datetime,
+    noted: dict[str, str | None] | None = None,
 ) -> Plan:
     view = seen.view
     state = dict(view.operation_state or {})
@@ -426,7 +483,8 @@ def _finish(
             retried = None
         if retried is not None:
             return retried
-    return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, state), now)
+    notes = noted if phase is OperationPhase.SUCCEEDED and noted else {}
+    return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, state), now, notes)
 
 
 def _sync_result(seen: AppObserved, sync: SyncPlan, pinned: Manifests) -> Obj:
@@ -451,10 +509,27 @@ def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime
     elif sync is not None and sync.wait is not None and sync.wait.kind in UNTRACKED:
         wait = UNTRACKED_INTERVAL_S
     wait = _in_time(seen, state, wait, now)
-    patch = app_patch(view, dict(view.status) | {"operationState": state}, why)
+    status = dict(view.status) | {"operationState": state}
+    overdue = _overdue(view, sync, now)
+    merged = merge_conditions(status.get("conditions") or [], (OVERDUE,), overdue, now)
+    status = {key: value for key, value in status.items() if key != "conditions"}
+    status |= {"conditions": merged} if merged else {}
+    known = any(one.get("type") == OVERDUE for one in view.status.get("conditions") or ())
+    told = (
+        () if known else tuple(Emit(view.obj, "GateOverdue", one.message, COMPONENT, warning=True) for one in overdue)
+    )
+    patch: tuple[Action, ...] = (*app_patch(view, status, why), *told)
     back = give_back_for_gate(seen, running_operation(view), sync) if sync is not None else None
     steps = back.steps if back is not None else ()
     return OperationPlan(steps=steps, status=patch, outcome=Requeue(wait, why), why=why)
+
+
+def _overdue(view: AppView, sync: SyncPlan | None, now: datetime) -> list[Condition]:
+    """A gate that waits for longer than people expect is told of; the operation goes on waiting (DECISIONS 6)."""
+    if sync is None or sync.wait is None or sync.wait.until is None or now < sync.wait.until:
+        return []
+    since = "" if sync.wait.since is None else f" since {format_time(sync.wait.since)}"
+    return [Condition(OVERDUE, f"overdue: {sync.message}{since}; see `syncline explain {view.name}`")]
 
 
 def _retry(view: AppView, state: Obj, pinned: Manifests | None, now: datetime) -> Plan | None:
@@ -487,9 +562,13 @@ def _completed(
     pinned: Manifests | None,
     left: tuple[LeftPaused, ...],
     now: datetime,
+    notes: dict[str, str | None] | None = None,
 ) -> Plan:
     """``.operation`` goes in the same patch that writes the end; history and Events follow from it."""
     status = dict(view.status) | {"operationState": state}
+    status.pop("conditions", None)
+    kept = [one for one in view.status.get("conditions") or () if one.get("type") != OVERDUE]
+    status |= {"conditions": kept} if kept else {}
     sync = dig(view.operation, "sync", default={})
     full = not sync.get("resources") and not sync.get("dryRun")
     if phase is OperationPhase.SUCCEEDED and full and pinned is not None:
@@ -507,7 +586,7 @@ def _completed(
     stays = leaves_paused(view.obj)
     behind = tuple(Emit(view.obj, "LeftBehind", str(one), COMPONENT, warning=True) for one in left if stays)
     why = f"the operation ended: {phase}: {state['message']}"
-    patch = app_patch(view, status, why, operation=None, annotations=end_notes(left))
+    patch = app_patch(view, status, why, operation=None, annotations=end_notes(left) | (notes or {}))
     return OperationPlan(status=(*patch, event, *behind), outcome=Requeue(0, "compare again"), why=why)
 
 

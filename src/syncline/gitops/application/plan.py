@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from syncline.control.plan import Emit, Plan, Requeue
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
+from syncline.gitops.application.guard import mass_deletion
 from syncline.gitops.application.holds import released
 from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.observe import AppObserved
@@ -193,7 +194,14 @@ def _automated(seen: AppObserved, comparison: Comparison, latest: Manifests, now
     if closed:
         return AutoSync(f"no automated sync: {closed}")
     backoff = SelfHealBackoff()
-    return decide(app, comparison.status, latest.revisions, comparison.resources, now, backoff=backoff)
+    found = decide(app, comparison.status, latest.revisions, comparison.resources, now, backoff=backoff)
+    if not dig(found.operation, "sync", "prune"):
+        return found
+    guarded = mass_deletion(app, [row for row in comparison.resources if not row.get("hook")])
+    if not guarded:
+        return found
+    text = f"Skipping sync attempt to [{', '.join(latest.revisions)}]: {guarded}"
+    return AutoSync("the deletions are to be confirmed", condition=Condition(AUTO_SYNC_CONDITION, text))
 
 
 def _with_auto(status: Obj, decision: AutoSync, now: datetime) -> Obj:

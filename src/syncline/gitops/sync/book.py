@@ -26,7 +26,7 @@ from syncline.gitops.sync.results import images_of
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef, meta
 
-__all__ = ["Book"]
+__all__ = ["Book", "waiting_since"]
 
 
 @dataclass(slots=True)
@@ -88,11 +88,11 @@ class Book:
             return
         if kind is WaitKind.HEALTH and any(task.is_hook for task in tasks):
             kind = WaitKind.HOOK
-        since = min((_since(task, self.seen.started_at) for task in tasks), default=self.seen.started_at)
+        since = min((waiting_since(task, self.seen.started_at) for task in tasks), default=self.seen.started_at)
         self.wait = Wait(kind, tuple(task.ref for task in tasks), since, since + GATE_DEADLINE)
 
 
-def _since(task: Task, otherwise: datetime) -> datetime:
+def waiting_since(task: Task, otherwise: datetime) -> datetime:
     """Deletion or creation of what is waited for, if that is later than the start of the operation."""
     times = meta(task.live or {})
     written = times.get("deletionTimestamp") or times.get("creationTimestamp")

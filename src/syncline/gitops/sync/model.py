@@ -252,6 +252,8 @@ class SyncObserved:
     pairs: tuple[Pair, ...]
     hooks: tuple[Obj, ...] = field(repr=False)
     kinds: KindTable
+    all_hooks: tuple[Obj, ...] = field(default=(), repr=False)
+    """With those that do not run this time, as their inputs did not change."""
     options: SyncOptions = field(default_factory=SyncOptions)
     phase: OperationPhase = OperationPhase.RUNNING
     message: str = ""
@@ -268,6 +270,8 @@ class SyncObserved:
     operation: str = ""
     """Name of this attempt of this operation (start time and attempt). It switches on what makes a crash harmless:
     stamps on created hooks, results that are kept before a hook goes. Empty: exactly upstream's behaviour."""
+    lookup: Callable[[ObjectRef], Obj | None] = lambda _ref: None
+    """What the destination holds under a reference, for conditions that manifests name."""
     answers: tuple[Answers, ...] = ()
     """What the actions of this pass answered so far; see :func:`syncline.gitops.sync.plan.record`."""
 

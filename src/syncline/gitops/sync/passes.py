@@ -18,9 +18,11 @@ from syncline.gitops.health import HealthStatus
 from syncline.gitops.sync import messages
 from syncline.gitops.sync.actions import AfterWave
 from syncline.gitops.sync.annotations import DeletePolicy
-from syncline.gitops.sync.book import Book
+from syncline.gitops.sync.book import Book, waiting_since
+from syncline.gitops.sync.conditions import GATE_DEADLINE_KEY, ConditionError, gate_deadline, waits_of
 from syncline.gitops.sync.decide import is_stamped, read_object
 from syncline.gitops.sync.model import (
+    GATE_DEADLINE,
     OperationPhase,
     ResultCode,
     SyncObserved,
@@ -33,7 +35,7 @@ from syncline.gitops.sync.run import Flow, Runner, RunState, ask, makes_room, ma
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
-from syncline.kube.objects import Obj, meta, ref_of
+from syncline.kube.objects import Obj, ObjectRef, meta, ref_of
 
 __all__ = ["sync_pass", "terminate_pass"]
 
@@ -61,6 +63,10 @@ def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
     if ready.problems:
         book.set_phase(OperationPhase.FAILED, messages.invalid_message(ready.problems))
         return book
+    broken = _unreadable(seen, tasks)
+    if broken:
+        book.set_phase(OperationPhase.FAILED, messages.invalid_message(broken))
+        return book
     if not ready.started and (yield from _check_beforehand(book, runner, tasks)):
         return book
     cut_off = _out_of_sync(seen, _cut_off(ready))
@@ -68,6 +74,7 @@ def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
         yield from _run_next(book, runner, tasks, cut_off)
         return book
     done = _judge_running(book, tasks)
+    _judge_deadlines(book, tasks, now)
     if (yield from _wait_for_running(book, tasks)) or _wait_for_pruned(book, tasks):
         return book
     if done and seen.durable:
@@ -136,6 +143,58 @@ def _check_beforehand(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow
         book.set_phase(OperationPhase.FAILED, messages.DRY_RUN_FAILED)
         return True
     return False
+
+
+def _unreadable(seen: SyncObserved, tasks: Sequence[Task]) -> list[str]:
+    """Annotations of ours that cannot be read: nothing is applied then."""
+    problems: list[str] = []
+    for task in tasks if seen.durable else ():
+        try:
+            gate_deadline(task.obj)
+            if task.target is not None:
+                waits_of(task.target, seen.kinds, seen.namespace)
+        except ConditionError as error:
+            problems.append(f"{task.ref}: {error}")
+    return problems
+
+
+def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> bool:
+    """True if something that the wave's manifests wait for does not hold yet. Deadlines count from the beginning of
+    the operation; one that is over fails it."""
+    seen = book.seen
+    refs: list[ObjectRef] = []
+    why = ""
+    for task in wave if seen.durable else ():
+        for condition in waits_of(task.target, seen.kinds, seen.namespace) if task.target is not None else ():
+            try:
+                problem = condition.problem(seen.lookup(condition.ref), seen.health)
+            except ConditionError as error:
+                problem = str(error)
+            if problem and condition.deadline is not None and now >= seen.started_at + condition.deadline:
+                text = f"{task.ref} waited for {condition.deadline.total_seconds():g} s: {problem}"
+                book.note(task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, text)
+                book.set_phase(OperationPhase.RUNNING, book.message, text)
+                book.again = True
+                return True
+            if problem:
+                refs.append(condition.ref)
+                why = why or f"{task.ref} waits: {problem}"
+    if not refs:
+        return False
+    book.set_phase(OperationPhase.RUNNING, why)
+    book.wait = Wait(WaitKind.CONDITION, tuple(refs), seen.started_at, seen.started_at + GATE_DEADLINE)
+    return True
+
+
+def _judge_deadlines(book: Book, tasks: Sequence[Task], now: datetime) -> None:
+    """What a resource asks for when its gate has waited too long: to fail, or to go on without it."""
+    for task in tasks if book.seen.durable else ():
+        limit = gate_deadline(task.obj) if task.running and not task.is_prune else None
+        if limit is None or now < waiting_since(task, book.seen.started_at) + limit[0]:
+            continue
+        text = f"not done after {limit[0].total_seconds():g} s ({GATE_DEADLINE_KEY})"
+        fails = limit[1] == "fail"
+        book.note(task, task.status, OperationPhase.FAILED if fails else OperationPhase.SUCCEEDED, text)
 
 
 def _is_missing_namespace(seen: SyncObserved, task: Task) -> bool:
@@ -255,6 +314,8 @@ def _go_on(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
         book.set_phase(OperationPhase.SUCCEEDED, messages.NO_MORE_TASKS)
         return
     wave = [task for task in pending if (task.phase, task.wave) == (pending[0].phase, pending[0].wave)]
+    if _wait_for_conditions(book, wave, runner.now):
+        return
     yield from _run_next(book, runner, tasks, wave)
 
 

@@ -1,0 +1,51 @@
+"""The guard on mass deletion: a sync that would delete much of an application is confirmed first; pure.
+
+It is on for automated syncs, and for requested ones where ``syncline.dev/deletion-guard`` is given. The confirmation
+names what would be deleted by its hash, so that it counts for nothing else (DECISIONS 6).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from syncline.kube.objects import Obj, annotations_of
+
+__all__ = ["CONFIRM", "GUARD", "guard_asked", "mass_deletion"]
+
+GUARD = "syncline.dev/deletion-guard"
+"""Annotation of an Application: ``off``, or ``COUNT SHARE%``: more than both is a mass deletion."""
+CONFIRM = "syncline.dev/confirm-deletions"
+"""Annotation of an Application: the hash that the refusal names."""
+LEAST, SHARE = 4, 50
+"""Fewer deletions than this are none, however small the application; deleting more than this part of it is."""
+SETTING = re.compile(r"(\d+)\s+(\d+)%")
+
+
+def guard_asked(app: Obj) -> bool:
+    """The annotation turns the guard on for everybody's syncs."""
+    return annotations_of(app).get(GUARD, "off") != "off"
+
+
+def mass_deletion(app: Obj, rows: Sequence[Obj]) -> str:
+    """Why these deletions have to be confirmed; empty where they may go. ``rows``: as in ``status.resources``."""
+    setting = annotations_of(app).get(GUARD, "")
+    if setting == "off":
+        return ""
+    found = SETTING.fullmatch(setting.strip())
+    least, share = (int(found[1]), int(found[2])) if found else (LEAST, SHARE)
+    going = sorted(_named(row) for row in rows if row.get("requiresPruning"))
+    if len(going) < max(least, 1) or len(going) * 100 <= len(rows) * share:
+        return ""
+    digest = hashlib.sha256("\n".join(going).encode()).hexdigest()[:12]
+    if annotations_of(app).get(CONFIRM) == digest:
+        return ""
+    return (
+        f"{len(going)} of {len(rows)} objects would be deleted ({', '.join(going[:3])}, ...); "
+        f"if that is meant, confirm it with the annotation {CONFIRM}: {digest}"
+    )
+
+
+def _named(row: Obj) -> str:
+    return "/".join(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name"))

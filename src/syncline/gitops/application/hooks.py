@@ -1,0 +1,69 @@
+"""``syncline.dev/run-hook: on-change``: a hook that runs only when its inputs changed; pure.
+
+Its inputs are its own manifest and, where ``syncline.dev/hook-inputs`` lists ``KIND/NAME`` by comma, those manifests of
+the same source. What ran last is noted on the Application when an operation succeeds, so a failure runs it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from syncline.gitops.sync.annotations import OPERATION
+from syncline.gitops.sync.model import Pair
+from syncline.kube.objects import Obj, annotations_of, gvk_of, meta, name_of, ref_of
+
+__all__ = ["INPUTS", "NOTED", "RUN", "hooks_to_run", "noted_hooks"]
+
+RUN = "syncline.dev/run-hook"
+"""Annotation of a hook: ``on-change``; anything else, or none: in every sync, as upstream."""
+INPUTS = "syncline.dev/hook-inputs"
+NOTED = "syncline.dev/hooks-run"
+"""Annotation of an Application: JSON object of hook to the hash of the inputs that it last ran with."""
+LENGTH = 16
+
+
+def _key(hook: Obj) -> str:
+    return f"{gvk_of(hook).kind}/{name_of(hook) or meta(hook).get('generateName') or ''}"
+
+
+def _digest(hook: Obj, pairs: Iterable[Pair]) -> str:
+    wanted = {part.strip() for part in annotations_of(hook).get(INPUTS, "").split(",") if part.strip()}
+    inputs = [_bare(hook)]
+    for pair in pairs:
+        if pair.target is not None and f"{ref_of(pair.target).kind}/{name_of(pair.target)}" in wanted:
+            inputs.append(_bare(pair.target))
+    return hashlib.sha256(msgspec.json.encode(inputs, order="deterministic")).hexdigest()[:LENGTH]
+
+
+def _bare(obj: Obj) -> Obj:
+    """Without what differs between operations."""
+    annotations = {key: value for key, value in annotations_of(obj).items() if key != OPERATION}
+    return obj | {"metadata": {**meta(obj), "annotations": annotations}}
+
+
+def _noted(app: Obj) -> dict[str, str]:
+    try:
+        found = json.loads(annotations_of(app).get(NOTED) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def hooks_to_run(app: Obj, hooks: Sequence[Obj], pairs: Sequence[Pair]) -> tuple[Obj, ...]:
+    """Without those that run on change only and whose inputs are as they were."""
+    noted = _noted(app)
+    return tuple(
+        hook
+        for hook in hooks
+        if annotations_of(hook).get(RUN) != "on-change" or noted.get(_key(hook)) != _digest(hook, pairs)
+    )
+
+
+def noted_hooks(hooks: Sequence[Obj], pairs: Sequence[Pair]) -> dict[str, str | None]:
+    """The annotation to be written when an operation succeeded; none where no hook asks for it."""
+    found = {_key(hook): _digest(hook, pairs) for hook in hooks if annotations_of(hook).get(RUN) == "on-change"}
+    return {NOTED: json.dumps(found, sort_keys=True, separators=(",", ":"))} if found else {}

@@ -1,0 +1,153 @@
+"""``syncline.dev/wait-for`` and the deadlines of gates: what people ask for in annotations, read and judged; pure.
+
+Called by the pass before a wave runs and after running tasks were judged. A condition looks at one object of the
+cluster: that it is there and healthy, that a condition of its status is True, or what JSONPath or CEL say of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from syncline.gitops.health import Health, HealthStatus
+from syncline.gitops.sync.model import KindTable
+from syncline.kube.durations import DurationError, parse_duration
+from syncline.kube.expr import RuleError, compile_rule, engine_available
+from syncline.kube.jsonpath import compile_path
+from syncline.kube.jsonpath_syntax import JsonPathError
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
+from syncline.kube.yaml import YamlError, load
+
+__all__ = ["GATE_DEADLINE_KEY", "ON_DEADLINE", "WAIT_FOR", "Condition", "ConditionError", "gate_deadline", "waits_of"]
+
+WAIT_FOR = "syncline.dev/wait-for"
+GATE_DEADLINE_KEY = "syncline.dev/gate-deadline"
+ON_DEADLINE = "syncline.dev/on-deadline"
+"""``wait`` (default: it is only reported as overdue), ``fail`` or ``continue``."""
+ACTIONS = ("wait", "fail", "continue")
+FIELDS = {"group", "kind", "name", "namespace", "condition", "jsonpath", "cel", "deadline"}
+MAX_WAITS = 50
+"""Conditions of one object; a list of this length is no longer written by a person."""
+CEL_VARIABLES = (("object", "any"),)
+
+
+class ConditionError(ValueError):
+    """An annotation that cannot be read; the text names it, what was found and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that must hold before an object is applied. ``deadline`` None: for as long as it takes."""
+
+    ref: ObjectRef
+    condition: str = ""
+    jsonpath: str = ""
+    value: str | None = None
+    cel: str = ""
+    deadline: timedelta | None = None
+
+    def problem(self, obj: Obj | None, health: Callable[[Obj], Health | None]) -> str:
+        """Why it does not hold yet; empty where it does. Raises :class:`ConditionError` for a broken expression."""
+        if obj is None:
+            return f"{self.ref} is not there"
+        if self.condition:
+            listed = dig(obj, "status", "conditions", default=[])
+            named = (one for one in listed if isinstance(one, dict) and one.get("type") == self.condition)
+            found = str(next(named, {}).get("status") or "missing")
+            return "" if found == "True" else f"condition {self.condition} of {self.ref} is {found}"
+        if self.jsonpath:
+            return self._by_path(obj)
+        if self.cel:
+            return self._by_cel(obj)
+        judged = health(obj)
+        good = judged is None or judged.status is HealthStatus.HEALTHY
+        return "" if good or judged is None else f"{self.ref} is {judged.status}"
+
+    def _by_path(self, obj: Obj) -> str:
+        try:
+            found = compile_path(self.jsonpath).render(obj)
+        except JsonPathError as error:
+            return f"{self.jsonpath} of {self.ref}: {error}"
+        if self.value is None:
+            return "" if found else f"{self.jsonpath} of {self.ref} is empty"
+        return "" if found == self.value else f"{self.jsonpath} of {self.ref} is {found!r}, not {self.value!r}"
+
+    def _by_cel(self, obj: Obj) -> str:
+        if not engine_available():
+            raise ConditionError(f"{WAIT_FOR}: cel needs the extra `local`: pip install 'syncline[local]'")
+        try:
+            found = compile_rule(self.cel, CEL_VARIABLES).evaluate({"object": obj})
+        except RuleError as error:
+            return f"{self.cel} of {self.ref}: {error}"
+        return "" if found is True else f"{self.cel} of {self.ref} is {found}"
+
+
+def waits_of(obj: Obj, kinds: KindTable, namespace: str) -> tuple[Condition, ...]:
+    """The conditions that an object's annotation names. Raises :class:`ConditionError`."""
+    text = annotations_of(obj).get(WAIT_FOR)
+    if not text:
+        return ()
+    value = _loaded(text)
+    listed = value if isinstance(value, list) else [value]
+    if len(listed) > MAX_WAITS:
+        raise ConditionError(f"{WAIT_FOR}: found {len(listed)} conditions; at most {MAX_WAITS}")
+    return tuple(_condition(one, kinds, namespace) for one in listed)
+
+
+@lru_cache(maxsize=1000)
+def _loaded(text: str) -> Any:
+    try:
+        return load(text, file=WAIT_FOR)
+    except YamlError as error:
+        raise ConditionError(f"{WAIT_FOR}: {error}") from error
+
+
+def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
+    if not isinstance(entry, dict) or not entry.get("kind") or not entry.get("name"):
+        raise ConditionError(f"{WAIT_FOR}: found {entry!r}; write {{kind: Deployment, name: db, condition: Available}}")
+    unknown = sorted(set(entry) - FIELDS)
+    if unknown:
+        raise ConditionError(f"{WAIT_FOR}: unknown field {unknown[0]!r}; allowed are {', '.join(sorted(FIELDS))}")
+    if sum(bool(entry.get(key)) for key in ("condition", "jsonpath", "cel")) > 1:
+        raise ConditionError(f"{WAIT_FOR}: give one of condition, jsonpath and cel")
+    kind = str(entry["kind"])
+    known = sorted({info.group_kind for info in kinds.served.values() if info.kind == kind})
+    group = str(entry["group"]) if "group" in entry else (known[0].group if known else "")
+    cluster_wide = any(
+        not info.namespaced for info in kinds.served.values() if (info.group, info.kind) == (group, kind)
+    )
+    space = "" if cluster_wide else str(entry.get("namespace") or namespace)
+    path, separator, wanted = str(entry.get("jsonpath") or "").rpartition("=")
+    if not separator or "=" in path[-1:]:  # no value, or a comparison inside the path
+        path, wanted = str(entry.get("jsonpath") or ""), ""
+    return Condition(
+        ObjectRef(group, kind, space, str(entry["name"])),
+        condition=str(entry.get("condition") or ""),
+        jsonpath=path,
+        value=wanted if separator and path else None,
+        cel=str(entry.get("cel") or ""),
+        deadline=_duration(entry["deadline"], WAIT_FOR) if entry.get("deadline") else None,
+    )
+
+
+def _duration(text: Any, where: str) -> timedelta:
+    try:
+        return parse_duration(str(text))
+    except DurationError as error:
+        raise ConditionError(f"{where}: {error}; write 90s or 10m") from error
+
+
+def gate_deadline(obj: Obj) -> tuple[timedelta, str] | None:
+    """How long the gate may wait for this object and what happens then; None: nothing but a report. Raises
+    :class:`ConditionError`."""
+    annotations = annotations_of(obj)
+    text, action = annotations.get(GATE_DEADLINE_KEY), annotations.get(ON_DEADLINE, "wait")
+    if action not in ACTIONS:
+        raise ConditionError(f"{ON_DEADLINE}: found {action!r}; allowed are {', '.join(ACTIONS)}")
+    if text is None:
+        return None
+    found = _duration(text, GATE_DEADLINE_KEY)
+    return None if action == "wait" else (found, action)
