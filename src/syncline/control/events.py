@@ -34,7 +34,8 @@ def event_object(emit: Emit, now: datetime) -> Obj:
     namespace = namespace_of(emit.regarding) or "default"
     message = emit.message if len(emit.message) <= MAX_MESSAGE else emit.message[: MAX_MESSAGE - 1] + "…"
     uid = str(meta(emit.regarding).get("uid") or "")
-    said = "\x00".join((uid, gvk.kind, emit.component, emit.event_reason, message, str(emit.warning)))
+    where = (emit.field_path,) if emit.field_path else ()
+    said = "\x00".join((uid, gvk.kind, emit.component, emit.event_reason, message, str(emit.warning), *where))
     digest = hashlib.sha256(said.encode()).hexdigest()[:16]
     involved: Obj = {
         "kind": gvk.kind,
@@ -43,6 +44,7 @@ def event_object(emit: Emit, now: datetime) -> Obj:
         "uid": uid,
         "apiVersion": gvk.api_version,
         "resourceVersion": str(meta(emit.regarding).get("resourceVersion") or ""),
+        "fieldPath": emit.field_path,
     }
     return _times(emit, now) | {
         "apiVersion": "v1",

@@ -188,7 +188,8 @@ class SetStatus:
 class Emit:
     """A Kubernetes Event about ``regarding`` (an object, or enough of one: apiVersion, kind, metadata).
 
-    ``event_action`` is what the component was doing (``Scheduling``), for those that say so.
+    ``event_action`` is what the component was doing (``Scheduling``), for those that say so; ``field_path`` the part
+    of the object that is meant (``spec.containers{web}``).
     """
 
     regarding: Obj
@@ -198,6 +199,7 @@ class Emit:
     warning: bool = False
     reason: str = "tell people"
     event_action: str = ""
+    field_path: str = ""
 
     @property
     def target(self) -> ObjectRef:

@@ -29,6 +29,18 @@ def test_a_pod_becomes_ready_with_the_status_a_kubelet_writes(world: MachineWorl
     assert set(world.told()) == {"NodeReady", "Pulling", "Pulled", "Created", "Started"}
 
 
+def test_people_are_told_of_each_container_by_itself(world: MachineWorld) -> None:
+    containers = [{"name": name, "image": "x:1"} for name in ("a", "b")]
+    world.make_pod(containers=containers, initContainers=[{"name": "i", "image": "y:1"}])
+    world.idle()
+    events = world.items("/api/v1/namespaces/default/events")
+    started = {each["involvedObject"]["fieldPath"] for each in events if each["message"] == "Container started"}
+    assert started == {"spec.containers{a}", "spec.containers{b}", "spec.initContainers{i}"}
+    pulled = {each["message"] for each in events if each["reason"] == "Pulled"}
+    assert 'Successfully pulled image "y:1" in 1s (1s including waiting). Image size: 50000000 bytes.' in pulled
+    assert 'Container image "x:1" already present on machine and can be accessed by the pod' in pulled
+
+
 def test_a_container_is_creating_until_it_starts(world: MachineWorld) -> None:
     world.make_pod(annotations={"syncline.dev/pull-seconds": "30"})
     world.settle()

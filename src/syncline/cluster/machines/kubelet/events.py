@@ -8,39 +8,47 @@ from __future__ import annotations
 from syncline.cluster.machines.containers import Container
 from syncline.cluster.machines.probes import Probe, failure_text
 from syncline.control.plan import Emit
-from syncline.kube.objects import Obj, name_of, namespace_of, uid_of
+from syncline.kube.objects import Obj, dig, name_of, namespace_of, uid_of
 
 __all__ = ["COMPONENT", "events_between", "killing", "pulling", "restarting", "unhealthy"]
 
 COMPONENT = "kubelet"
+SIZE_BYTES = 50_000_000
+"""What images that are not pulled weigh."""
 
 
-def emit(pod: Obj, reason: str, message: str, *, warning: bool = False) -> Emit:
-    return Emit(pod, reason, message, COMPONENT, warning=warning)
+def emit(pod: Obj, reason: str, message: str, *, warning: bool = False, container: object = "") -> Emit:
+    """``container`` is the name of the one that is meant, if any."""
+    part = ""
+    if container:
+        init = any(each.get("name") == container for each in dig(pod, "spec", "initContainers", default=[]))
+        part = f"spec.{'initContainers' if init else 'containers'}{{{container}}}"
+    return Emit(pod, reason, message, COMPONENT, warning=warning, field_path=part)
 
 
 def pulling(pod: Obj, container: Obj, record: Container) -> tuple[Emit, ...]:
     """Said when a container is made and its image has to come first."""
     if record.pulled_s > 0 or record.pull_error:
-        return (emit(pod, "Pulling", f'Pulling image "{container.get("image", "")}"'),)
+        said = f'Pulling image "{container.get("image", "")}"'
+        return (emit(pod, "Pulling", said, container=container.get("name")),)
     return ()
 
 
 def killing(pod: Obj, container: str) -> Emit:
-    return emit(pod, "Killing", f"Stopping container {container}")
+    return emit(pod, "Killing", f"Stopping container {container}", container=container)
 
 
 def unhealthy(pod: Obj, container: Obj, probe: Probe, pod_ip: str) -> Emit:
-    return emit(pod, "Unhealthy", failure_text(container, probe, pod_ip), warning=True)
+    return emit(pod, "Unhealthy", failure_text(container, probe, pod_ip), warning=True, container=container.get("name"))
 
 
 def restarting(pod: Obj, container: str, killed_by: str, *, again: bool) -> tuple[Emit, ...]:
     """Why a container that runs is stopped though its pod stays."""
     if killed_by == "post-start":
-        failed = emit(pod, "FailedPostStartHook", "PostStartHook failed", warning=True)
-        return failed, emit(pod, "Killing", "FailedPostStartHook")
-    message = f"Container {container} failed {killed_by} probe"
-    return (emit(pod, "Killing", f"{message}, will be restarted" if again else message),)
+        failed = emit(pod, "FailedPostStartHook", "PostStartHook failed", warning=True, container=container)
+        return failed, emit(pod, "Killing", "FailedPostStartHook", container=container)
+    message = f"Container {container} failed {killed_by} probe{', will be restarted' if again else ''}"
+    return (emit(pod, "Killing", message, container=container),)
 
 
 def events_between(pod: Obj, new: Obj, records: dict[str, Container]) -> tuple[Emit, ...]:
@@ -69,13 +77,16 @@ def _of_container(pod: Obj, old: Obj, new: Obj, record: Container | None) -> lis
 
 def _begun(pod: Obj, name: str, image: str, pulled_s: float) -> list[Emit]:
     if pulled_s > 0:
-        text = f'Successfully pulled image "{image}" in {pulled_s:g}s ({pulled_s:g}s including waiting)'
+        took = f"{pulled_s:g}s" if pulled_s >= 1 else f"{pulled_s * 1000:.0f}ms"
+        text = (
+            f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: {SIZE_BYTES} bytes.'
+        )
     else:
-        text = f'Container image "{image}" already present on machine'
+        text = f'Container image "{image}" already present on machine and can be accessed by the pod'
     return [
-        emit(pod, "Pulled", text),
-        emit(pod, "Created", f"Created container: {name}"),
-        emit(pod, "Started", f"Started container {name}"),
+        emit(pod, "Pulled", text, container=name),
+        emit(pod, "Created", "Container created", container=name),
+        emit(pod, "Started", "Container started", container=name),
     ]
 
 
@@ -85,17 +96,21 @@ def _waiting(pod: Obj, old: Obj, new: Obj, waiting: Obj) -> list[Emit]:
         return []
     image = new["image"]
     message = str(waiting.get("message", ""))
+
+    def about(reason: str, text: str, *, warning: bool = True) -> Emit:
+        return emit(pod, reason, text, warning=warning, container=new["name"])
+
     match waiting["reason"]:
         case "ErrImagePull":
-            failed = emit(pod, "Failed", f'Failed to pull image "{image}": {message}', warning=True)
-            return [failed, emit(pod, "Failed", "Error: ErrImagePull", warning=True)]
+            failed = about("Failed", f'Failed to pull image "{image}": {message}')
+            return [failed, about("Failed", "Error: ErrImagePull")]
         case "ImagePullBackOff":
-            backing_off = emit(pod, "BackOff", f'Back-off pulling image "{image}"')
-            return [backing_off, emit(pod, "Failed", "Error: ImagePullBackOff", warning=True)]
+            backing_off = about("BackOff", f'Back-off pulling image "{image}"', warning=False)
+            return [backing_off, about("Failed", "Error: ImagePullBackOff")]
         case "CreateContainerConfigError":
-            return [emit(pod, "Failed", f"Error: {message}", warning=True)]
+            return [about("Failed", f"Error: {message}")]
         case "CrashLoopBackOff":
             whom = f"{new['name']} in pod {name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
-            return [emit(pod, "BackOff", f"Back-off restarting failed container {whom}", warning=True)]
+            return [about("BackOff", f"Back-off restarting failed container {whom}")]
         case _:
             return [emit(pod, "FailedMount", message, warning=True)] if message else []
