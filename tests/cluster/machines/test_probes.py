@@ -147,3 +147,20 @@ def test_a_world_whose_probes_fail_comes_to_rest(world: MachineWorld) -> None:
     world.make_pod(containers=[container], annotations={"syncline.dev/ready": "never"})
     assert world.idle() < 5
     assert world.told().count("Unhealthy") == 1
+
+
+def test_a_debug_container_joins_a_pod_that_runs_and_counts_for_nothing_else(world: MachineWorld) -> None:
+    path = "/api/v1/namespaces/default/pods/p"
+    world.make_pod()
+    world.idle()
+    debug = {"name": "debug", "image": "busybox:1", "targetContainerName": "c"}
+    world.strategic(f"{path}/ephemeralcontainers", {"spec": {"ephemeralContainers": [debug]}})
+    world.idle()
+    status = world.pod()["status"]
+    (added,) = status["ephemeralContainerStatuses"]
+    assert "running" in added["state"] and added["ready"] is False and "started" not in added
+    assert status["phase"] == "Running" and [each["name"] for each in status["containerStatuses"]] == ["c"]
+    assert all(each["status"] == "True" for each in status["conditions"])
+    world.delete(path)
+    world.idle()
+    assert not world.exists(path)

@@ -137,5 +137,6 @@ def resource_value(source: Obj, order: Order) -> str:
 def _container(source: Obj, order: Order) -> Obj:
     """A file names its container; a variable is about its own."""
     name = source.get("containerName")
-    both = [*dig(order.pod, "spec", "initContainers", default=[]), *dig(order.pod, "spec", "containers", default=[])]
+    parts = ("initContainers", "containers")
+    both = [each for part in parts for each in dig(order.pod, "spec", part, default=[])]
     return next((each for each in both if each.get("name") == name), order.container)

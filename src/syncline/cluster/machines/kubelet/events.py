@@ -21,8 +21,9 @@ def emit(pod: Obj, reason: str, message: str, *, warning: bool = False, containe
     """``container`` is the name of the one that is meant, if any."""
     part = ""
     if container:
-        init = any(each.get("name") == container for each in dig(pod, "spec", "initContainers", default=[]))
-        part = f"spec.{'initContainers' if init else 'containers'}{{{container}}}"
+        parts = ("initContainers", "ephemeralContainers")
+        named = (at for at in parts for each in dig(pod, "spec", at, default=[]) if each.get("name") == container)
+        part = f"spec.{next(named, 'containers')}{{{container}}}"
     return Emit(pod, reason, message, COMPONENT, warning=warning, field_path=part)
 
 
@@ -55,7 +56,7 @@ def events_between(pod: Obj, new: Obj, records: dict[str, Container]) -> tuple[E
     """From the status in ``pod`` to ``new``; ``records`` are the latest attempts by container name."""
     found: list[Emit] = []
     old: Obj = pod.get("status") or {}
-    for field in ("initContainerStatuses", "containerStatuses"):
+    for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         before = {each.get("name"): each for each in old.get(field) or ()}
         for status in new.get(field) or ():
             name = str(status["name"])

@@ -12,7 +12,14 @@ from datetime import datetime, timedelta
 
 from syncline.base.clock import parse_time
 from syncline.cluster.machines.containers import Container, ContainerTable, Sandbox
-from syncline.cluster.machines.kubelet.references import REFERENCES, Missing, missing_of, referred, refers_to
+from syncline.cluster.machines.kubelet.references import (
+    CONTAINERS,
+    REFERENCES,
+    Missing,
+    missing_of,
+    referred,
+    refers_to,
+)
 from syncline.cluster.machines.machine import MachineState, Power
 from syncline.cluster.machines.simulated import Machines
 from syncline.cluster.machines.stages import Timing, stage_of
@@ -119,7 +126,7 @@ def _records(pod: Obj, table: ContainerTable, state: MachineState, ends_with_us:
 def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs) -> list[Container]:
     """Records made from what the status says ran: all that is left after a restart of this process."""
     found = []
-    for part in ("initContainerStatuses", "containerStatuses"):
+    for part in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for status in dig(pod, "status", part, default=[]):
             record = _from_status(pod, boot_id, status, ends_with_us)
             if record is not None:
@@ -177,7 +184,7 @@ def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs) 
 
 def _container(pod: Obj, name: str) -> Obj:
     spec = pod.get("spec") or {}
-    both = [*spec.get("initContainers", ()), *spec.get("containers", ())]
+    both = [each for part in CONTAINERS for each in spec.get(part) or ()]
     return next((each for each in both if each.get("name") == name), {"name": name})
 
 

@@ -208,9 +208,9 @@ def _probe_grace_s(case: _Case, view: View) -> float:
 
 def _winding_up(case: _Case) -> Plan | None:
     """All main containers have ended for good: those that accompany them end too, then the pod has."""
-    if not all(view.over for view in case.views if not view.init):
+    if not all(view.over for view in case.views if view.main):
         return None
-    sidecars = [view for view in case.views if view.sidecar]
+    sidecars = [view for view in case.views if view.sidecar or view.ephemeral]
     kills = _kills(case, sidecars, _grace_s(case.pod), "the pod has ended")
     if kills is None and any(view.alive for view in sidecars):
         return Plan(outcome=_next_look(case), why="the last containers are stopping")
@@ -222,7 +222,7 @@ def _initializing(case: _Case) -> Plan | None:
     for view in case.views:
         if not view.init or (view.succeeded and not view.sidecar):
             continue
-        if any(not each.init and each.record is not None for each in case.views) and not view.sidecar:
+        if any(each.main and each.record is not None for each in case.views) and not view.sidecar:
             continue
         start = _start_if_due(case, view)
         if start is not None:

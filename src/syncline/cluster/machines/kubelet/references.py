@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import Obj, ObjectRef, dig, namespace_of
 
-__all__ = ["REFERENCES", "Missing", "missing_of", "referred", "refers_to", "volume_objects"]
+__all__ = ["CONTAINERS", "REFERENCES", "Missing", "missing_of", "referred", "refers_to", "volume_objects"]
 
 REFERENCES = "kubelet/references"
+CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+"""Fields of a pod's spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def _variable_references(container: Obj) -> Iterator[Reference]:
 
 
 def _containers(pod: Obj) -> list[Obj]:
-    return [*dig(pod, "spec", "initContainers", default=[]), *dig(pod, "spec", "containers", default=[])]
+    return [each for part in CONTAINERS for each in dig(pod, "spec", part, default=[])]
 
 
 def _all(pod: Obj) -> Iterator[Reference]:

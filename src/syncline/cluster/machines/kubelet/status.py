@@ -38,8 +38,11 @@ def status_of(seen: Observed, views: tuple[View, ...], now: datetime, *, past_de
         status["podIP"], status["podIPs"] = ip, [{"ip": ip}]
     if past_deadline:
         status["reason"], status["message"] = "DeadlineExceeded", DEADLINE_MESSAGE
-    for field, init in (("initContainerStatuses", True), ("containerStatuses", False)):
-        mine = [view for view in views if view.init is init]
+    for field, mine in (
+        ("initContainerStatuses", [view for view in views if view.init]),
+        ("containerStatuses", [view for view in views if view.main]),
+        ("ephemeralContainerStatuses", [view for view in views if view.ephemeral]),
+    ):
         if mine:
             before = {each.get("name"): each for each in old.get(field) or ()}
             status[field] = [
@@ -56,7 +59,7 @@ def phase_of(pod: Obj, views: tuple[View, ...]) -> str:
     """``getPhase``: of a pod that is going, a final phase once nothing of it runs."""
     policy = dig(pod, "spec", "restartPolicy", default="Always")
     init = [view for view in views if view.init and not view.sidecar]
-    main = [view for view in views if not view.init]
+    main = [view for view in views if view.main]
     old = str(dig(pod, "status", "phase", default="Pending"))
     if old in ("Succeeded", "Failed"):
         return old
@@ -109,7 +112,10 @@ def _container_status(seen: Observed, views: tuple[View, ...], view: View, old: 
     }
     if shown is not None and not shown.pull_error:
         status["containerID"] = _container_id(shown)
-    _say_resources(status, view)
+    if view.ephemeral:
+        del status["started"]
+    else:
+        _say_resources(status, view)
     mounts = [_mount(each) for each in view.spec.get("volumeMounts") or ()]
     if mounts:
         status["volumeMounts"] = mounts
@@ -256,7 +262,7 @@ def _initialized(views: tuple[View, ...], phase: str) -> tuple[bool, str, str]:
     if phase == "Succeeded":
         return True, "PodCompleted", ""
     waiting = [view.name for view in views if view.init and not _init_passed(view)]
-    main_began = any(not view.init and view.record is not None for view in views)
+    main_began = any(view.main and view.record is not None for view in views)
     if not waiting or main_began:
         return True, "", ""
     return False, "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(waiting)}]"
@@ -267,7 +273,7 @@ def _ready(views: tuple[View, ...], phase: str, now: datetime) -> tuple[bool, st
         return False, "PodCompleted", ""
     if phase == "Failed":
         return False, "PodFailed", ""
-    unready = [view.name for view in views if (not view.init or view.sidecar) and not view.ready(now)]
+    unready = [view.name for view in views if (view.main or view.sidecar) and not view.ready(now)]
     if not unready:
         return True, "", ""
     return False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"

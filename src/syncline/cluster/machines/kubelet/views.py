@@ -31,6 +31,13 @@ class View:
     again_at: datetime | None
     started: bool
     """It runs, and its startup probe has passed."""
+    ephemeral: bool = False
+    """Added to a pod that runs (``kubectl debug``): never runs again, and counts for nothing else of the pod."""
+
+    @property
+    def main(self) -> bool:
+        """One of those for which the pod is there."""
+        return not self.init and not self.ephemeral
 
     @property
     def name(self) -> str:
@@ -70,7 +77,7 @@ class View:
         """Passes its probes; an init container is ready when it is done."""
         if self.init and not self.sidecar:
             return self.succeeded
-        if not self.running or self.record is None:
+        if not self.running or self.record is None or self.ephemeral:
             return False
         since_s, until_s = self.record.course.ready_s, self.record.course.unready_s
         return self.passed(since_s, now) and not self.passed(until_s, now)
@@ -83,11 +90,13 @@ class View:
 
 
 def views_of(seen: Observed, now: datetime) -> tuple[View, ...]:
-    """Init containers first, in the pod's order."""
+    """Init containers first, in the pod's order; ephemeral ones last."""
     pod = seen.pod
     assert pod is not None, "views are made of pods that exist"
     init = [_view(seen, each, True, now) for each in dig(pod, "spec", "initContainers", default=[])]
-    return (*init, *(_view(seen, each, False, now) for each in dig(pod, "spec", "containers", default=[])))
+    main = [_view(seen, each, False, now) for each in dig(pod, "spec", "containers", default=[])]
+    added = [_view(seen, each, False, now) for each in dig(pod, "spec", "ephemeralContainers", default=[])]
+    return (*init, *main, *(replace(view, again_at=None, ephemeral=True) for view in added))
 
 
 def _view(seen: Observed, spec: Obj, init: bool, now: datetime) -> View:
