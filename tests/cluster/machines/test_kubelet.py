@@ -171,6 +171,21 @@ def test_an_image_that_cannot_be_had_is_backed_off(world: MachineWorld) -> None:
     assert world.pod()["status"]["phase"] == "Running"
 
 
+def test_an_image_is_pulled_again_ever_later_until_it_can_be_had(world: MachineWorld) -> None:
+    world.make_pod(annotations={"syncline.dev/image-pull": "fail,fail,ok"})
+    world.advance(9)
+    assert world.told().count("Pulling") == 1
+    world.advance(2)
+    assert world.pod()["status"]["phase"] == "Pending" and world.state()["restartCount"] == 0
+    world.advance(18)
+    assert world.state()["state"]["waiting"]["reason"] == "ImagePullBackOff"
+    world.advance(5)
+    assert world.pod()["status"]["phase"] == "Running"
+    events = world.items("/api/v1/namespaces/default/events")
+    assert [each["count"] for each in events if each["reason"] == "Pulling"] == [3]
+    assert [each["count"] for each in events if each["message"] == "Error: ErrImagePull"] == [2]
+
+
 def test_a_pod_may_never_become_ready(world: MachineWorld) -> None:
     world.make_pod(annotations={"syncline.dev/ready": "never"})
     world.idle()

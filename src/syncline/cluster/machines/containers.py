@@ -45,9 +45,9 @@ class Container:
     """One attempt to run a container.
 
     ``started_at`` and ``ends_at`` may lie in the future; None means not known (yet). ``pull_error`` says why its image
-    cannot be had; such a container never starts. ``wakes_at`` is when its runtime wants to go on with it.
-    ``course`` is how its probes turn out, ``told`` of how many of their failures people know. ``runtime`` names who
-    runs it; ``recovered``: known from the pod's status only.
+    cannot be had, ``pulls`` how often that was tried; such a container does not start. ``wakes_at`` is when its runtime
+    wants to go on with it. ``course`` is how its probes turn out, ``told`` of how many of their failures people know.
+    ``runtime`` names who runs it; ``recovered``: known from the pod's status only.
     """
 
     pod_uid: str
@@ -61,6 +61,7 @@ class Container:
     reason: str = ""
     message: str = ""
     pull_error: str = ""
+    pulls: int = 0
     pulled_s: float = 0.0
     wakes_at: datetime | None = None
     course: Course = HEALTHY

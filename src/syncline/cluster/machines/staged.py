@@ -35,12 +35,12 @@ class Images:
         return needed
 
 
-def planned(order: Order, now: datetime, timing: Timing, *, pull: bool) -> Container:
-    """The record of an attempt whose whole course follows from its stage."""
-    stage = stage_of(order.pod, order.container, order.attempt, timing)
+def planned(order: Order, now: datetime, timing: Timing, *, pull: bool, pulls: int = 0) -> Container:
+    """The record of an attempt whose whole course follows from its stage. ``pulls``: tries to pull its image so far."""
+    stage = stage_of(order.pod, order.container, order.attempt, timing, pulls)
     uid, name = uid_of(order.pod), str(order.container["name"])
     if stage.pull_error and order.attempt == 0:
-        return Container(uid, name, order.attempt, order.boot_id, now, pull_error=stage.pull_error)
+        return Container(uid, name, order.attempt, order.boot_id, now, pull_error=stage.pull_error, pulls=pulls + 1)
     pulled_s = stage.pull_s if pull else 0.0
     started = now + timedelta(seconds=pulled_s + stage.start_s)
     ends = None if stage.run_s is None else started + timedelta(seconds=stage.run_s)
@@ -77,7 +77,8 @@ class StagedRuntime:
         image = str(order.container.get("image", ""))
         policy = str(dig(order.container, "imagePullPolicy", default="IfNotPresent"))
         pull = self._images.pull(order.node, image, policy)
-        return self._table.put(planned(order, now, self._timing, pull=pull))
+        pulls = known.pulls if known is not None else 0
+        return self._table.put(planned(order, now, self._timing, pull=pull or pulls > 0, pulls=pulls))
 
     def go_on(self, container: Container, now: datetime) -> Generator[Any, Any, Container]:
         yield from ()

@@ -4,7 +4,7 @@ Read by the staged runtime. An annotation counts for every container of the pod,
 
 =============================  ============================================================================
 ``syncline.dev/pull-seconds``    how long its image is pulled
-``syncline.dev/image-pull``      ``fail``: its image cannot be had
+``syncline.dev/image-pull``      ``fail``: its image cannot be had; a list such as ``fail,fail,ok`` counts by try
 ``syncline.dev/start-seconds``   from pulled to started
 ``syncline.dev/startup-seconds`` from start until it answers its startup probe; ``never``
 ``syncline.dev/ready-seconds``   from start until it answers its readiness probe (is ready, where it has none)
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TypeVar
 
 from syncline.cluster.machines.probes import Behaviour, Course, course_of
 from syncline.kube.objects import Obj, annotations_of, dig
@@ -42,6 +43,7 @@ __all__ = [
     "stage_of",
 ]
 
+T = TypeVar("T")
 ANNOTATION_PREFIX = "syncline.dev/"
 OOM_EXIT_CODE = 137
 MAX_SECONDS = 10 * 365 * 86400.0
@@ -74,10 +76,10 @@ class Stage:
     message: str = ""
 
 
-def stage_of(pod: Obj, container: Obj, attempt: int, timing: Timing) -> Stage:
-    """How this attempt of the container fares."""
+def stage_of(pod: Obj, container: Obj, attempt: int, timing: Timing, pulls: int = 0) -> Stage:
+    """How this attempt of the container fares, after so many tries to pull its image."""
     said = _Annotations(annotations_of(pod), str(container.get("name")))
-    failing = said.text("image-pull") == "fail"
+    failing = _by_count([word.strip() for word in said.text("image-pull").split(",")], pulls) == "fail"
     reason = said.text("end-reason")
     return Stage(
         pull_s=said.seconds("pull-seconds", timing.pull_s),
@@ -147,7 +149,12 @@ def _exit_code(text: str, attempt: int, reason: str) -> int:
     codes = [int(part) for part in re.findall(r"\d+", text)]
     if not codes:
         return OOM_EXIT_CODE if reason == "OOMKilled" else 0
-    return codes[min(attempt, len(codes) - 1)] % 256
+    return _by_count(codes, attempt) % 256
+
+
+def _by_count(values: list[T], count: int) -> T:
+    """One value a time, the last one from then on."""
+    return values[min(count, len(values) - 1)]
 
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -30,8 +30,9 @@ def emit(pod: Obj, reason: str, message: str, *, warning: bool = False, containe
 def pulling(pod: Obj, container: Obj, record: Container) -> tuple[Emit, ...]:
     """Said when a container is made and its image has to come first."""
     if record.pulled_s > 0 or record.pull_error:
-        said = f'Pulling image "{container.get("image", "")}"'
-        return (emit(pod, "Pulling", said, container=container.get("name")),)
+        image, name = container.get("image", ""), container.get("name")
+        begun = emit(pod, "Pulling", f'Pulling image "{image}"', container=name)
+        return (begun, *_pull_failed(pod, name, image, record.pull_error)) if record.pulls > 1 else (begun,)
     return ()
 
 
@@ -91,6 +92,11 @@ def _begun(pod: Obj, name: str, image: str, pulled_s: float) -> list[Emit]:
     ]
 
 
+def _pull_failed(pod: Obj, container: object, image: object, why: str) -> list[Emit]:
+    said = (f'Failed to pull image "{image}": {why}', "Error: ErrImagePull")
+    return [emit(pod, "Failed", text, warning=True, container=container) for text in said]
+
+
 def _waiting(pod: Obj, old: Obj, new: Obj, waiting: Obj) -> list[Emit]:
     before = (old.get("state") or {}).get("waiting") or {}
     if before == waiting:
@@ -103,8 +109,7 @@ def _waiting(pod: Obj, old: Obj, new: Obj, waiting: Obj) -> list[Emit]:
 
     match waiting["reason"]:
         case "ErrImagePull":
-            failed = about("Failed", f'Failed to pull image "{image}": {message}')
-            return [failed, about("Failed", "Error: ErrImagePull")]
+            return _pull_failed(pod, new["name"], image, message)
         case "ImagePullBackOff":
             backing_off = about("BackOff", f'Back-off pulling image "{image}"', warning=False)
             return [backing_off, about("Failed", "Error: ImagePullBackOff")]

@@ -278,13 +278,17 @@ def _start_of(case: _Case, view: View) -> StartContainer | None:
         return StartContainer(_order(case, view, 0), "it has not run yet")
     if view.pull_failed and not _still_fails(case.pod, view):
         return StartContainer(_order(case, view, view.record.attempt), "its image can be had now")
+    if view.pulls_again_at is not None and view.pulls_again_at <= case.now:
+        return StartContainer(_order(case, view, view.record.attempt), "its image is pulled once more")
     if view.again_at is not None and view.again_at <= case.now:
         return StartContainer(_order(case, view, view.record.attempt + 1), "it ended and is to run again")
     return None
 
 
 def _still_fails(pod: Obj, view: View) -> bool:
-    return bool(stage_of(pod, view.spec, 0, Timing()).pull_error)
+    """By what the pod says of the try that was; it may have been changed since."""
+    tried = view.record.pulls if view.record is not None else 1
+    return bool(stage_of(pod, view.spec, 0, Timing(), tried - 1).pull_error)
 
 
 def _order(case: _Case, view: View, attempt: int) -> Order:
@@ -330,8 +334,10 @@ def _next_look(case: _Case) -> Outcome:
     looks: list[tuple[datetime, bool]] = []
     for view in case.views:
         looks += [(at, _at_rest(view)) for at in _instants(view) if at > case.now]
-        if view.pull_failed and view.record is not None and view.record.created_at == case.now:
-            looks.append((case.now + timedelta(seconds=1), False))
+        if view.record is not None and view.pulls_again_at is not None:
+            if view.record.created_at == case.now and view.record.pulls == 1:
+                looks.append((case.now + timedelta(seconds=1), False))
+            looks.append((max(view.pulls_again_at, case.now), True))
     ends = _deadline(case.pod)
     if ends is not None and ends > case.now and not is_finished(case.pod):
         looks.append((ends, True))

@@ -167,7 +167,7 @@ def waiting_of(seen: Observed, views: tuple[View, ...], view: View, now: datetim
     record = view.record
     image = view.spec.get("image", "")
     if record is not None and record.pull_error:
-        if record.created_at == now:
+        if record.created_at == now and record.pulls <= 1:  # later tries are told by Events: the status stays quiet
             return {"reason": "ErrImagePull", "message": record.pull_error}
         message = f'Back-off pulling image "{image}": ErrImagePull: {record.pull_error}'
         return {"reason": "ImagePullBackOff", "message": message}

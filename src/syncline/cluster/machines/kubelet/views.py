@@ -61,6 +61,13 @@ class View:
         return self.record is not None and bool(self.record.pull_error)
 
     @property
+    def pulls_again_at(self) -> datetime | None:
+        """When the kubelet tries once more to pull an image that could not be had: after 10, 20, 40 … 300 seconds."""
+        if self.record is None or not self.record.pull_error:
+            return None
+        return self.record.created_at + timedelta(seconds=backoff_s(self.record.pulls))
+
+    @property
     def succeeded(self) -> bool:
         return self.exited and self.record is not None and self.record.exit_code == 0
 
