@@ -8,7 +8,9 @@ Source: apimachinery ``remotecommand``, client-go ``websocket.go``.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,6 +28,8 @@ MESSAGE_BYTES = 1024 * 1024
 WAITING_MESSAGES = 64
 """Output that waits for a slow client; a command that writes more waits too."""
 HEARTBEAT_S = 30.0
+LOOK_S = 1.0
+"""How often output that finds no room looks whether anybody still listens."""
 
 
 async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamResponse:
@@ -34,10 +38,17 @@ async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamRes
     loop = asyncio.get_running_loop()
     waiting: asyncio.Queue[tuple[int, bytes] | int] = asyncio.Queue(WAITING_MESSAGES)
 
+    over = threading.Event()
+
     def put(item: tuple[int, bytes] | int) -> None:
-        """From the session's threads: returns when there is room."""
-        if not loop.is_closed():
-            asyncio.run_coroutine_threadsafe(waiting.put(item), loop).result()
+        """From the session's threads: returns when there is room, or nobody listens any more."""
+        if over.is_set() or loop.is_closed():
+            return
+        placed = asyncio.run_coroutine_threadsafe(waiting.put(item), loop)
+        while not (over.is_set() or placed.done()):
+            with contextlib.suppress(TimeoutError):
+                placed.result(LOOK_S)
+        placed.cancel()
 
     writer = ThreadPoolExecutor(1, "exec input")
     listening: asyncio.Task[None] | None = None
@@ -56,29 +67,12 @@ async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamRes
     except ConnectionError:
         pass  # The client left.
     finally:
+        over.set()
         session.close()
         if listening is not None:
             listening.cancel()
         writer.shutdown(wait=False, cancel_futures=True)
-        drain = asyncio.create_task(_drain(waiting))
-        _DRAINING.add(drain)
-        drain.add_done_callback(_DRAINING.discard)
     return socket
-
-
-_DRAINING: set[asyncio.Task[None]] = set()
-DRAIN_S = 10.0
-
-
-async def _drain(waiting: asyncio.Queue[tuple[int, bytes] | int]) -> None:
-    """Let the threads of a session that nobody listens to any more come to their end."""
-    while True:
-        try:
-            item = await asyncio.wait_for(waiting.get(), DRAIN_S)
-        except TimeoutError:
-            return
-        if isinstance(item, int):
-            return
 
 
 async def _listen(socket: web.WebSocketResponse, session: Session, writer: ThreadPoolExecutor) -> None:

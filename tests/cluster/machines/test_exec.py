@@ -187,3 +187,15 @@ def test_kubectl_runs_commands_and_copies_files(cluster: Cluster, tmp_path: Path
     assert kubectl("cp", "p:/work/sent", str(tmp_path / "back")).returncode == 0
     assert (tmp_path / "back").read_text() == "content"
     assert "simulated containers" in kubectl("exec", "s", "--", "ls").stderr
+
+
+def test_a_client_that_does_not_read_leaves_nothing_behind(cluster: Cluster) -> None:
+    async def leave() -> None:
+        url = f"{cluster.server}/api/v1/namespaces/default/pods/p/exec?command=yes&stdout=true"
+        async with aiohttp.ClientSession() as client:
+            socket = await client.ws_connect(url, ssl=cluster.tls, protocols=["v5.channel.k8s.io"])
+            await socket.receive()
+
+    asyncio.run(leave())
+    gone = "while cat /proc/[0-9]*/comm | grep -qx yes; do sleep 0.1; done"
+    assert status(cluster.exec("timeout", "20", "sh", "-c", gone))["status"] == "Success"
