@@ -1,7 +1,7 @@
-"""Removes pods of nodes that no longer exist: nobody is left who could end them.
+"""Removes pods that nobody is left to end: of nodes that are gone or out of service, and those that never had a node.
 
-Rules and texts are those of Kubernetes' pod garbage collector. Upstream waits 40 seconds after it first misses the
-node; controllers here remember nothing, so the wait counts from the moment the pod was given to its node.
+Rules and texts are those of Kubernetes' pod garbage collector. Upstream looks every 20 seconds, and waits 40 after it
+first misses a node; controllers here remember nothing, so the waits count from what the pod itself tells.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncline.cluster.builtin.pods import condition, created_at, instant, is_fin
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, differ
 from syncline.control.plan import Delete, Plan, Requeue, SetStatus, set_status
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, ref_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, finalizers, is_terminating, meta, name_of, ref_of
 
 __all__ = ["QUARANTINE_S", "Observed", "PodGarbageCollector", "plan"]
 
@@ -26,37 +26,52 @@ QUARANTINE_S = 60.0
 """Upstream looks every 20 seconds and then waits 40: a node that is being registered has this long to appear."""
 
 
+UNPLACED_S = 10.0
+"""How long a pod without a node that is being deleted is waited for: half of upstream's period."""
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A pod whose node does not exist."""
+    """A pod, and its node if that exists."""
 
     pod: Obj
+    node: Obj | None
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
     """First say why, then delete without grace."""
-    due = _given_at(seen.pod) + timedelta(seconds=QUARANTINE_S)
-    node = dig(seen.pod, "spec", "nodeName")
+    pod, name = seen.pod, dig(seen.pod, "spec", "nodeName")
+    if not name:
+        deleted = instant(meta(pod).get("deletionTimestamp")) or now
+        return _remove(pod, deleted + timedelta(seconds=UNPLACED_S), now, "it never had a node")
+    if seen.node is not None:
+        return _remove(pod, now, now, f"node {name} is out of service")
+    due = _given_at(pod) + timedelta(seconds=QUARANTINE_S)
+    said = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+    said |= {"message": "PodGC: node no longer exists", "lastTransitionTime": format_time(now)}
+    return _remove(pod, due, now, f"node {name} does not exist", said)
+
+
+def _remove(pod: Obj, due: datetime, now: datetime, why: str, said: Obj | None = None) -> Plan:
     if now < due:
-        again = Requeue((due - now).total_seconds(), f"is there still no node {node}?", background=True)
-        return Plan(outcome=again, why=f"node {node} does not exist")
-    steps = (_mark(seen.pod, now), (Delete.of(seen.pod, "its node no longer exists", grace_period_s=0),))
-    return Plan(tuple(step for step in steps if step), why=f"{name_of(seen.pod)} is left over from node {node}")
+        return Plan(outcome=Requeue((due - now).total_seconds(), why, background=True), why=why)
+    steps = (_mark(pod, why, said), (Delete.of(pod, why, grace_period_s=0),) if _goes(pod) else ())
+    return Plan(tuple(step for step in steps if step), why=f"{name_of(pod)} is left over: {why}")
 
 
-def _mark(pod: Obj, now: datetime) -> tuple[SetStatus, ...]:
+def _goes(pod: Obj) -> bool:
+    """Deleting once more what only finalizers hold changes nothing."""
+    return not (is_terminating(pod) and finalizers(pod) and not meta(pod).get("deletionGracePeriodSeconds"))
+
+
+def _mark(pod: Obj, why: str, said: Obj | None) -> tuple[SetStatus, ...]:
     if is_finished(pod):
         return ()
-    said = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "DeletionByPodGC",
-        "message": "PodGC: node no longer exists",
-        "lastTransitionTime": format_time(now),
-    }
-    conditions = put(dig(pod, "status", "conditions", default=[]), said)
-    status = dict(pod.get("status") or {}) | {"phase": "Failed", "conditions": conditions}
-    return set_status(pod, status, "its node no longer exists")
+    status = dict(pod.get("status") or {}) | {"phase": "Failed"}
+    if said is not None:
+        status["conditions"] = put(dig(pod, "status", "conditions", default=[]), said)
+    return set_status(pod, status, why)
 
 
 def _given_at(pod: Obj) -> datetime:
@@ -65,13 +80,19 @@ def _given_at(pod: Obj) -> datetime:
 
 
 def _pods_of(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    if cache.get(ref_of(node)) is not None:
+    here = cache.get(ref_of(node))
+    if here is not None and not _is_out_of_service(here):
         return ()
     return (ref_of(pod) for pod in cache.objects(POD) if dig(pod, "spec", "nodeName") == name_of(node))
 
 
+def _is_out_of_service(node: Obj) -> bool:
+    tainted = any(taint.get("key") == OUT_OF_SERVICE for taint in dig(node, "spec", "taints", default=[]))
+    return tainted and (condition(node, "Ready") or {}).get("status") != "True"
+
+
 class PodGarbageCollector:
-    """Keyed by pod; woken when a node goes."""
+    """Keyed by pod; woken when a node goes or is given up."""
 
     name = "pod-garbage-collector"
     kind = POD
@@ -81,10 +102,14 @@ class PodGarbageCollector:
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
         pod = cache.get(ref)
-        node = dig(pod, "spec", "nodeName") if pod is not None else None
-        if pod is None or not node or not cache.has_synced(NODE):
+        if pod is None or not cache.has_synced(NODE):
             return None
-        return Observed(pod) if cache.get(ObjectRef("", NODE.kind, "", node)) is None else None
+        name = dig(pod, "spec", "nodeName")
+        if not name:
+            return Observed(pod, None) if is_terminating(pod) else None
+        node = cache.get(ObjectRef("", NODE.kind, "", name))
+        left = node is None or (is_terminating(pod) and _is_out_of_service(node))
+        return Observed(pod, node) if left else None
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return plan(seen, now)

@@ -24,6 +24,7 @@ from syncline.cluster.builtin.deployment.revisions import (
     next_revision,
     revision_of,
 )
+from syncline.cluster.builtin.deployment.rollback import rollback
 from syncline.cluster.builtin.deployment.rolling import (
     Sizes,
     first_size,
@@ -112,6 +113,10 @@ def _note_pause(rollout: _Rollout) -> Plan | None:
     conditions = put(rollout.conditions, progress_condition("Unknown", reason, message, rollout.now))
     status = dict(seen.deployment.get("status") or {}) | {"conditions": conditions}
     return Plan(status=set_status(seen.deployment, status, message), why=message)
+
+
+def _roll_back(rollout: _Rollout) -> Plan | None:
+    return None if rollout.seen.paused else rollback(rollout.seen.deployment, rollout.seen.sets)
 
 
 def _annotate_current(rollout: _Rollout) -> Plan | None:
@@ -236,6 +241,7 @@ _PHASES: tuple[Callable[[_Rollout], Plan | None], ...] = (
     _claim,
     _leave_when_deleted,
     _note_pause,
+    _roll_back,
     _annotate_current,
     _annotate_deployment,
     _note_found,

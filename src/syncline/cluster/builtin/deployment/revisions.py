@@ -32,13 +32,14 @@ MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 HASH_LABEL = "pod-template-hash"
 MAX_HISTORY_CHARS = 2000
 """Longest revision history kept in an annotation, as in Kubernetes; the oldest numbers fall out."""
-_NOT_COPIED = {
+ROLLBACK_TO = "deprecated.deployment.rollback.to"
+COPY_NEVER = {
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
     HISTORY,
     DESIRED_REPLICAS,
     MAX_REPLICAS,
-    "deprecated.deployment.rollback.to",
+    ROLLBACK_TO,
 }
 
 
@@ -81,7 +82,7 @@ def collides(deployment: Obj, taken: frozenset[str]) -> bool:
 def annotations_for(deployment: Obj, existing: Obj | None, revision: int) -> dict[str, str]:
     """A set's annotations: the Deployment's own ones, and the revision, which only grows; the number it replaces goes
     into the history (Kubernetes ``SetNewReplicaSetAnnotations``)."""
-    copied = {key: text for key, text in annotations_of(deployment).items() if key not in _NOT_COPIED}
+    copied = {key: text for key, text in annotations_of(deployment).items() if key not in COPY_NEVER}
     if existing is None:
         return copied | {REVISION: str(revision)}
     wanted = annotations_of(existing) | copied
