@@ -16,7 +16,8 @@ __all__ = ["Attempt", "forbid"]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """``verb`` is create, update or delete; ``name`` may be empty for a generated one."""
+    """``verb`` is create, update or delete; ``name`` may be empty for a generated one, then ``called`` is what stands
+    for it in refusals."""
 
     verb: str
     resource: Resource
@@ -27,6 +28,7 @@ class Attempt:
     now: datetime
     entropy: Entropy
     dry_run: bool = False
+    called: str = ""
 
     def concerns(self, storage: str, subresource: str = "") -> bool:
         return self.resource.storage == storage and self.subresource == subresource
@@ -35,7 +37,7 @@ class Attempt:
 def forbid(attempt: Attempt, why: str, causes: list[FieldCause] | None = None) -> Forbidden:
     """``pods "web" is forbidden: <why>`` (admission.NewForbidden)."""
     info = attempt.resource.info
-    name = attempt.name or "Unknown"
+    name = attempt.name or attempt.called or "Unknown"
     details: Obj = {"name": name, "kind": info.plural}
     if info.group:
         details["group"] = info.group

@@ -6,7 +6,7 @@ The order is that of Kubernetes' generic registry; a write that changes nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncline.base.clock import format_time
@@ -110,12 +110,13 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     _fill(resource, obj)
     metadata = obj["metadata"]
     attempt = attempt_of(x, "create", metadata.get("name") or "", options)
+    attempt = replace(attempt, called=str(metadata.get("generateName") or ""))
     x.backend.admission.admit_create(attempt, obj)
     generated = _generate_name(x, metadata)
     strategy.prepare_create(obj, x.context)
     name = metadata.get("name") or ""
     refuse_invalid(resource, name, strategy.validate_create(obj))
-    x.backend.admission.check_create(attempt, obj)
+    x.backend.admission.check_create(replace(attempt, called=name), obj)
     for warning in strategy.warnings(obj, None):
         x.warn(warning)
     if owned:
