@@ -91,7 +91,7 @@ def explained(stage: Stage, tmp_path: Path, logs: LogTail = no_logs) -> tuple[bo
         ),
         pytest.param(
             job(spec="serviceAccountName: nobody"),
-            ['Job default/migrate FailedCreate for 30s: Error creating: pods "Unknown" is forbidden'],
+            ['Job default/migrate FailedCreate for 30s: Error creating: pods "migrate-" is forbidden'],
             "create ServiceAccount nobody",
             id="a missing service account is known from the Job's Events",
         ),
