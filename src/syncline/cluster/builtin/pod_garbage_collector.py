@@ -26,8 +26,9 @@ QUARANTINE_S = 60.0
 """Upstream looks every 20 seconds and then waits 40: a node that is being registered has this long to appear."""
 
 
-UNPLACED_S = 10.0
-"""How long a pod without a node that is being deleted is waited for: half of upstream's period."""
+UNPLACED_S = 2.0
+"""How long a pod without a node that is being deleted is waited for; upstream looks every 20 seconds, so at any time
+up to then."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
@@ -96,8 +97,8 @@ class PodGarbageCollector:
 
     name = "pod-garbage-collector"
     kind = POD
-    watches: tuple[Watch, ...] = (Watch(NODE, _pods_of, differ()),)
-    concerns = staticmethod(differ(lambda pod: dig(pod, "spec", "nodeName")))
+    watches: tuple[Watch, ...] = (Watch(NODE, _pods_of, differ(_is_out_of_service)),)
+    concerns = staticmethod(differ(lambda pod: dig(pod, "spec", "nodeName"), is_terminating))
     reads: tuple[GroupKind, ...] = ()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:

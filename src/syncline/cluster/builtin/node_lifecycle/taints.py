@@ -76,10 +76,7 @@ def wanted_taints(node: Obj, now: datetime, disruption: Disruption = Disruption.
     """The node's taints as they should be: other people's as they are, ours by the conditions. Where a zone fails as a
     whole, no more pods are evicted from it; where everything fails, none are evicted at all: then it is the network."""
     present: list[Obj] = dig(node, "spec", "taints", default=[])
-    if condition(node, "Ready") is None:
-        ours = {(NOT_READY, "NoSchedule")} & {_key(taint) for taint in present}  # until the kubelet says something
-    else:
-        ours = _by_conditions(node)
+    ours = _by_conditions(node)
     if disruption is not Disruption.NONE:
         evicting = {each for each in ours if each[1] == "NoExecute"}
         ours -= evicting if disruption is Disruption.TOTAL else evicting - {_key(taint) for taint in present}
