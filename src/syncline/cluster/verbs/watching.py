@@ -216,8 +216,8 @@ class WatchStream:
         """Only what is current is kept decoded: history is read once."""
         if not self._plain:
             return _unframed(self._frame(kind, stored))
-        current = self._x.store.get(stored.key) is stored
-        obj: Obj = stored.obj if current else msgspec.json.decode(stored.raw)
+        kept = stored._decoded is not None or self._x.store.get(stored.key) is stored
+        obj: Obj = stored.obj if kept else msgspec.json.decode(stored.raw)
         return kind.value, obj if self._x.resource.shown_as_stored(stored) else self._x.resource.shown(obj)
 
 
