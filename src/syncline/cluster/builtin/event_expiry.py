@@ -1,39 +1,48 @@
 """Events go an hour after they were last said, so that what people are told is bounded.
 
-In Kubernetes the store forgets them (``--event-ttl``, one hour by default); here a controller deletes them.
+In Kubernetes the store forgets them (``--event-ttl``, one hour by default) by leases that Events of a minute share;
+here a controller deletes all of a minute in one pass. Its keys are minutes of a namespace, named as objects would be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from syncline.base.clock import parse_time
 from syncline.cluster.builtin.pods import instant
-from syncline.control.cache import Snapshot
+from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Delete, Plan, Requeue
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, namespace_of, ref_of
 
-__all__ = ["EVENT_TTL_S", "EventExpiry", "Observed", "plan"]
+__all__ = ["EVENT_TTL_S", "MINUTE_S", "EventExpiry", "Observed", "plan"]
 
 EVENT_TTL_S = 3600.0
 """kube-apiserver's default ``--event-ttl``."""
+MINUTE_S = 60.0
+"""How long a lease takes in further Events (apiserver ``leaseReuseDurationSeconds``): so much longer they may live."""
+EVENT = GroupKind("", "Event")
+BY_MINUTE = "event-expiry/minutes"
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    event: Obj
+    """The Events of a namespace that were last said in the minute that begins at ``since``."""
+
+    since: datetime
+    events: tuple[Obj, ...]
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
-    """Delete it once its hour is over."""
-    said = _last_said(seen.event)
-    if said is None:
-        return Plan(why="it has no time")
-    left = (said + timedelta(seconds=EVENT_TTL_S) - now).total_seconds()
+    """Delete them once the hour of the last of them is over."""
+    left = (seen.since + timedelta(seconds=EVENT_TTL_S + MINUTE_S) - now).total_seconds()
     if left > 0:
-        return Plan(outcome=Requeue(left, "events live for an hour", background=True), why="it is recent")
-    return Plan(steps=((Delete.of(seen.event, "said more than an hour ago"),),), why="its hour is over")
+        return Plan(outcome=Requeue(left, "events live for an hour", background=True), why="they are recent")
+    return Plan(
+        (tuple(Delete.of(each, "said more than an hour ago") for each in seen.events),), why="their hour is over"
+    )
 
 
 def _last_said(event: Obj) -> datetime | None:
@@ -46,19 +55,44 @@ def _last_said(event: Obj) -> datetime | None:
     return max((time for time in map(instant, times) if time is not None), default=None)
 
 
+def _minute(event: Obj) -> str:
+    """``NAMESPACE/2026-01-01T00:00``; empty for an Event without any time, which stays."""
+    said = _last_said(event)
+    return f"{namespace_of(event)}/{said:%Y-%m-%dT%H:%M}" if said is not None else ""
+
+
+def _minutes(event: Obj) -> Iterable[str]:
+    minute = _minute(event)
+    return (minute,) if minute else ()
+
+
+def _key_of_minute(event: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The first of a minute wakes it, and so does whatever takes its place; the others are found when it is over."""
+    minute = _minute(event)
+    together = cache.indexed(BY_MINUTE, minute) if minute else []
+    if together and ref_of(together[0]) == ref_of(event):
+        namespace, _, since = minute.partition("/")
+        yield ObjectRef("", EVENT.kind, namespace, since)
+
+
+def _said(old: Obj | None, new: Obj | None) -> bool:
+    return new is not None and (old is None or _last_said(old) != _last_said(new))
+
+
 class EventExpiry:
-    """Kind Event."""
+    """Kind Event, a key for each minute."""
 
     name = "event-expiry"
-    kind = GroupKind("", "Event")
-    watches: tuple[Watch, ...] = ()
-    concerns = staticmethod(lambda old, new: old is None)
-    """One that is said again is found to be recent when its hour is over."""
+    kind = EVENT
+    watches: tuple[Watch, ...] = (Watch(EVENT, _key_of_minute, _said),)
     reads: tuple[GroupKind, ...] = ()
+    indices = {BY_MINUTE: OfKind(EVENT, _minutes)}  # noqa: RUF012 - declared once, never changed
+    concerns = staticmethod(lambda old, new: False)
+    """Events themselves are no keys."""
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        event = cache.get(ref)
-        return Observed(event) if event is not None else None
+        events = cache.indexed(BY_MINUTE, f"{ref.namespace}/{ref.name}")
+        return Observed(parse_time(f"{ref.name}:00Z"), tuple(events)) if events else None
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return plan(seen, now)
