@@ -89,7 +89,7 @@ def test_invalid_custom_resources_are_refused_with_the_field_and_the_rule(shop: 
 
 
 def test_custom_resources_are_scaled_patched_and_waited_for(shop: Kubectl) -> None:
-    shop("apply --server-side -f -", stdin=widget(GROUP, "w", size=4))
+    shop("apply --server-side -f -", stdin=widget(GROUP, "w", size=4, replicas=1))
     assert shop("scale widget w --replicas=3").strip() == f"widget.{GROUP}/w scaled"
     shop("patch widget w --type=merge -p", '{"spec":{"colour":"green"}}')
     shop("patch widget w --subresource=status --type=merge -p", '{"status":{"ready":true}}')

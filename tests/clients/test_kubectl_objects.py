@@ -244,7 +244,7 @@ def test_replace_puts_the_whole_object_and_by_force_makes_it_anew(kubectl: Kubec
     assert (second["data"], third["data"]) == ({"a": "2"}, {"a": "3"})
     assert first["metadata"]["uid"] == second["metadata"]["uid"] != third["metadata"]["uid"]
     first["data"] = {"a": "4"}
-    assert "the object has been modified" in kubectl.refused("replace -f -", stdin=second)
+    assert "Precondition failed: UID in precondition" in kubectl.refused("replace -f -", stdin=second)
 
 
 @pytest.mark.parametrize("cascade", ["background", "foreground"])

@@ -171,7 +171,8 @@ def test_a_list_entry_without_its_key_is_refused_in_custom_types() -> None:
         apply(None, crew, "alpha", schema=schema, api_version="example.com/v1", now=NOW)
     assert refusal.value.message == (
         "failed to create typed patch object (/s; example.com/v1, Kind=Crew): .ports: element 0: associative list "
-        'with keys has an element that omits key field "port" (and doesn\'t have default value)'
+        'with keys has an element that omits all key fields ["port"] (and doesn\'t have default values '
+        "for any key fields)"
     )
 
 

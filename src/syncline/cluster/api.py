@@ -35,7 +35,7 @@ from syncline.cluster.verbs.subresources.connections import CONNECTIONS, refuse_
 from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported
+from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
 from syncline.kube.schema.resources import subresource_of
 
 __all__ = ["Api"]
@@ -176,6 +176,8 @@ def _handler(resource: Resource, route: Route, verb: str) -> Verb:
 def _subresource_handler(resource: Resource, route: Route, verb: str) -> Verb:
     sub = subresource_of(resource.info, route.subresource)
     connects = route.subresource in CONNECTIONS
+    if sub is None and resource.custom is not None and not route.tail:
+        raise not_found(resource.info.plural, route.name, resource.info.group)
     if sub is None or (route.tail and not connects) or not route.name:
         raise NotFound("the server could not find the requested resource", details={})
     if verb not in sub.verbs:

@@ -5,6 +5,8 @@ Called by ``api`` for paths that name no resource. Documents are built from the 
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -160,6 +162,17 @@ def _group(name: str, versions: list[str]) -> Obj:
     return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
+_COMPUTED = frozenset({"/componentstatuses"})
+"""Kinds that are made when they are asked for."""
+
+
+def _storage_hash(resource: Resource) -> str:
+    """Tells clients when objects have come to be stored in another version (``discovery.StorageVersionHash``)."""
+    hub = resource.hub
+    digest = hashlib.sha256(f"{hub.group}/{hub.version}/{hub.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
+
+
 def _resource_entries(resource: Resource) -> list[Obj]:
     """The line of a resource and those of its subresources."""
     info = resource.info
@@ -174,8 +187,10 @@ def _resource_entries(resource: Resource) -> list[Obj]:
         main["shortNames"] = list(info.short_names)
     if info.categories:
         main["categories"] = list(info.categories)
+    if "get" in info.verbs and resource.storage not in _COMPUTED:
+        main["storageVersionHash"] = _storage_hash(resource)
     entries = [main]
-    for name in sorted(info.subresources):
+    for name in sorted(info.subresources, reverse=resource.custom is not None):
         sub = subresource_of(info, name)
         assert sub is not None, f"{info.plural} lists the subresource {name} but does not know it"
         entry: Obj = {"name": f"{info.plural}/{name}", "singularName": "", "namespaced": info.namespaced}

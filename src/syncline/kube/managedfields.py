@@ -466,6 +466,8 @@ def _applied(task: _Application, managed: _Managed) -> tuple[Obj, _Managed, dict
     if last is not None:
         # A map that lost its last entry is gone; if it is applied as an empty one, it is stated again.
         merged = merge(_pruned(merged, last.fields, current, task.schema), task.applied, task.schema)
+    # What the endpoint resets counts for the time of the entry all the same, as upstream resets it later.
+    stated = merged
     merged = _restored(merged, task.live, task.reset)
     change = compare(task.live, merged, task.schema).without(task.reset)
     taken = fieldset.union(change.modified, change.added)
@@ -483,7 +485,7 @@ def _applied(task: _Application, managed: _Managed) -> tuple[Obj, _Managed, dict
     mine = fieldset.difference(mine, STRIPPED)
     after.pop(task.owner, None)
     if mine:
-        changed = merged is not task.live and not same_json(merged, task.live)
+        changed = stated is not task.live and not same_json(stated, task.live)
         time = format_time(task.now) if changed else (last.time if last else "")
         after[task.owner] = _Owned(mine, task.api_version, time)
     return merged, after, conflicts

@@ -214,9 +214,9 @@ def list_element(item: Any, shape: Shape) -> str | None:
         if value is ABSENT:
             value = shape.key_default(name)
             if value is None:
-                return None
+                continue  # An entry without one of its keys is another one than those that have it.
         keys[name] = value
-    return fieldset.keyed(keys)
+    return fieldset.keyed(keys) if keys else None
 
 
 def named_fields(fields: FieldSet, schema: Schema | None) -> FieldSet:
@@ -592,7 +592,8 @@ def _no_element(item: Any, shape: Shape) -> str:
     if not isinstance(item, dict):
         kind = "a null element" if item is None else "non-map elements"
         return f"associative list with keys may not have {kind}"
-    missing = next(name for name in shape.keys if name not in item and shape.key_default(name) is None)
+    keys = " ".join(f'"{name}"' for name in shape.keys)
     return (
-        f'associative list with keys has an element that omits key field "{missing}" (and doesn\'t have default value)'
+        f"associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default "
+        "values for any key fields)"
     )

@@ -54,7 +54,9 @@ class NamespaceKind(Kind):
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)
-        if not subresource:
+        if subresource == "finalize":
+            new["status"] = old.get("status") or {}
+        elif not subresource:
             new["spec"] = {**(new.get("spec") or {}), "finalizers": dig(old, "spec", "finalizers", default=[])}
             if not new["spec"]["finalizers"]:
                 del new["spec"]["finalizers"]

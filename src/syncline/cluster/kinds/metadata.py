@@ -145,11 +145,15 @@ def finalizer_warnings(new: Obj, old: Obj | None) -> list[str]:
     """What the API says about new finalizers of custom resources that name no domain."""
     known = set((old or {}).get("metadata", {}).get("finalizers") or ())
     return [
-        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) to avoid '
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name{_with_path(name)} to avoid '
         "accidental conflicts with other finalizer writers"
         for name in (new.get("metadata") or {}).get("finalizers") or ()
         if "/" not in name and name not in known and name not in STANDARD_FINALIZERS
     ]
+
+
+def _with_path(name: str) -> str:
+    return " including a path (/)" if "." in name else ""
 
 
 _KEPT = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")

@@ -133,6 +133,9 @@ def remove(x: Exchange, stored: Stored, options: DeleteOptions) -> Removal:
 
 def check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
     info = resource.info
+    if resource.storage == "/namespaces" and options.uid is not None and options.uid != stored.uid:
+        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {stored.uid}"
+        raise conflict(info.plural, stored.key.name, why)
     if options.uid is not None and options.uid != stored.uid:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({stored.uid}). The object "

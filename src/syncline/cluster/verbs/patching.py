@@ -165,6 +165,9 @@ def _checked_result(x: Exchange, obj: Any, validation: str, *, converting: bool 
         if x.resource.custom is None:
             raise unpatchable(unconvertible(x.resource, obj))
         gvk = gvk_of(obj)
+        if obj.get("apiVersion") == info.api_version and gvk.kind:
+            cause = FieldCause("FieldValueInvalid", f'Invalid value: "{gvk.kind}": must be {info.kind}', "kind")
+            raise invalid(gvk.kind, x.route.name, [cause], info.group)
         raise BadRequest(f"the patched object is {gvk}, but this address serves {info.gvk}")
     try:
         return checked(x, obj, validation, [], converting=converting)

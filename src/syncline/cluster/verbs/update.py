@@ -6,9 +6,8 @@ from syncline.cluster.verbs.body import read_object
 from syncline.cluster.verbs.create import answer_written
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import write_options
-from syncline.cluster.verbs.write import change, check_address, insert
+from syncline.cluster.verbs.write import change, check_address, insert, storage_conflict
 from syncline.kube.client import Response
-from syncline.kube.errors import conflict
 from syncline.kube.objects import Obj, meta
 
 __all__ = ["update"]
@@ -34,13 +33,7 @@ def _check_unborn(x: Exchange, obj: Obj) -> None:
     uid = meta(obj).get("uid")
     if not uid:
         return
-    info, name = x.resource.info, x.route.name
-    key = "/".join(part for part in ("/registry", info.plural, x.namespace, name) if part)
-    why = (
-        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
-        f"failed: UID in precondition: {uid}, UID in object meta: "
-    )
-    raise conflict(info.plural, name, why, info.group)
+    raise storage_conflict(x, uid, "")
 
 
 def update(x: Exchange) -> Response:

@@ -30,7 +30,16 @@ from syncline.kube.errors import (
 from syncline.kube.managedfields import keep_times, track_update, with_managed_fields
 from syncline.kube.objects import Obj, finalizers, is_terminating, meta, resource_version
 
-__all__ = ["MODIFIED", "Written", "change", "check_address", "insert", "refuse_invalid", "wrong_name"]
+__all__ = [
+    "MODIFIED",
+    "Written",
+    "change",
+    "check_address",
+    "insert",
+    "refuse_invalid",
+    "storage_conflict",
+    "wrong_name",
+]
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -270,8 +279,31 @@ def change(
     return _store_changed(x, current, old, new, options)
 
 
+_KEPT_AS = {"/services": "services/specs", "/endpoints": "services/endpoints", "/nodes": "minions"}
+_KEPT_BY_GROUP = frozenset({"apiextensions.k8s.io", "apiregistration.k8s.io"})
+
+
+def storage_conflict(x: Exchange, uid: str, found: str) -> Conflict:
+    """Another uid than the stored object's, in the words of Kubernetes' storage, which tell its key in etcd."""
+    resource, name = x.resource, x.route.name
+    info = resource.info
+    place = _KEPT_AS.get(resource.storage, info.plural)
+    if resource.custom is not None or info.group in _KEPT_BY_GROUP:
+        place = f"{info.group}/{info.plural}"
+    key = "/".join(part for part in ("/registry", place, x.namespace, name) if part)
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+        f"failed: UID in precondition: {uid}, UID in object meta: {found}"
+    )
+    return conflict(info.plural, name, why, info.group)
+
+
 def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: bool) -> None:
     info, metadata = x.resource.info, new["metadata"]
+    uid = metadata.get("uid") or current.uid
+    if uid != current.uid and not unconditional:
+        # In a patch's result another uid is a change of an immutable field, which validation refuses.
+        raise storage_conflict(x, uid, current.uid)
     given = metadata.get("resourceVersion") or ""
     if given and given != "0":
         if not given.isdigit():
@@ -284,16 +316,6 @@ def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: 
             "FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"
         )
         raise invalid(info.plural, current.key.name, [cause], info.group)
-    if unconditional:
-        return  # Another uid in a patch's result is a change of an immutable field, which validation refuses.
-    uid = metadata.get("uid") or current.uid
-    if uid != current.uid:
-        raise conflict(
-            info.plural,
-            current.key.name,
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current.uid}",
-            info.group,
-        )
 
 
 _NEVER_TAKEN = frozenset({"generation", "creationTimestamp"})

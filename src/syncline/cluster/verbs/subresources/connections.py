@@ -13,6 +13,7 @@ from syncline.cluster.verbs.exchange import Exchange, ExecWish
 from syncline.cluster.verbs.subresources.pods import chosen_container
 from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest
+from syncline.kube.objects import Obj, dig
 
 __all__ = ["CONNECTIONS", "PROTOCOLS", "refuse_connection", "run_command"]
 
@@ -31,9 +32,18 @@ CONNECTIONS = {
 
 def refuse_connection(x: Exchange) -> Response:
     """Raises NotFound where the object is not there, else BadRequest."""
-    x.current()
+    pod = x.current().obj
     sub = x.route.subresource
+    if x.resource.storage == "/pods" and sub == "attach":
+        chosen_container(x, pod, x.request.query.get("container", ""))
+    if x.resource.storage == "/pods" and sub != "proxy":
+        _require_host(x, pod)
     raise _not_offered(x, "machines of this cluster take no connections", CONNECTIONS[sub])
+
+
+def _require_host(x: Exchange, pod: Obj) -> None:
+    if not dig(pod, "spec", "nodeName"):
+        raise BadRequest(f"pod {x.route.name} does not have a host assigned")
 
 
 def _not_offered(x: Exchange, why: str, instead: str) -> BadRequest:
@@ -44,6 +54,9 @@ def _not_offered(x: Exchange, why: str, instead: str) -> BadRequest:
 def run_command(x: Exchange) -> Response:
     """``pods/exec``. Whoever opens a WebSocket needs ``create`` too (AuthorizePodWebsocketUpgradeCreatePermission)."""
     pod = x.current().obj
+    asked = parse_qs(x.request.raw_query, keep_blank_values=True)
+    container = chosen_container(x, pod, asked.get("container", [""])[0])
+    _require_host(x, pod)
     if x.backend.commands is None:
         raise _not_offered(x, "machines of this cluster take no connections", CONNECTIONS["exec"])
     if x.verb != "create":
@@ -52,9 +65,7 @@ def run_command(x: Exchange) -> Response:
             "create", route.group, route.resource, route.subresource, route.namespace, route.name, x.request.path
         )
         x.backend.authorizer.require(x.user, attributes)
-    asked = parse_qs(x.request.raw_query, keep_blank_values=True)
     wish = _wish(asked)
-    container = chosen_container(x, pod, asked.get("container", [""])[0])
     begin = x.backend.commands.exec(pod, container, wish)
     _require_websocket(x)
     return Response(101, session=begin())

@@ -5,6 +5,7 @@ Called by ``api``; binding and eviction write the Pod (and its disruption budget
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -17,13 +18,13 @@ from syncline.cluster.verbs.delete import check_preconditions, remove
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import DeleteOptions, delete_options, write_options
 from syncline.kube.client import Response
-from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyRequests, conflict, not_found
+from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyRequests, conflict, invalid, not_found
 from syncline.kube.objects import GVK, Obj, dig, generation, is_terminating, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
 __all__ = ["bind", "bind_by_collection", "chosen_container", "evict", "log"]
 
-PODS = "/pods"
+PODS, NODES = "/pods", "/nodes"
 BINDING, EVICTION = GVK("", "v1", "Binding"), GVK("policy", "v1", "Eviction")
 BUDGETS = "policy/poddisruptionbudgets"
 
@@ -57,9 +58,11 @@ def bind_by_collection(x: Exchange) -> Response:
 def _bind(x: Exchange, name: str, body: Obj) -> Response:
     """Place the Pod on the node named (``BindingREST.setPodHostAndAnnotations``)."""
     options = write_options(x.request.query, x.request.headers, "CreateOptions")
-    node = dig(body, "target", "name", default="")
-    if not node or dig(body, "target", "kind", default="Node") not in ("", "Node"):
-        raise BadRequest("Binding: target must be a Node with a name")
+    node, kind = dig(body, "target", "name", default=""), dig(body, "target", "kind", default="")
+    if kind not in ("", "Node"):
+        raise ApiError(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"', reason="")
+    if not node:
+        raise ApiError("target.name: Required value", reason="")
     stored = _pod(x, name)
     pod = stored.obj
     uid = dig(body, "metadata", "uid")
@@ -106,7 +109,7 @@ def _placed(x: Exchange, pod: Obj, node: str, binding: Obj) -> Obj:
 def evict(x: Exchange) -> Response:
     """Delete the Pod if its disruption budget has room; 429 if not (``EvictionREST``)."""
     body = read_typed(x, EVICTION)
-    name = dig(body, "metadata", "name", default=x.route.name)
+    name = dig(body, "metadata", "name", default="")
     if name != x.route.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     given = dig(body, "deleteOptions", default={})
@@ -230,12 +233,48 @@ def log(x: Exchange) -> Response:
     """The container's log as text; a stream when followed."""
     pod = x.current().obj
     query = x.request.query
+    _check_log_options(x.route.name, query)
     container = chosen_container(x, pod, query.get("container", ""))
+    node = dig(pod, "spec", "nodeName")
+    if not node:
+        return Response.encoded(204, b"")  # Nothing runs, so there is nothing to read.
+    if x.store.get(Key(NODES, "", str(node))) is None:
+        raise not_found("pods", str(node))
     lines = x.backend.logs.log(pod, container, query, x.now)
     headers = {"content-type": "text/plain"}
     if isinstance(lines, bytes):
         return Response.encoded(200, lines, headers)
     return Response(200, headers=headers, stream=lines)
+
+
+_LOG_BOUNDS = {"sinceSeconds": (1, "must be greater than 0"), "tailLines": (0, "must be greater than or equal to 0")}
+_LOG_BOUNDS["limitBytes"] = (1, "must be greater than 0")
+
+
+def _check_log_options(name: str, query: Mapping[str, str]) -> None:
+    """``ValidatePodLogOptions``; raises Invalid for a PodLogOptions."""
+    causes: list[FieldCause] = []
+    for option in ("tailLines", "limitBytes"):
+        causes += _bound_causes(query, option)
+    if "sinceSeconds" in query and "sinceTime" in query:
+        what = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
+        causes.append(FieldCause("FieldValueForbidden", what, "[]"))
+    else:
+        causes += _bound_causes(query, "sinceSeconds")
+    if causes:
+        raise invalid("PodLogOptions", name, causes)
+
+
+def _bound_causes(query: Mapping[str, str], option: str) -> list[FieldCause]:
+    text = query.get(option, "")
+    if not text:
+        return []
+    try:
+        number = int(text)
+    except ValueError:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    least, why = _LOG_BOUNDS[option]
+    return [] if number >= least else [FieldCause("FieldValueInvalid", f"Invalid value: {number}: {why}", option)]
 
 
 def chosen_container(x: Exchange, pod: Obj, asked: str) -> str:

@@ -16,7 +16,7 @@ from syncline.cluster.verbs.patching import patch_type, patched_value, unpatchab
 from syncline.cluster.verbs.write import change, check_address, editable
 from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
-from syncline.kube.errors import BadRequest, FieldCause, invalid
+from syncline.kube.errors import BadRequest, FieldCause, InternalError, invalid
 from syncline.kube.fields import decode_errors
 from syncline.kube.objects import GVK, Obj, dig, meta
 from syncline.kube.scaleowners import parent_entries, scale_entries
@@ -38,6 +38,9 @@ def _steps(path: Any) -> tuple[str, ...]:
 
 def _scale_of(x: Exchange, obj: Obj) -> Obj:
     paths, metadata = _paths(x), meta(obj)
+    if x.resource.custom is not None and dig(obj, *_steps(paths["specReplicasPath"])) is None:
+        why = f'the spec replicas field "{paths["specReplicasPath"]}" does not exist'
+        raise InternalError(f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
     named = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = dig(obj, *_steps(paths["specReplicasPath"]))
     scale: Obj = {
@@ -176,12 +179,7 @@ def _store(
 def _check_replicas(x: Exchange, replicas: Any) -> None:
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest("Scale: spec.replicas must be an integer")
-    if replicas < 0:
-        if x.resource.custom is not None:
-            info = x.resource.info
-            what = f"Invalid value: {replicas}: should be a non-negative integer"
-            cause = FieldCause("FieldValueInvalid", what, str(_paths(x)["specReplicasPath"]))
-            raise invalid(info.kind, x.route.name, [cause], info.group)
+    if replicas < 0 and x.resource.custom is None:  # Validation of a custom resource refuses it with all else.
         what = f"Invalid value: {replicas}: must be greater than or equal to 0"
         raise invalid("Scale", x.route.name, [FieldCause("FieldValueInvalid", what, "spec.replicas")], "autoscaling")
 
