@@ -111,6 +111,8 @@ class Api:
         route = route_of(request.path)
         verb = verb_of(request.method, route, request.query)
         self.backend.authorizer.require(user, _attributes(request, route, verb))
+        if request.method == "HEAD" and route.resource:
+            raise _not_allowed()
         if not route.resource:
             document = self.documents.get(request.path) if request.method == "GET" else None
             return document() if document is not None else self._discovery.answer(request)

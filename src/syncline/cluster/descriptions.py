@@ -63,6 +63,8 @@ class Descriptions:
 
     def answer(self, path: str, request: Request) -> Response:
         parts = path.strip("/").split("/")[1:]
+        if request.path.endswith("/"):
+            return page_not_found()
         accept = request.headers.get("accept", "")
         match parts:
             case ["v2"]:

@@ -13,10 +13,12 @@ from typing import Any
 import msgspec
 
 from syncline.cluster.descriptions import Descriptions, page_not_found, with_etag
-from syncline.cluster.negotiate import discovery_of
+from syncline.cluster.negotiate import FORMS, Form, Shape, accepted_of, discovery_of
 from syncline.cluster.registry import Registry, Resource
 from syncline.cluster.versions import version_order
+from syncline.kube import yaml
 from syncline.kube.client import Request, Response
+from syncline.kube.errors import MethodNotAllowed, NotAcceptable
 from syncline.kube.objects import Obj
 from syncline.kube.schema.resources import subresource_of
 from syncline.kube.version import GIT_VERSION, MAJOR, MINOR
@@ -40,6 +42,12 @@ VERSION: Obj = {
 }
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+_CHECKS = frozenset(f"{probe}/{check}" for probe in _HEALTH for check in ("ping", "log", "etcd"))
+
+
+def _names_json(accept: str) -> bool:
+    listed = {clause.partition(";")[0].strip().lower() for clause in accept.split(",")}
+    return bool(listed & {"", "*/*", "application/*", "application/json"})
 
 
 class Discovery:
@@ -53,17 +61,25 @@ class Discovery:
 
     def answer(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
-        if path in _HEALTH or path.startswith(("/healthz/", "/livez/", "/readyz/")):
+        if path in _HEALTH or path in _CHECKS:
             return Response.encoded(200, b"ok", _TEXT)
-        if request.method not in ("GET", "HEAD"):
-            return page_not_found()
+        if request.method != "GET":
+            return self._other_method(path)
         if path == "/version":
+            if not _names_json(request.headers.get("accept", "")):
+                raise NotAcceptable("406: Not Acceptable\n\nAvailable representations: application/json", details={})
             return Response.of(200, VERSION)
         if path == "/":
             return self._document("", path, self._root)
         if path.startswith("/openapi"):
             return self._described.answer(path, request)
         return self._groups(path, request)
+
+    def _other_method(self, path: str) -> Response:
+        """Documents are only read."""
+        if path == "/version" or self._plain(path.strip("/").split("/")) is not None:
+            raise MethodNotAllowed("the server does not allow this method on the requested resource", details={})
+        return page_not_found()
 
     def _document(self, form: str, path: str, make: Callable[[], Any]) -> Response:
         """Build a document once per state of the registry."""
@@ -91,7 +107,13 @@ class Discovery:
             kind = f"application/json;g=apidiscovery.k8s.io;v={aggregated};as=APIGroupDiscoveryList"
             headers = {"content-type": kind, "cache-control": "public", "vary": "Accept"}
             return with_etag(response, headers, request)
-        return self._document("", path, lambda: self._plain(parts))
+        accepted = accepted_of(accept)
+        if accepted.shape is not Shape.OBJECT:
+            raise NotAcceptable(f"only the following media types are accepted: {FORMS}")
+        response = self._document("", path, lambda: self._plain(parts))
+        if accepted.form is Form.YAML and response.status == 200:
+            return Response.encoded(200, yaml.dump(response.obj).encode(), {"content-type": "application/yaml"})
+        return response
 
     def _plain(self, parts: list[str]) -> Obj | None:
         if parts == ["api"]:

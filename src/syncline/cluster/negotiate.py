@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from syncline.kube.errors import NotAcceptable
 
-__all__ = ["JSON", "Accepted", "Form", "Shape", "accepted_of", "discovery_of"]
+__all__ = ["FORMS", "JSON", "Accepted", "Form", "Shape", "accepted_of", "discovery_of"]
 
 _STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-_FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 
 class Form(StrEnum):
@@ -87,8 +87,8 @@ def accepted_of(header: str, *, watching: bool = False) -> Accepted:
         if shape is not None:
             return Accepted(form, shape, clause.parameters.get("v", "v1"))
     if served:
-        raise NotAcceptable(f"only the following media types are accepted: {_FORMS}")
-    forms = f"{_FORMS}, {_STREAMED}" if watching else _FORMS
+        raise NotAcceptable(f"only the following media types are accepted: {FORMS}")
+    forms = f"{FORMS}, {_STREAMED}" if watching else FORMS
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {forms}", details={})
 
 

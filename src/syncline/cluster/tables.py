@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from syncline.base.clock import format_time
-from syncline.cluster.columns import core, pods, storage, workloads
+from syncline.cluster.columns import core, pods, policies, storage, workloads
 from syncline.cluster.columns.column import CREATED_AT, NAME, Column, Table, since
 from syncline.cluster.registry import Resource
 from syncline.kube.jsonpath import JsonPath, compile_path
@@ -25,6 +25,7 @@ _TABLES: dict[tuple[str, str], Table] = {
     **workloads.TABLES,
     **core.TABLES,
     **storage.TABLES,
+    **policies.TABLES,
 }
 
 

@@ -68,7 +68,7 @@ def _operations(operations: Any) -> list[Obj]:
         )
     if len(operations) > MAX_OPERATIONS:
         raise TooLarge(
-            "Request entity is too large: The allowed maximum operations in a JSON patch is "
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
             f"{MAX_OPERATIONS}, got {len(operations)}"
         )
     return operations

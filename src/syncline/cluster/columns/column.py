@@ -60,7 +60,7 @@ class Table:
 
 NAME = Column("Name", format="name", description="Name must be unique within a namespace.")
 AGE = Column("Age", description="Time since the object was created.")
-CREATED_AT = Column("Created At", format="date-time", description="When the object was created.")
+CREATED_AT = Column("Created At", "date", description="When the object was created.")
 
 
 def columns(text: str) -> tuple[Column, ...]:

@@ -37,7 +37,7 @@ def _secret(obj: Obj, now: datetime) -> list[Any]:
 
 
 def _account(obj: Obj, now: datetime) -> list[Any]:
-    return [name_of(obj), len(obj.get("secrets") or ()), age(obj, now)]
+    return [name_of(obj), age(obj, now)]
 
 
 # --- nodes ---------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ TABLES = {
     ("", "Namespace"): Table(columns("Name Status Age"), _namespace),
     ("", "ConfigMap"): Table(columns("Name Data Age"), _config_map),
     ("", "Secret"): Table(columns("Name Type Data Age"), _secret),
-    ("", "ServiceAccount"): Table(columns("Name Secrets Age"), _account),
+    ("", "ServiceAccount"): Table(columns("Name Age"), _account),
     ("", "Node"): Table(
         columns("Name Status Roles Age Version Internal-IP+ External-IP+ OS-Image+ Kernel-Version+ Container-Runtime+"),
         _node,

@@ -58,6 +58,8 @@ def decode(request: Request, *, media: str | None = None) -> Any:
         return _decode(body)
     except (msgspec.DecodeError, ValueError) as error:
         raise _unreadable(error) from None
+    except RecursionError:
+        raise _unreadable(ValueError("exceeded max depth")) from None
 
 
 def _unknown_format() -> UnsupportedMedia:
