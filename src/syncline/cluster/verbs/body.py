@@ -85,6 +85,24 @@ def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
         raise _unreadable(error) from None
 
 
+def repeated_fields(request: Request) -> list[str]:
+    """The fields that a JSON body which could be read gives twice."""
+    body = request.body
+    if not isinstance(body, bytes | bytearray | str):
+        return []
+    return loads(bytes(body) if isinstance(body, bytearray) else body)[1]
+
+
+def refuse_repeated_keys(request: Request) -> None:
+    """Raises BadRequest for a YAML body that gives a key twice."""
+    body = request.body
+    if not isinstance(body, bytes | bytearray | str):
+        return
+    report = yaml.load_all(body if isinstance(body, str) else bytes(body)).report
+    for problem in report.warnings:
+        raise BadRequest(f"error decoding YAML: error converting YAML to JSON: {problem.message}")
+
+
 MAX_STRICT_ERRORS = 100
 """Problems named in one refusal, as Kubernetes lists."""
 

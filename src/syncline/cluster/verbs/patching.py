@@ -19,6 +19,8 @@ from syncline.cluster.verbs.body import (
     content_type,
     decode,
     own_copy,
+    refuse_repeated_keys,
+    repeated_fields,
     unconvertible,
 )
 from syncline.cluster.verbs.create import answer_written
@@ -63,6 +65,8 @@ def patch(x: Exchange) -> Response:
     live = x.resource.shown(current.obj)
     if kind is PatchType.JSON:
         _check_operations(x, body, options.validation)
+    elif kind is PatchType.MERGE:
+        _check_repeated(x, options.validation)
     patched = patched_value(kind, live, body, x.resource)
     converting = kind is PatchType.STRATEGIC
     if isinstance(patched, dict) and isinstance(patched.get("metadata"), dict) and x.resource.custom is None:
@@ -71,6 +75,15 @@ def patch(x: Exchange) -> Response:
         obj = _checked_result(x, own_copy(patched), options.validation, converting=converting)
     check_address(x, obj)
     return answer_written(x, change(x, current, obj, options, unconditional=True))
+
+
+def _check_repeated(x: Exchange, validation: str) -> None:
+    """Fields that a merge patch gives twice are refused or warned of; Kubernetes does not look into other patches."""
+    repeated = repeated_fields(x.request) if validation != Validation.IGNORE else []
+    if repeated and validation == Validation.STRICT:
+        raise unpatchable(str(StrictError(repeated)))
+    for problem in repeated:
+        x.warn(problem)
 
 
 def _owned(x: Exchange, patched: Obj, live: Obj) -> Obj:
@@ -189,6 +202,8 @@ def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions
     if not isinstance(body, dict):
         raise BadRequest("error decoding YAML: an applied configuration is an object")
     _check_applied(x, body, current)
+    if options.validation == Validation.STRICT:
+        refuse_repeated_keys(x.request)
     if current is None:
         if x.route.subresource:
             raise x.missing()
