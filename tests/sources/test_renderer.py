@@ -64,7 +64,7 @@ def test_two_blocks_are_refused_in_upstreams_words_a004() -> None:
 
 def test_what_cannot_be_rendered_yet_says_so() -> None:
     spec = parse_source({"plugin": {"name": "x"}})
-    with pytest.raises(SourceError, match="p: config-management plugins are not supported yet") as caught:
+    with pytest.raises(SourceError, match="p: the source asks for the tool Plugin, which is not enabled") as caught:
         rendered({"a.yaml": MANIFEST}, RenderCache(), spec)
     assert caught.value.problem is Problem.UNSUPPORTED
 

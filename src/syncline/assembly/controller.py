@@ -18,7 +18,7 @@ from syncline.assembly.faces import gitops_faces
 from syncline.assembly.gitops import GitOpsSettings, foreign_objects, gitops_loop
 from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.metrics import MeasuredLoop
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.reading import GitSourceReader, renderers_with
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
@@ -130,7 +130,9 @@ class Replica:
 
     async def _work(self, lost: asyncio.Event) -> None:
         gitops = self.settings.gitops
-        reader = GitSourceReader(gitops.cache_directory, allow_local=gitops.allow_local_repos)
+        reader = GitSourceReader(
+            gitops.cache_directory, allow_local=gitops.allow_local_repos, renderers=renderers_with(gitops.plugins)
+        )
         loop = gitops_loop(
             self.clock, self.journal, reader, gitops.application, admits=self.gate.admits, loop=ForeignLoop
         )

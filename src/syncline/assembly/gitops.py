@@ -41,6 +41,8 @@ class GitOpsSettings:
     """Where mirrors of repositories live; one process at a time."""
     allow_local_repos: bool = False
     """Repositories by path or ``file://``: they read this machine's disk."""
+    plugins: Path | None = None
+    """A folder of ConfigManagementPlugin files; None: there are no plugins."""
     application: AppSettings = field(default_factory=AppSettings)
     webhook_listen: tuple[str, int] | None = None
     """Host and port on which Git hosts may tell of pushes, in plain HTTP; None: nowhere."""

@@ -69,11 +69,12 @@ class LiveCluster:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
         from syncline.assembly.faces import gitops_faces
         from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
-        from syncline.assembly.reading import GitSourceReader
+        from syncline.assembly.reading import GitSourceReader, renderers_with
 
         namespace = settings.application.control_namespace
         run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport())
-        reader = GitSourceReader(settings.cache_directory, allow_local=settings.allow_local_repos)
+        tools = renderers_with(settings.plugins)
+        reader = GitSourceReader(settings.cache_directory, allow_local=settings.allow_local_repos, renderers=tools)
         loop = gitops_loop(self.core.clock, self.journal, reader, settings.application)
         port = DirectPort(self.core.transport(gitops_user(namespace)))
         manager = LiveManager(loop, port, self.core.clock)

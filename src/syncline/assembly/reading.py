@@ -12,13 +12,25 @@ from syncline.sources.credentials import CredentialBook
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.git import GitSettings, Look
+from syncline.sources.plugin_run import PluginRunner
+from syncline.sources.plugins import PluginRenderer, load_plugins
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, SourceType, render_opened
 from syncline.sources.sourcing import Opened, SourceRules, Sources
 
-__all__ = ["GitSourceReader"]
+__all__ = ["GitSourceReader", "renderers_with"]
 
 CHECK = "GIT/GPG: "
+SANDBOX = Path(__file__).parents[1] / "cluster" / "machines" / "sandbox.py"
+"""A program of its own, named by its path: nothing of the cluster is loaded here."""
+
+
+def renderers_with(plugins: Path | None) -> Sequence[Renderer]:
+    """The tools of this process; ``plugins`` is a folder of declarations. Raises :class:`PluginError`."""
+    if plugins is None:
+        return DEFAULT_RENDERERS
+    runner = PluginRunner(SANDBOX, (plugins.resolve(),))
+    return (PluginRenderer(load_plugins(plugins), runner), *DEFAULT_RENDERERS)
 
 
 class GitSourceReader:

@@ -19,7 +19,7 @@ from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.serving import face_address, face_options
+from syncline.cli.serving import checked_plugins, face_address, face_options, plugins_option
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
@@ -30,6 +30,7 @@ from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeco
 @click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
 @click.option("--poll", default=120.0, show_default=True, help="Seconds between looks at a repository.")
 @click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
+@plugins_option
 @click.option("--shards", default=1, show_default=True, type=click.IntRange(1, MAX_SHARDS), help="Parts to share out.")
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Hold Leases while working.")
 @click.option("--identity", default=None, help="Name in the Leases [default: host name and a random end].")
@@ -42,6 +43,7 @@ def controller(
     namespace: str,
     poll: float,
     allow_local_repos: bool,
+    plugins: Path | None,
     shards: int,
     leader_elect: bool,
     identity: str | None,
@@ -68,6 +70,7 @@ def controller(
         gitops = GitOpsSettings(
             folder / "repositories",
             allow_local_repos=allow_local_repos,
+            plugins=checked_plugins(plugins),
             application=application,
             webhook_listen=face_address("--webhook-listen", webhook_listen),
             metrics_listen=face_address("--metrics-listen", metrics_listen),

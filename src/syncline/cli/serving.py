@@ -21,11 +21,13 @@ from syncline.kube.rules import rules_available
 
 __all__ = [
     "NODES",
+    "checked_plugins",
     "face_address",
     "face_options",
     "host_and_port",
     "run_cluster",
     "run_commands_of",
+    "plugins_option",
     "run_commands_option",
 ]
 
@@ -53,6 +55,26 @@ def face_address(option: str, listen: str | None) -> tuple[str, int] | None:
     if not colon or not port.isdigit() or int(port) > 65535:
         raise CommandFailed(f"{option} {listen!r}: write HOST:PORT, for example 127.0.0.1:8082", USAGE)
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+plugins_option = click.option(
+    "--plugins",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Folder of ConfigManagementPlugin files: programs that render, in a sandbox [default: none].",
+)
+
+
+def checked_plugins(folder: Path | None) -> Path | None:
+    """``folder`` if its declarations can be used; raises CommandFailed if not."""
+    from syncline.sources.plugins import PluginError, load_plugins
+
+    try:
+        if folder is not None:
+            load_plugins(folder)
+    except PluginError as error:
+        raise CommandFailed(str(error), USAGE) from error
+    return folder
 
 
 def face_options(command: Callable[..., Any]) -> Callable[..., Any]:

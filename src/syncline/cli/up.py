@@ -15,9 +15,11 @@ from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.node import label_pairs
 from syncline.cli.serving import (
     NODES,
+    checked_plugins,
     face_address,
     face_options,
     host_and_port,
+    plugins_option,
     run_cluster,
     run_commands_of,
     run_commands_option,
@@ -50,6 +52,7 @@ def _zones(text: str) -> tuple[str, ...]:
 @click.option("--label", "labels", multiple=True, help="KEY=VALUE on each of these nodes; repeatable.")
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
 @face_options
+@plugins_option
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
 @click.option(
     "--sync-timeout", default=0.0, show_default=True, help="Seconds that a sync may take; 0: as long as it likes."
@@ -66,6 +69,7 @@ def up(
     webhook_listen: str | None,
     metrics_listen: str | None,
     poll: float,
+    plugins: Path | None,
     sync_timeout: float,
     run_commands: str | None,
 ) -> int:
@@ -95,6 +99,7 @@ def up(
     gitops = GitOpsSettings(
         cache,
         allow_local_repos=True,
+        plugins=checked_plugins(plugins),
         application=application,
         webhook_listen=face_address("--webhook-listen", webhook_listen),
         metrics_listen=face_address("--metrics-listen", metrics_listen),

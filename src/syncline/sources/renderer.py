@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from syncline.kube import yaml
 from syncline.kube.objects import Obj
@@ -33,8 +32,10 @@ from syncline.sources.jsonnet import JsonnetOptions, check_size, evaluate, impor
 from syncline.sources.kustomize.argocd import KustomizeOptions, parse_options
 from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.lookup import Lookup
+from syncline.sources.plugins import PluginOptions, parse_plugin_options
 from syncline.sources.render_cache import RenderCache, read_set_key
 from syncline.sources.revision import ResolvedRevision
+from syncline.sources.source_type import SourceType
 from syncline.sources.tree import Entry, Tree
 
 __all__ = [
@@ -56,15 +57,6 @@ __all__ = [
 ]
 
 
-class SourceType(StrEnum):
-    """The tools by their names in ``status.sourceType``."""
-
-    DIRECTORY = "Directory"
-    HELM = "Helm"
-    KUSTOMIZE = "Kustomize"
-    PLUGIN = "Plugin"
-
-
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """``spec.source`` of an Application, as far as rendering needs it. ``explicit`` names the given tool block,
@@ -78,6 +70,7 @@ class SourceSpec:
     kustomize: KustomizeOptions = field(default_factory=KustomizeOptions)
     helm: HelmOptions = field(default_factory=HelmOptions)
     jsonnet: JsonnetOptions = field(default_factory=JsonnetOptions)
+    plugin: PluginOptions = field(default_factory=PluginOptions)
     context: RenderContext = field(default_factory=RenderContext)
     sha: str = ""
     refs: Mapping[str, Tree] = field(default_factory=dict, compare=False, repr=False)
@@ -122,6 +115,16 @@ class Renderer(Protocol):
     def options(self, spec: SourceSpec) -> object: ...
 
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests: ...
+
+
+@runtime_checkable
+class Claiming(Protocol):
+    """A tool that looks at a folder itself before its files decide."""
+
+    @property
+    def source_type(self) -> SourceType: ...
+
+    def claims(self, tree: Tree, spec: SourceSpec) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,7 @@ def parse_source(source: Mapping[str, Any], context: RenderContext = NO_CONTEXT)
         kustomize=parse_options(kustomize),
         helm=parse_helm(helm),
         jsonnet=parse_jsonnet(directory.get("jsonnet")),
+        plugin=parse_plugin_options(_block(source, "plugin")),
         context=context,
     )
 
@@ -265,6 +269,14 @@ def detect(tree: Tree, spec: SourceSpec) -> SourceType:
     if any(name.endswith("Chart.yaml") for name in names):
         return SourceType.HELM
     return SourceType.DIRECTORY
+
+
+def _tool(tree: Tree, spec: SourceSpec, renderers: Sequence[Renderer]) -> SourceType:
+    """The block that was given, else a plugin that claims the folder, else what its files say."""
+    claimed = (tool for tool in renderers if isinstance(tool, Claiming) and tool.claims(tree, spec))
+    if spec.explicit is None and (first := next(claimed, None)) is not None:
+        return first.source_type
+    return detect(tree, spec)
 
 
 def render(
@@ -350,9 +362,6 @@ def _override(name: str, content: bytes) -> dict[str, Any]:
     return value or {}
 
 
-_UNSUPPORTED = {SourceType.PLUGIN: "config-management plugins"}
-
-
 def render_tree(
     spec: SourceSpec,
     tree: Tree,
@@ -363,15 +372,15 @@ def render_tree(
 ) -> Rendered:
     """As :func:`render`, of a tree that is at hand."""
     spec = replace(spec, sha=sha)
-    source_type = detect(tree, spec)
+    source_type = _tool(tree, spec, renderers)
     renderer = next((tool for tool in renderers if tool.source_type is source_type), None)
     if renderer is None:
         raise SourceError(
             Problem.UNSUPPORTED,
-            f"{tree.path or '.'}: {_UNSUPPORTED.get(source_type, source_type.value)} are not supported yet",
+            f"{tree.path or '.'}: the source asks for the tool {source_type.value}, which is not enabled here",
             subject=spec.repo_url,
-            field="spec.source.path",
-            fix="commit rendered manifests to a folder of their own",
+            field="spec.source",
+            fix="start the controllers with --plugins FOLDER" if source_type is SourceType.PLUGIN else "",
         )
     entries = renderer.reads(tree, spec)
     key = read_set_key(source_type.value + spec.variant, tree.path, renderer.options(spec), entries)

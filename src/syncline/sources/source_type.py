@@ -1,0 +1,16 @@
+"""The tools that turn a source into objects, by the names that upstream's status gives them. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["SourceType"]
+
+
+class SourceType(StrEnum):
+    """The tools by their names in ``status.sourceType``."""
+
+    DIRECTORY = "Directory"
+    HELM = "Helm"
+    KUSTOMIZE = "Kustomize"
+    PLUGIN = "Plugin"
