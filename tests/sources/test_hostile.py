@@ -95,7 +95,6 @@ def test_paths_of_applications_stay_inside(place: Place, path: str) -> None:
         ("a.yaml", False),
         ("b/../a.yaml", False),
         ("../.git/config", False),
-        ("nowhere.yaml", False),
         ("../../", True),
         ("/", True),
     ],

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from syncline.assembly.source_rules import source_rules
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git
+from syncline.sources.git import Git, GitSettings
 from syncline.sources.render_cache import CacheLimits, RenderCache
 from syncline.sources.renderer import (
     RenderContext,
@@ -19,9 +20,11 @@ from syncline.sources.renderer import (
     detect,
     parse_source,
     render,
+    render_opened,
     render_source,
     render_tree,
 )
+from syncline.sources.sourcing import Sources
 from syncline.sources.tree import MemoryTree
 
 MANIFEST = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -153,3 +156,40 @@ def test_many_threads_share_one_mirror(upstream: Any, git: Git) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(count, shas * 4)) == [1, 2, 3, 4] * 4
+
+
+def test_75_files_of_any_name_are_manifests_where_the_source_says_so(upstream: Any, git: Git) -> None:
+    upstream.commit({"app/a.yaml": MANIFEST.decode(), "app/b.manifest": MANIFEST.decode(), "app/c.txt": "a: 1\n"})
+    repository = git.repository(str(upstream.path))
+    source = {"repoURL": str(upstream.path), "path": "app", "targetRevision": "main"}
+
+    def names(**directory: Any) -> list[str]:
+        found = render_source({**source, "directory": directory}, repository)
+        return [one.position.file for one in found.objects]
+
+    assert names(recurse=True) == ["app/a.yaml"]
+    assert names(disableExtensionFilter=True, exclude="*.txt") == ["app/a.yaml", "app/b.manifest"]
+
+
+def test_a_tool_that_is_off_leaves_plain_manifests(upstream: Any, tmp_path: Path) -> None:
+    chart = {"app/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "app/a.yaml": MANIFEST.decode()}
+    program = "{apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: 'j'}}"
+    upstream.commit({**chart, "k/kustomization.yaml": "namePrefix: x-\n", "j/a.jsonnet": program})
+    sources = Sources(GitSettings(tmp_path / "cache", allow_local=True))
+    settings = {"helm.enable": "false", "kustomize.enable": "false", "jsonnet.enable": "false"}
+    rules = source_rules([], [{"metadata": {"name": "argocd-cm"}, "data": settings}])
+    found: dict[str, tuple[str, int]] = {}
+    for path in ("app", "k", "j"):
+        source = {"repoURL": str(upstream.path), "path": path, "helm": {"releaseName": "x"} if path == "app" else {}}
+        tree = sources.open(source, "main").tree
+        one = render_opened(source, tree, "f" * 40, disabled=rules.disabled, jsonnet=rules.jsonnet)
+        found[path] = (str(one.source_type), len(one.objects))
+    assert found == {"app": ("Directory", 1), "k": ("Directory", 0), "j": ("Directory", 0)}
+
+
+def test_a_link_that_ends_nowhere_is_no_manifest(upstream: Any, git: Git) -> None:
+    upstream.commit({"app/a.yaml": MANIFEST.decode()})
+    (upstream.path / "app" / "b.yaml").symlink_to("nowhere.yaml")
+    upstream.commit({})
+    repository = git.repository(str(upstream.path))
+    assert len(render(SourceSpec(str(upstream.path), "app", "main"), repository).objects) == 1

@@ -115,6 +115,8 @@ class GitSourceReader:
             refs={name: one.tree for name, one in lent.items()},
             remote=self._sources.remote(context.project),
             variant=opened.variant + "".join(one.variant for one in lent.values()),
+            disabled=self._sources.rules.disabled,
+            jsonnet=self._sources.rules.jsonnet,
             cache=self._cache,
             renderers=self._renderers,
         )

@@ -8,6 +8,7 @@ from syncline.gitops.project import permits_source
 from syncline.kube import yaml
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.sources.signatures import GitPolicy, Keyring, policy_for
+from syncline.sources.source_type import SourceType
 from syncline.sources.sourcing import NO_RULES, SourceRules
 
 __all__ = ["MAPS", "source_rules"]
@@ -33,6 +34,10 @@ def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj]) -> SourceR
         found = by_name.get(project or "default")
         return policy_for(found, url) if found is not None else None
 
+    def is_off(tool: str) -> bool:
+        return str(maps.get(SETTINGS_MAP, {}).get(f"{tool}.enable") or "true") == "false"
+
+    tools = {"helm": SourceType.HELM, "kustomize": SourceType.KUSTOMIZE}
     pgp = maps.get(PGP_KEYS_MAP, {})
     return SourceRules(
         schemes=_schemes(maps.get(SETTINGS_MAP, {})),
@@ -41,6 +46,8 @@ def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj]) -> SourceR
         keyring=Keyring(
             tuple(str(pgp[name]) for name in sorted(pgp)), str(maps.get(SIGNERS_MAP, {}).get("allowed_signers") or "")
         ),
+        disabled=frozenset(kind for name, kind in tools.items() if is_off(name)),
+        jsonnet=not is_off("jsonnet"),
         submodules=str(maps.get(PARAMETERS_MAP, {}).get("reposerver.enable.git.submodule") or "true") != "false",
     )
 

@@ -44,6 +44,10 @@ class DirectoryOptions:
     recurse: bool = False
     include: str = ""
     exclude: str = ""
+    every_extension: bool = False
+    """Files of any name are manifests (``disableExtensionFilter``)."""
+    jsonnet: bool = True
+    """Whether programs are evaluated; else they are passed over (``jsonnet.enable`` of ``argocd-cm``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,9 @@ def select_files(
 def _is_wanted(entry: Entry, options: DirectoryOptions) -> bool:
     if not options.recurse and "/" in entry.path:
         return False
-    if _MANIFEST.fullmatch(entry.path) is None:
+    if not options.every_extension and _MANIFEST.fullmatch(entry.path) is None:
+        return False
+    if not options.jsonnet and entry.path.endswith(".jsonnet"):
         return False
     if options.exclude and _matches("exclude", options.exclude, entry.path):
         return False

@@ -545,6 +545,8 @@ class GitTree:
         kind, blob = self._repository.object_at(self.sha, full)
         if kind == "tree":
             return None
+        if kind in ("dangling", "missing", "notdir"):
+            return None
         if kind != "blob":
             ends = "leaves the repository" if kind == "symlink" else "does not end at a file"
             raise SourceError(

@@ -79,6 +79,8 @@ class SourceSpec:
     """What the render may fetch; None: nothing."""
     variant: str = ""
     """Tells apart what equal files of a repository may be read as (large files or their pointers)."""
+    disabled: frozenset[SourceType] = frozenset()
+    """Tools that the settings forbid: their folders hold plain manifests then."""
     found: dict[str, ChartFiles] = field(default_factory=dict, compare=False, repr=False)
     """What ``reads`` found, for ``render`` right after it."""
 
@@ -236,7 +238,10 @@ def parse_source(source: Mapping[str, Any], context: RenderContext = NO_CONTEXT)
         raise SourceError(Problem.INVALID, f"multiple application sources defined: {names}", field="spec.source")
     directory, kustomize, helm = (_block(source, name) for name in ("directory", "kustomize", "helm"))
     options = DirectoryOptions(
-        bool(directory.get("recurse")), str(directory.get("include") or ""), str(directory.get("exclude") or "")
+        bool(directory.get("recurse")),
+        str(directory.get("include") or ""),
+        str(directory.get("exclude") or ""),
+        bool(directory.get("disableExtensionFilter")),
     )
     return SourceSpec(
         repo_url=str(source.get("repoURL") or ""),
@@ -276,7 +281,8 @@ def _tool(tree: Tree, spec: SourceSpec, renderers: Sequence[Renderer]) -> Source
     claimed = (tool for tool in renderers if isinstance(tool, Claiming) and tool.claims(tree, spec))
     if spec.explicit is None and (first := next(claimed, None)) is not None:
         return first.source_type
-    return detect(tree, spec)
+    found = detect(tree, spec)
+    return SourceType.DIRECTORY if found in spec.disabled else found
 
 
 def render(
@@ -317,15 +323,19 @@ def render_opened(
     refs: Mapping[str, Tree] | None = None,
     remote: Remote | None = None,
     variant: str = "",
+    disabled: frozenset[SourceType] = frozenset(),
+    jsonnet: bool = True,
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
     """The objects of an Application's source as it is written, with the overrides that lie in its folder.
 
-    ``sha`` is the commit, version or digest that ``tree`` is. Raises :class:`SourceError`.
+    ``sha`` is the commit, version or digest that ``tree`` is; ``disabled`` and ``jsonnet`` are what the settings allow.
+    Raises :class:`SourceError`.
     """
     spec = parse_source(with_overrides(source, tree, context.application), context)
-    spec = replace(spec, refs=refs or {}, remote=remote, variant=variant)
+    directory = replace(spec.directory, jsonnet=jsonnet)
+    spec = replace(spec, refs=refs or {}, remote=remote, variant=variant, disabled=disabled, directory=directory)
     return render_tree(spec, tree, sha, cache=cache, renderers=renderers)
 
 

@@ -16,6 +16,7 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings, Look, Repository
 from syncline.sources.revision import ResolvedRevision, Version, parse_constraint
 from syncline.sources.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
+from syncline.sources.source_type import SourceType
 from syncline.sources.tree import MemoryTree, Tree, clean_path
 
 __all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
@@ -41,6 +42,9 @@ class SourceRules:
     policy: Callable[[str, str], GitPolicy | None] = _nothing
     """Which signatures a project asks of a repository."""
     keyring: Keyring = NO_KEYS
+    disabled: frozenset[SourceType] = frozenset()
+    """Tools that are off: ``helm.enable`` and ``kustomize.enable`` of ``argocd-cm``."""
+    jsonnet: bool = True
     submodules: bool = True
     """Whether repositories that a repository mounts are read too (upstream: ``reposerver.enable.git.submodule``)."""
 
@@ -71,6 +75,10 @@ class Sources:
         """From now on remotes are reached with these credentials."""
         self.git.learn(book)
         self.artifacts.learn(book)
+
+    @property
+    def rules(self) -> SourceRules:
+        return self._rules
 
     def learn_rules(self, rules: SourceRules) -> None:
         self._rules = rules

@@ -202,7 +202,7 @@ class GraftedTree:
                     raise self._leaves(full, "leaves the repository" if links <= MAX_LINKS else "goes in circles")
                 todo += target.split("/")[::-1]
             elif found is None and here not in folders:
-                raise self._leaves(full, "does not end at a file")
+                return None
             else:
                 done.append(part)
         target_entry = everything.get("/".join(done))

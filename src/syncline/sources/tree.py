@@ -59,9 +59,9 @@ class Tree(Protocol):
         ...
 
     def follow(self, entry: Entry) -> Entry | None:
-        """The regular file a symlink ends at, under the link's own path; None if it ends at a folder.
+        """The regular file a symlink ends at, under the link's own path; None if it ends at a folder or at nothing.
 
-        Raises :class:`SourceError` if it leaves the repository, dangles or goes in circles.
+        Raises :class:`SourceError` if it leaves the repository or goes in circles.
         """
         ...
 
