@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from syncline.cli.appview import resource_rows
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.proj.lists import with_entry, without_entry
 from syncline.cli.proj.windows import manual, without_window
+from syncline.cli.repo import repo, repository_fields
 from syncline.cli.secretkind import cluster_secret_name, fields_of, plain_fields, repository_secret_name, secret_object
 from syncline.gitops.application.operation import sync_options
 from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj
+from syncline.sources.credentials import credential_book
 
 BASE: Obj = {"project": "default", "destination": {"server": "https://a"}, "source": {"repoURL": "u", "path": "."}}
 TWO: Obj = {"project": "default", "destination": {}, "sources": [{"repoURL": "one"}, {"repoURL": "two"}]}
@@ -234,3 +237,16 @@ def test_only_fields_without_credentials_are_shown() -> None:
     secret = secret_object("repository", "argocd", "x", {"url": "u", "password": "p", "sshPrivateKey": "k", "name": ""})
     assert fields_of(secret) == {"url": "u", "password": "p", "sshPrivateKey": "k"}
     assert plain_fields(secret) == {"url": "u"}
+
+
+def test_flags_of_a_repository_become_the_fields_that_sources_are_read_with(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text("PEM")
+    flags = ["--github-app-id", "42", "--github-app-private-key-path", str(key), "--depth", "3", "--enable-lfs"]
+    asked = repo.commands["add"].make_context("add", ["https://h/x", *flags, "--force-http-basic-auth"])
+    given = {name: value for name, value in asked.params.items() if name != "url"}
+    secret = secret_object("repository", "argocd", "s", repository_fields("https://h/x", given))
+    access = credential_book([secret], []).access("https://h/x")
+    assert access is not None
+    assert access.github_app is not None
+    assert (access.github_app.identity, access.depth, access.force_basic, access.lfs) == ("42", 3, True, True)

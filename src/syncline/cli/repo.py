@@ -73,6 +73,13 @@ def repo() -> None:
 @click.option("--insecure-skip-server-verification", "insecure", is_flag=True, help="Check no certificates.")
 @click.option("--enable-lfs", is_flag=True)
 @click.option("--enable-oci", is_flag=True)
+@click.option("--insecure-oci-force-http", is_flag=True, help="A registry without TLS.")
+@click.option("--force-http-basic-auth", is_flag=True, help="Show the password without being asked for it.")
+@click.option("--depth", default=0, show_default=True, help="Commits of history that are brought; 0: all.")
+@click.option("--github-app-id", default="", help="Number of a GitHub App that opens it.")
+@click.option("--github-app-installation-id", default="", help="[default: that of the owner]")
+@click.option("--github-app-private-key-path", type=file_type, default=None)
+@click.option("--github-app-enterprise-base-url", default="", help="As https://git.example.com/api/v3.")
 @click.option("--proxy", default="")
 @click.option("--no-proxy", default="")
 @click.option("--upsert", is_flag=True, help="Change what is declared for this URL.")
@@ -102,8 +109,15 @@ def repository_fields(url: str, given: dict[str, Any]) -> dict[str, str]:
         "sshPrivateKey": given["ssh_private_key_path"],
         "tlsClientCertData": given["tls_client_cert_path"],
         "tlsClientCertKey": given["tls_client_cert_key_path"],
+        "githubAppPrivateKey": given["github_app_private_key_path"],
     }
-    switches = {"insecure": "insecure", "enableLfs": "enable_lfs", "enableOCI": "enable_oci"}
+    switches = {
+        "insecure": "insecure",
+        "enableLfs": "enable_lfs",
+        "enableOCI": "enable_oci",
+        "insecureOCIForceHttp": "insecure_oci_force_http",
+        "forceHttpBasicAuth": "force_http_basic_auth",
+    }
     return {
         "url": url,
         "type": given["kind"],
@@ -114,6 +128,10 @@ def repository_fields(url: str, given: dict[str, Any]) -> dict[str, str]:
         "bearerToken": given["bearer_token"],
         "proxy": given["proxy"],
         "noProxy": given["no_proxy"],
+        "githubAppID": given["github_app_id"],
+        "githubAppInstallationID": given["github_app_installation_id"],
+        "githubAppEnterpriseBaseUrl": given["github_app_enterprise_base_url"],
+        "depth": str(given["depth"]) if given["depth"] else "",
         **{key: path.read_text(encoding="utf-8") for key, path in files.items() if path is not None},
         **{key: "true" for key, flag in switches.items() if given[flag]},
     }
