@@ -24,9 +24,6 @@ from syncline.kube import client
 from syncline.kube.http import HttpClient
 from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
 from syncline.kube.objects import dig
-from syncline.kube.rules import rules_available
-
-pytestmark = pytest.mark.skipif(not rules_available(), reason="the extra `local` is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,7 @@ from syncline.kube import client
 from syncline.kube.client import Request
 from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
 from syncline.kube.objects import Obj, dig
-from syncline.kube.rules import rules_available
 from syncline.kube.yaml import load_all
-
-pytestmark = pytest.mark.skipif(not rules_available(), reason="the extra `local` is not installed")
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 ACCOUNT = "/api/v1/namespaces/argocd/serviceaccounts/syncline-application-controller"

@@ -27,9 +27,6 @@ from syncline.kube import client
 from syncline.kube.client import Request
 from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import Obj, ResourceInfo, dig
-from syncline.kube.rules import rules_available
-
-pytestmark = pytest.mark.skipif(not rules_available(), reason="the extra `local` is not installed")
 
 SECRETS = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
 KEY = "wh-c4n4ry"

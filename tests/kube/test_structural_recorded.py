@@ -11,7 +11,7 @@ from tests.kube.recorded_conversations import covers, steps
 from syncline.kube.crd import default_crd, prepare_crd, validate_crd, validate_crd_update
 from syncline.kube.embedded import coerce_embedded
 from syncline.kube.errors import FieldCause
-from syncline.kube.rules import check_rules, rules_available
+from syncline.kube.rules import check_rules
 from syncline.kube.schema.model import Schema
 from syncline.kube.structural import fill_defaults, prune, unknown_fields, validate
 
@@ -44,8 +44,6 @@ def creations(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["crd-schema", "crd-columns-subresources", "crd-cel"])
 def test_each_created_object_is_stored_or_refused_as_recorded(name: str) -> None:
     schema = Schema.from_openapi(definition(name), resource=True)
-    if name == "crd-cel" and not rules_available():
-        pytest.skip("validation rules need the extra `local`")
     for step in creations(name):
         stored = fill_defaults(copy.deepcopy(prune(step["body"], schema)), schema)
         coerce_embedded(stored, schema.raw)
@@ -84,8 +82,6 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def test_rules_about_changes_hold_or_refuse_as_recorded() -> None:
-    if not rules_available():
-        pytest.skip("validation rules need the extra `local`")
     schema = Schema.from_openapi(definition("crd-cel"), resource=True)
     live = next(step["body"] for step in steps("crd-cel") if step["id"] == "valid")
     changes = [step for step in steps("crd-cel") if step.get("type") == "merge"]

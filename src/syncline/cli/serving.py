@@ -17,7 +17,6 @@ from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cluster.disk import DiskError
 from syncline.cluster.serve import ServeError
-from syncline.kube.rules import rules_available
 
 __all__ = [
     "NODES",
@@ -106,12 +105,6 @@ def run_cluster(
     kubeconfig_out: Path | None = None,
 ) -> int:
     """Run ``body`` beside a served cluster; SIGINT and SIGTERM set its event."""
-    if not rules_available():
-        raise CommandFailed(
-            "the embedded cluster needs the extra `local`, which evaluates the rules of custom resources: "
-            "pip install 'syncline[local]'",
-            USAGE,
-        )
     try:
         import uvloop
 

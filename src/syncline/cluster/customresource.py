@@ -163,7 +163,7 @@ class CustomStrategy:
 
     def _validate(self, obj: Obj, old: Obj | None) -> list[FieldCause]:
         schema = self._version.schema
-        found = structural.validate(obj, schema) + _scale_causes(obj, self._version.scale)
+        found = structural.validate(obj, schema, old) + _scale_causes(obj, self._version.scale)
         found += _embedded_metadata(obj, self._version.root)
         return found + check_rules(obj, old, schema, found)
 

@@ -100,7 +100,8 @@ def too_long(field: str, limit_bytes: int) -> FieldCause:
 
 
 def too_many(field: str, actual: int, limit: int) -> FieldCause:
-    return FieldCause("FieldValueTooMany", f"Too many: {actual}: must have at most {limit} items", _path(field))
+    things = "item" if limit == 1 else "items"
+    return FieldCause("FieldValueTooMany", f"Too many: {actual}: must have at most {limit} {things}", _path(field))
 
 
 def child(path: str, name: str) -> str:

@@ -18,6 +18,7 @@ from syncline.kube.crdparts import shared_part, versions_of
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 from syncline.kube.rulecheck import RuleContext, root_context, rule_text_causes
+from syncline.kube.rules import check_part_rules
 from syncline.kube.schema.model import Schema
 from syncline.kube.structuralcheck import check_structure, unsupported_keyword
 
@@ -95,7 +96,7 @@ def _version(raw: Obj, path: str, status: bool, unchanged: bool) -> list[FieldCa
             wrong = _defaults({**raw, "x-kubernetes-embedded-resource": True}, path, False)
         found += wrong
         sound = not wrong
-    rules = root_context(raw) if sound else None
+    rules = root_context(raw, unchanged=unchanged) if sound else None
     plain, told = _document(raw, path, _Place(root=True, rules=rules))
     found += [*plain, *told]
     if not found and unsupported:
@@ -158,8 +159,6 @@ def _children(raw: Obj, path: str, at: _Place) -> list[tuple[Obj, str, _Place]]:
     result: list[tuple[Any, str, _Place]] = []
     for name, schema in sorted((raw.get("properties") or {}).items()):
         place = replace(below, rules=at.rules.child_property(schema, name) if at.rules else None)
-        if raw.get("x-kubernetes-map-type") == "atomic":
-            place = replace(place, uncorrelated=at.uncorrelated or path)
         if (at.root or raw.get("x-kubernetes-embedded-resource")) and name in META_FIELDS:
             place = replace(place, in_metadata=True)
             if at.root:
@@ -319,7 +318,8 @@ def _defaults(raw: Obj, path: str, in_metadata: bool) -> list[FieldCause]:
         here = f"{path}.default"
         if not in_metadata and structural.prune_part(value, Schema.from_openapi(raw)) != value:
             found.append(causes.invalid_value(here, value, "must not have unknown fields"))
-        found += structural.check_part(value, raw, here)
+        wrong = structural.check_part(value, raw, here)
+        found += wrong or check_part_rules(value, raw, here)
     if isinstance(raw.get("items"), dict):
         found += _defaults(raw["items"], f"{path}.items", in_metadata and not embedded)
     for name, below in sorted((raw.get("properties") or {}).items()):

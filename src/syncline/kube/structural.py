@@ -19,7 +19,7 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.names import dns_label_1035
 from syncline.kube.objects import Obj
 from syncline.kube.schema.model import Schema
-from syncline.kube.valuecheck import check_value
+from syncline.kube.valuecheck import UNRELATED, check_value
 
 __all__ = ["check_part", "fill_defaults", "prune", "prune_part", "unknown_fields", "validate"]
 
@@ -146,12 +146,15 @@ def _forbids_null(schema: Schema) -> bool:
 # --- validation ----------------------------------------------------------------------------------------------------
 
 
-def validate(obj: Obj, schema: Schema) -> list[FieldCause]:
+def validate(obj: Obj, schema: Schema, old: Obj | None = None) -> list[FieldCause]:
     """Why a pruned and defaulted object is refused: values, embedded resources, duplicates in sets and map lists.
 
-    Names and labels of the object itself, and validation rules, are checked elsewhere.
+    ``old`` is what it replaces: what was wrong in it and did not change is let through. Names and labels of the object
+    itself, and validation rules, are checked elsewhere.
     """
-    return [*check_value(obj, schema.raw), *_embedded(obj, schema.raw, ""), *_lists(obj, schema.raw, "")]
+    found = check_value(obj, schema.raw, "", UNRELATED if old is None else old) + _embedded(obj, schema.raw, "")
+    twice = _lists(obj, schema.raw, "")
+    return found if twice and old is not None and _lists(old, schema.raw, "") else found + twice
 
 
 def check_part(value: Any, raw: Obj, path: str) -> list[FieldCause]:

@@ -18,16 +18,49 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.formats import matches_format
 from syncline.kube.re2 import compile_pattern
 
-__all__ = ["MAX_CAUSES", "check_value"]
+__all__ = ["MAX_CAUSES", "UNRELATED", "check_value", "old_item", "same_json"]
 
 MAX_CAUSES = 1000
 """More causes than this help nobody; the rest is left out."""
 
 Raw = Mapping[str, Any]
 
+UNRELATED: Any = object()
+"""No old value can be found for this one."""
 
-def check_value(value: Any, schema: Raw, path: str = "") -> list[FieldCause]:
-    """Why ``value`` does not satisfy ``schema``; empty when it does. ``path`` is the field's, as messages name it."""
+
+def same_json(one: Any, other: Any) -> bool:
+    """Equality of JSON values: ``1`` is not ``true``."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def old_item(item: Any, old: Any, schema: Raw) -> Any:
+    """The old entry with the same keys; entries of other lists than maps cannot be matched."""
+    keys = schema.get("x-kubernetes-list-map-keys") or []
+    if schema.get("x-kubernetes-list-type") != "map" or not keys:
+        return UNRELATED
+    if not isinstance(old, list) or not isinstance(item, dict):
+        return UNRELATED
+    wanted = [item.get(key) for key in keys]
+    same = (each for each in old if isinstance(each, dict) and [each.get(key) for key in keys] == wanted)
+    return next(same, UNRELATED)
+
+
+def check_value(value: Any, schema: Raw, path: str = "", old: Any = UNRELATED) -> list[FieldCause]:
+    """Why ``value`` does not satisfy ``schema``; empty when it does. ``path`` is the field's, as messages name it.
+
+    ``old`` is the value that this one takes the place of. What was wrong before and did not change is let through, at
+    every level where old and new can be compared (CRDValidationRatcheting).
+    """
+    found = _check(value, schema, path, old)
+    return [] if found and old is not UNRELATED and same_json(old, value) else found[:MAX_CAUSES]
+
+
+def _check(value: Any, schema: Raw, path: str, old: Any) -> list[FieldCause]:
     found = _type(value, schema, path)
     if value is None:
         return found + _enum(value, schema, path)
@@ -37,11 +70,11 @@ def check_value(value: Any, schema: Raw, path: str = "") -> list[FieldCause]:
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         found += _number(value, schema, path)
     elif isinstance(value, list):
-        found += _list(value, schema, path)
+        found += _list(value, schema, path, old)
     found += _enum(value, schema, path)
     if isinstance(value, dict):
-        found += _object(value, schema, path)
-    return found[:MAX_CAUSES]
+        found += _object(value, schema, path, old)
+    return found
 
 
 def _kind(value: Any) -> str:
@@ -217,12 +250,12 @@ def _range(value: float, schema: Raw, path: str) -> list[FieldCause]:
 # --- lists, enums, objects -----------------------------------------------------------------------------------------
 
 
-def _list(value: list[Any], schema: Raw, path: str) -> list[FieldCause]:
+def _list(value: list[Any], schema: Raw, path: str, old: Any) -> list[FieldCause]:
     found: list[FieldCause] = []
     items = schema.get("items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
-            found += check_value(item, items, f"{path}[{index}]")
+            found += check_value(item, items, f"{path}[{index}]", old_item(item, old, schema))
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
         found.append(causes.invalid_value(path, len(value), f"{path} in body should have at least {least} items"))
@@ -238,7 +271,7 @@ def _enum(value: Any, schema: Raw, path: str) -> list[FieldCause]:
     return [causes.not_supported(path, value, allowed)]
 
 
-def _object(value: dict[str, Any], schema: Raw, path: str) -> list[FieldCause]:
+def _object(value: dict[str, Any], schema: Raw, path: str, old: Any) -> list[FieldCause]:
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and len(value) < least:
         text = f"{path} in body should have at least {least} properties"
@@ -255,6 +288,7 @@ def _object(value: dict[str, Any], schema: Raw, path: str) -> list[FieldCause]:
                 causes.invalid_value(path, name, f"{causes.child(path, name)} in body is a forbidden property")
             )
         if isinstance(below, dict):
-            found += check_value(value[name], below, causes.child(path, name))
+            before = old.get(name, UNRELATED) if isinstance(old, dict) else UNRELATED
+            found += check_value(value[name], below, causes.child(path, name), before)
     found += [causes.required(causes.child(path, name)) for name in schema.get("required") or () if name not in value]
     return found

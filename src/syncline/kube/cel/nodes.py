@@ -1,0 +1,53 @@
+"""The syntax tree of an expression. Made by ``parser``, typed by ``checker``, read by ``cost`` and ``program``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["CelError", "Node", "located", "walk"]
+
+
+class CelError(Exception):
+    """An expression that cannot be compiled; the text is cel-go's, with the place."""
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """``kind``: const, ident, select, call, list, map, comp. What ``value`` is depends on it.
+
+    const: the value; ident: the name; select: the field; call: the function; comp: the name of what is gathered.
+    ``target`` is the operand of a select or of a member call. ``optional`` marks ``?`` entries.
+    """
+
+    kind: str
+    at: int
+    value: Any = None
+    args: list[Node] = field(default_factory=list)
+    target: Node | None = None
+    test: bool = False
+    optional: tuple[int, ...] = ()
+    type: Any = None
+    overloads: tuple[str, ...] = ()
+    parts: dict[str, Any] = field(default_factory=dict)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it."""
+    yield node
+    for below in node.args:
+        yield from walk(below)
+    if node.target is not None:
+        yield from walk(node.target)
+    for part in node.parts.values():
+        if isinstance(part, Node):
+            yield from walk(part)
+
+
+def located(text: str, at: int, message: str) -> str:
+    """As cel-go shows an error: ``ERROR: <input>:1:6: undefined field 'x'`` over the line and a caret."""
+    line = text.count("\n", 0, at) + 1
+    start = text.rfind("\n", 0, at) + 1
+    shown = text[start:].partition("\n")[0]
+    return f"ERROR: <input>:{line}:{at - start + 1}: {message}\n | {shown}\n | {'.' * (at - start)}^"

@@ -1,0 +1,322 @@
+"""An expression made ready: parsed, checked, its cost known, and turned into functions.
+
+Called for validation rules. In come a text and the types of its variables; out comes a :class:`Program` that is
+evaluated on values any number of times. Evaluation is bounded by the work that it may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from syncline.kube.cel.checker import check
+from syncline.kube.cel.functions import FUNCTIONS
+from syncline.kube.cel.nodes import Node
+from syncline.kube.cel.parser import parse
+from syncline.kube.cel.types import Type
+from syncline.kube.cel.values import EvaluationError, Optional, TypeValue, no_overload
+
+__all__ = ["Program", "compile_program"]
+
+MAX_STEPS = 200_000
+"""Calls in one evaluation. Kubernetes' limit for one call (a million units of cost) is about as far away."""
+
+Scope = dict[str, Any]
+Step = Callable[[Scope], Any]
+
+
+class Program:
+    """A checked expression; ``type`` is its result's."""
+
+    __slots__ = ("_step", "names", "root", "text", "type")
+
+    def __init__(self, text: str, root: Node, kind: Type) -> None:
+        self.text, self.root, self.type = text, root, kind
+        self.names = frozenset(_names(root))
+        self._step = _step(root)
+
+    def evaluate(self, variables: Mapping[str, Any]) -> Any:
+        """The value; raises :class:`EvaluationError`."""
+        scope: Scope = dict(variables)
+        scope["#"] = MAX_STEPS
+        try:
+            return self._step(scope)
+        except RecursionError:
+            raise EvaluationError("operation cancelled: actual cost limit exceeded") from None
+
+
+def compile_program(text: str, variables: Mapping[str, Type]) -> Program:
+    """Raises :class:`CelError` with every fault that can be told."""
+    root = parse(text)
+    return Program(text, root, check(text, root, variables))
+
+
+def _names(node: Node) -> list[str]:
+    found = [str(node.value)] if node.kind == "ident" else []
+    below = [*node.args, *([node.target] if node.target else [])]
+    below += [part for part in node.parts.values() if isinstance(part, Node)]
+    for one in below:
+        found += _names(one)
+    return found
+
+
+def _step(node: Node) -> Step:
+    made: Step = _MAKERS[node.kind](node)
+    return made
+
+
+def _const(node: Node) -> Step:
+    value = node.value
+    return lambda scope: value
+
+
+def _ident(node: Node) -> Step:
+    name = node.value
+    if node.type is not None and node.type[0] == "type":
+        named = TypeValue(str(name))
+        return lambda scope: scope.get(name, named)
+
+    def read(scope: Scope) -> Any:
+        try:
+            value = scope[name]
+        except KeyError:
+            raise EvaluationError(f"no such attribute(s): {name}") from None
+        if isinstance(value, EvaluationError):
+            raise value
+        return value
+
+    return read
+
+
+def _select(node: Node) -> Step:
+    assert node.target is not None
+    operand, name, test = _step(node.target), node.value, node.test
+
+    def select(scope: Scope) -> Any:
+        value = operand(scope)
+        if isinstance(value, Optional):
+            if test:
+                return bool(value.has and isinstance(value.value, dict) and name in value.value)
+            inside = value.value if value.has else None
+            return Optional(inside[name], True) if isinstance(inside, dict) and name in inside else Optional()
+        if not isinstance(value, dict):
+            raise no_overload()
+        if test:
+            return name in value
+        try:
+            return value[name]
+        except KeyError:
+            raise EvaluationError(f"no such key: {name}") from None
+
+    return select
+
+
+def _list(node: Node) -> Step:
+    items, optional = [_step(arg) for arg in node.args], frozenset(node.optional)
+
+    def make(scope: Scope) -> list[Any]:
+        if not optional:
+            return [item(scope) for item in items]
+        result = []
+        for index, item in enumerate(items):
+            value = item(scope)
+            if index not in optional:
+                result.append(value)
+            elif value.has:
+                result.append(value.value)
+        return result
+
+    return make
+
+
+def _map(node: Node) -> Step:
+    steps, optional = [_step(arg) for arg in node.args], frozenset(node.optional)
+    pairs = list(zip(steps[::2], steps[1::2], strict=True))
+
+    def make(scope: Scope) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        for index, (key, value) in enumerate(pairs):
+            name, found = key(scope), value(scope)
+            if index in optional:
+                if not found.has:
+                    continue
+                found = found.value
+            if name in result:
+                raise EvaluationError(f"Failed with repeated key: {name}")
+            result[name] = found
+        return result
+
+    return make
+
+
+def _call(node: Node) -> Step:
+    special = _SPECIAL.get(node.value)
+    if special is not None:
+        made: Step = special(node)
+        return made
+    work = FUNCTIONS[node.value]
+    steps = [_step(arg) for arg in ([node.target] if node.target is not None else []) + node.args]
+
+    def call(scope: Scope) -> Any:
+        values = [step(scope) for step in steps]
+        scope["#"] -= 1
+        if scope["#"] < 0:
+            raise EvaluationError("operation cancelled: actual cost limit exceeded")
+        try:
+            return work(*values)
+        except (TypeError, AttributeError):
+            raise no_overload() from None
+
+    return call
+
+
+def _truth(step: Step, scope: Scope) -> bool | EvaluationError:
+    """True, False, or the error that came instead."""
+    try:
+        value = step(scope)
+    except EvaluationError as error:
+        return error
+    return value if isinstance(value, bool) else no_overload()
+
+
+def _logic(stops: bool) -> Callable[[Node], Step]:
+    """Either side may decide, so an error on one side counts only if the other does not."""
+
+    def make(node: Node) -> Step:
+        left, right = (_step(arg) for arg in node.args)
+
+        def decide(scope: Scope) -> bool:
+            one = _truth(left, scope)
+            if one is stops:
+                return stops
+            other = _truth(right, scope)
+            if other is stops:
+                return stops
+            for found in (one, other):
+                if isinstance(found, EvaluationError):
+                    raise found
+            return not stops
+
+        return decide
+
+    return make
+
+
+def _conditional(node: Node) -> Step:
+    condition, yes, no = (_step(arg) for arg in node.args)
+
+    def choose(scope: Scope) -> Any:
+        value = condition(scope)
+        if not isinstance(value, bool):
+            raise no_overload()
+        return yes(scope) if value else no(scope)
+
+    return choose
+
+
+def _negation(node: Node) -> Step:
+    operand = _step(node.args[0])
+
+    def negate(scope: Scope) -> bool:
+        value = operand(scope)
+        if not isinstance(value, bool):
+            raise no_overload()
+        return not value
+
+    return negate
+
+
+def _not_false(node: Node) -> Step:
+    operand = _step(node.args[0])
+    return lambda scope: _truth(operand, scope) is not False
+
+
+def _optional_select(node: Node) -> Step:
+    operand, name = _step(node.args[0]), node.args[1].value
+
+    def select(scope: Scope) -> Optional:
+        value = operand(scope)
+        if isinstance(value, Optional):
+            value = value.value if value.has else None
+        return Optional(value[name], True) if isinstance(value, dict) and name in value else Optional()
+
+    return select
+
+
+def _comp(node: Node) -> Step:
+    parts = node.parts
+    over, names, accu = _step(parts["range"]), parts["vars"], node.value
+    init, cond, step, result = (_step(parts[key]) for key in ("init", "cond", "step", "result"))
+    ready = parts["cond"].kind == "const"
+    never = ready and parts["cond"].value is False
+
+    def fold(scope: Scope) -> Any:
+        inside = over(scope)
+        inner = _Inner(scope)
+        inner[accu] = init(scope)
+        if not never:
+            for values in _entries(inside, len(names)):
+                inner.update(zip(names, values, strict=True))
+                if not ready and not cond(inner):
+                    break
+                try:
+                    inner[accu] = step(inner)
+                except EvaluationError as error:
+                    if ready:
+                        raise
+                    inner[accu] = error
+        return result(inner)
+
+    return fold
+
+
+class _Inner(dict[str, Any]):
+    """A scope within another; the count of steps is shared."""
+
+    __slots__ = ("_outer",)
+
+    def __init__(self, outer: Scope) -> None:
+        super().__init__()
+        self._outer = outer
+
+    def __missing__(self, name: str) -> Any:
+        return self._outer[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name == "#":
+            self._outer[name] = value
+        else:
+            super().__setitem__(name, value)
+
+
+def _entries(inside: Any, count: int) -> list[tuple[Any, ...]]:
+    if isinstance(inside, dict):
+        return [(key,) for key in inside] if count == 1 else list(inside.items())
+    if isinstance(inside, list):
+        return [(item,) for item in inside] if count == 1 else list(enumerate(inside))
+    raise no_overload()
+
+
+_MAKERS: dict[str, Callable[[Node], Step]] = {
+    "const": _const,
+    "ident": _ident,
+    "select": _select,
+    "list": _list,
+    "map": _map,
+    "call": _call,
+    "comp": _comp,
+}
+_SPECIAL: dict[str, Callable[[Node], Step]] = {
+    "_&&_": _logic(False),
+    "_||_": _logic(True),
+    "_?_:_": _conditional,
+    "!_": _negation,
+    "@not_strictly_false": _not_false,
+    "_?._": _optional_select,
+}

@@ -1,0 +1,70 @@
+"""Types of expressions: tuples, and objects with declared fields.
+
+Read by ``checker``, ``cost`` and whoever turns a schema into a type. ``("list", T)``, ``("map", K, V)``,
+``("type", T)``, ``("optional_type", T)``; the rest are names alone. ``("object", Declared)`` has fields.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = [
+    "BOOL",
+    "BYTES",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "INT",
+    "NULL",
+    "STRING",
+    "TIMESTAMP",
+    "UINT",
+    "Type",
+    "shown",
+    "type_of_text",
+]
+
+Type = tuple[Any, ...]
+BOOL: Type = ("bool",)
+INT: Type = ("int",)
+UINT: Type = ("uint",)
+DOUBLE: Type = ("double",)
+STRING: Type = ("string",)
+BYTES: Type = ("bytes",)
+NULL: Type = ("null",)
+DYN: Type = ("dyn",)
+TIMESTAMP: Type = ("timestamp",)
+DURATION: Type = ("duration",)
+
+_WORD = re.compile(r"[A-Za-z_][\w.]*|[<>,]")
+_KINDS = frozenset({"list", "map", "type", "optional_type"})
+
+
+def shown(kind: Type) -> str:
+    """As cel-go prints a type in its errors."""
+    if kind[0] == "object":
+        return str(kind[1])
+    if kind[0] == "param":
+        return str(kind[1])
+    if len(kind) == 1:
+        return str(kind[0])
+    return f"{kind[0]}({', '.join(shown(part) for part in kind[1:])})"
+
+
+def type_of_text(text: str) -> Type:
+    """``list<A>``: a single capital letter is a parameter."""
+    words = _WORD.findall(text)
+
+    def read() -> Type:
+        word = words.pop(0)
+        if len(word) == 1 and word.isupper():
+            return ("param", word)
+        if word in _KINDS and words and words[0] == "<":
+            parts = []
+            while words.pop(0) != ">":
+                parts.append(read())
+            return (word, *parts)
+        return (word,)
+
+    return read()
