@@ -25,6 +25,16 @@ Scope = dict[str, Any]
 Step = Callable[[Scope], Any]
 
 
+class _Exceeded(Exception):
+    """No more work may be done. Not an error of a value: nothing in an expression can absorb it."""
+
+
+def _count(scope: Scope) -> None:
+    scope["#"] -= 1
+    if scope["#"] < 0:
+        raise _Exceeded
+
+
 class Program:
     """A checked expression; ``type`` is its result's."""
 
@@ -41,7 +51,7 @@ class Program:
         scope["#"] = MAX_STEPS
         try:
             return self._step(scope)
-        except RecursionError:
+        except (_Exceeded, RecursionError):
             raise EvaluationError("operation cancelled: actual cost limit exceeded") from None
 
 
@@ -159,9 +169,7 @@ def _call(node: Node) -> Step:
 
     def call(scope: Scope) -> Any:
         values = [step(scope) for step in steps]
-        scope["#"] -= 1
-        if scope["#"] < 0:
-            raise EvaluationError("operation cancelled: actual cost limit exceeded")
+        _count(scope)
         try:
             return work(*values)
         except (TypeError, AttributeError):
@@ -256,6 +264,7 @@ def _comp(node: Node) -> Step:
         inner[accu] = init(scope)
         if not never:
             for values in _entries(inside, len(names)):
+                _count(inner)
                 inner.update(zip(names, values, strict=True))
                 if not ready and not cond(inner):
                     break
