@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncline.kube.cel.checker import Declared
-from syncline.kube.cel.functions import to_timestamp
+from syncline.kube.cel.conversions import to_timestamp
 from syncline.kube.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Type
 from syncline.kube.cel.values import Duration, EvaluationError, MapList, SetList
 from syncline.kube.formats import parse_duration_ns

@@ -10,18 +10,27 @@ import json
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from syncline.kube.cel.conversions import (
+    NS,
+    clock_reader,
+    fitting,
+    is_number,
+    timestamp_of,
+    to_bool,
+    to_bytes,
+    to_double,
+    to_duration,
+    to_int,
+    to_string,
+    to_timestamp,
+    to_uint,
+)
 from syncline.kube.cel.library import FUNCTIONS as KUBERNETES
 from syncline.kube.cel.parser import UInt
 from syncline.kube.cel.values import (
-    CIDR,
-    IP,
-    MAX_INT,
-    MIN_INT,
     Duration,
     EvaluationError,
     MapList,
@@ -38,23 +47,6 @@ from syncline.kube.re2 import compile_pattern
 __all__ = ["FUNCTIONS"]
 
 Function = Callable[..., Any]
-NS = 1_000_000_000
-MAX_SECONDS, MIN_SECONDS = 253402300799, -62135596800
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _int(value: int, like: Any = 0) -> int:
-    """Overflow is an error, and unsigned stays unsigned."""
-    if isinstance(like, UInt):
-        if not 0 <= value < 1 << 64:
-            raise EvaluationError("unsigned integer overflow")
-        return UInt(value)
-    if not MIN_INT <= value <= MAX_INT:
-        raise EvaluationError("integer overflow")
-    return value
 
 
 # --- operators -----------------------------------------------------------------------------------------------------
@@ -80,34 +72,34 @@ def add(one: Any, other: Any) -> Any:
         return _joined(one, other)
     if _same(one, other):
         if isinstance(one, int):
-            return _int(int(one) + int(other), one)
+            return fitting(int(one) + int(other), one)
         if isinstance(one, float | str | bytes):
             return one + other
         if isinstance(one, Duration):
-            return Duration(_int(one.ns + other.ns))
+            return Duration(fitting(one.ns + other.ns))
     if isinstance(one, Timestamp) and isinstance(other, Duration):
-        return _timestamp(one.ns + other.ns)
+        return timestamp_of(one.ns + other.ns)
     if isinstance(one, Duration) and isinstance(other, Timestamp):
-        return _timestamp(one.ns + other.ns)
+        return timestamp_of(one.ns + other.ns)
     raise no_overload()
 
 
 def subtract(one: Any, other: Any) -> Any:
     if _same(one, other):
         if isinstance(one, int):
-            return _int(int(one) - int(other), one)
+            return fitting(int(one) - int(other), one)
         if isinstance(one, float):
             return one - other
         if isinstance(one, Duration | Timestamp):
-            return Duration(_int(one.ns - other.ns))
+            return Duration(fitting(one.ns - other.ns))
     if isinstance(one, Timestamp) and isinstance(other, Duration):
-        return _timestamp(one.ns - other.ns)
+        return timestamp_of(one.ns - other.ns)
     raise no_overload()
 
 
 def multiply(one: Any, other: Any) -> Any:
     if _same(one, other) and isinstance(one, int):
-        return _int(int(one) * int(other), one)
+        return fitting(int(one) * int(other), one)
     if _same(one, other) and isinstance(one, float):
         return one * other
     raise no_overload()
@@ -117,7 +109,7 @@ def divide(one: Any, other: Any) -> Any:
     if _same(one, other) and isinstance(one, int):
         if other == 0:
             raise EvaluationError("division by zero")
-        return _int(abs(int(one)) // abs(int(other)) * (1 if (one < 0) == (other < 0) else -1), one)
+        return fitting(abs(int(one)) // abs(int(other)) * (1 if (one < 0) == (other < 0) else -1), one)
     if _same(one, other) and isinstance(one, float):
         if other == 0:
             return math.nan if one == 0 or math.isnan(one) else math.copysign(math.inf, one) * math.copysign(1, other)
@@ -130,7 +122,7 @@ def modulo(one: Any, other: Any) -> Any:
         raise no_overload()
     if other == 0:
         raise EvaluationError("modulus by zero")
-    return _int(
+    return fitting(
         int(math.fmod(one, other)) if abs(one) < 1 << 52 else int(one) - int(other) * _quotient(one, other), one
     )
 
@@ -143,13 +135,13 @@ def negate(value: Any) -> Any:
     if isinstance(value, float):
         return -value
     if isinstance(value, int) and not isinstance(value, bool | UInt):
-        return _int(-value)
+        return fitting(-value)
     raise no_overload()
 
 
 def _compare(test: Callable[[Any, Any], bool]) -> Function:
     def work(one: Any, other: Any) -> bool:
-        if (_is_number(one) and _is_number(other)) or (
+        if (is_number(one) and is_number(other)) or (
             type(one) is type(other) and isinstance(one, bool | str | bytes | Timestamp | Duration)
         ):
             return test(one, other)
@@ -196,200 +188,7 @@ def _optional_index(inside: Any, key: Any) -> Optional:
 
 
 def shown(value: Any) -> str:
-    return value if isinstance(value, str) else to_string(value) if _is_number(value) else str(value)
-
-
-# --- conversions ---------------------------------------------------------------------------------------------------
-
-
-def _unconvertible(kind: str) -> EvaluationError:
-    return EvaluationError(f"type conversion error from 'string' to '{kind}'")
-
-
-def to_int(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Timestamp | Duration):
-        raise no_overload()
-    if isinstance(value, Timestamp):
-        return value.ns // NS
-    if isinstance(value, Duration):
-        return value.ns
-    if isinstance(value, str):
-        if not re.fullmatch(r"[+-]?\d+", value, re.ASCII) or not MIN_INT <= int(value) <= MAX_INT:
-            raise _unconvertible("int")
-        return int(value)
-    if isinstance(value, float) and not (math.isfinite(value) and -(2**63) < value < 2**63):
-        raise EvaluationError("integer overflow")
-    return _int(int(value))
-
-
-def to_uint(value: Any) -> UInt:
-    if isinstance(value, str):
-        if not re.fullmatch(r"\d+", value, re.ASCII) or int(value) >= 1 << 64:
-            raise _unconvertible("uint")
-        return UInt(int(value))
-    if not _is_number(value):
-        raise no_overload()
-    if not 0 <= value < 1 << 64:
-        raise EvaluationError("unsigned integer overflow")
-    return UInt(int(value))
-
-
-def to_double(value: Any) -> float:
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            raise _unconvertible("double") from None
-    if not _is_number(value):
-        raise no_overload()
-    return float(value)
-
-
-def to_bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        if value in ("1", "t", "T", "TRUE", "true", "True"):
-            return True
-        if value in ("0", "f", "F", "FALSE", "false", "False"):
-            return False
-        raise _unconvertible("bool")
-    raise no_overload()
-
-
-def to_string(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(int(value))
-    if isinstance(value, float):
-        return _go_float(value)
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
-    if isinstance(value, Timestamp):
-        return _time_text(value)
-    if isinstance(value, Duration):
-        whole, rest = divmod(abs(value.ns), NS)
-        fraction = f".{rest:09d}".rstrip("0") if rest else ""
-        return f"{'-' if value.ns < 0 else ''}{whole}{fraction}s"
-    if isinstance(value, IP):
-        return str(value.address)
-    if isinstance(value, CIDR):
-        return str(value.interface)
-    raise no_overload()
-
-
-def _go_float(value: float) -> str:
-    """``strconv.FormatFloat(f, 'g', -1, 64)``."""
-    if math.isnan(value) or math.isinf(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    if value == 0:
-        return "-0" if math.copysign(1, value) < 0 else "0"
-    digits, _, power = f"{value:.17e}".partition("e")
-    for precision in range(17):
-        text = f"{value:.{precision}e}"
-        if float(text) == value:
-            digits, _, power = text.partition("e")
-            break
-    exponent = int(power)
-    if exponent < -4 or exponent >= 21:
-        return f"{digits}e{'+' if exponent >= 0 else '-'}{abs(exponent):02d}"
-    return format(value, f".{max(0, len(digits.replace('.', '').replace('-', '')) - 1 - exponent)}f")
-
-
-def _time_text(value: Timestamp) -> str:
-    seconds, ns = divmod(value.ns, NS)
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    fraction = f".{ns:09d}".rstrip("0") if ns else ""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S").zfill(19) + fraction + "Z"
-
-
-def _timestamp(ns: int) -> Timestamp:
-    if not MIN_SECONDS <= ns // NS <= MAX_SECONDS:
-        raise EvaluationError("timestamp overflow")
-    return Timestamp(ns)
-
-
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": NS, "m": 60 * NS, "h": 3600 * NS}
-
-
-def to_timestamp(value: Any) -> Timestamp:
-    if isinstance(value, Timestamp):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return _timestamp(int(value) * NS)
-    if not isinstance(value, str):
-        raise no_overload()
-    found = _TIME.fullmatch(value)
-    try:
-        if found is None:
-            raise ValueError
-        year, month, day, hour, minute, second = (int(part) for part in found.group(1, 2, 3, 4, 5, 6))
-        zone = found.group(8)
-        offset = 0 if zone == "Z" else int(zone[0] + "1") * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        ns = (since.days * 86400 + since.seconds - offset) * NS
-        return _timestamp(ns + int((found.group(7) or ".0")[1:10].ljust(9, "0")))
-    except ValueError:
-        raise _unconvertible("google.protobuf.Timestamp") from None
-
-
-def to_duration(value: Any) -> Duration:
-    if isinstance(value, Duration):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Duration(int(value))
-    if not isinstance(value, str):
-        raise no_overload()
-    body = value.lstrip("+-")
-    if len(value) - len(body) <= 1 and (body == "0" or (body and _DURATION_PART.sub("", body) == "")):
-        total = sum(round(float(number) * _UNITS[unit]) for number, unit in _DURATION_PART.findall(body))
-        return Duration(_int(-total if value.startswith("-") else total))
-    raise _unconvertible("google.protobuf.Duration")
-
-
-def to_bytes(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode()
-    raise no_overload()
-
-
-# --- times ---------------------------------------------------------------------------------------------------------
-
-
-def _zone(name: str) -> tzinfo:
-    found = re.fullmatch(r"([+-]?)(\d\d):(\d\d)", name)
-    if found:
-        sign = -1 if found.group(1) == "-" else 1
-        return timezone(sign * timedelta(hours=int(found.group(2)), minutes=int(found.group(3))))
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise EvaluationError(f"unknown time zone {name}") from None
-
-
-def _clock(read: Callable[[datetime, int], int], unit_ns: int = 0) -> Function:
-    def work(value: Any, zone: str = "") -> int:
-        if isinstance(value, Duration) and unit_ns and not zone:
-            total = abs(value.ns) // unit_ns * (1 if value.ns >= 0 else -1)
-            return total % 1000 if unit_ns == 10**6 else total
-        if not isinstance(value, Timestamp):
-            raise no_overload()
-        seconds, ns = divmod(value.ns, NS)
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-        return read(moment.astimezone(_zone(zone)) if zone else moment, ns)
-
-    return work
+    return value if isinstance(value, str) else to_string(value) if is_number(value) else str(value)
 
 
 # --- texts and lists -----------------------------------------------------------------------------------------------
@@ -510,8 +309,8 @@ def _clause(value: Any, verb: str, precision: int) -> str:
     if verb == "s":
         return _printed(value)
     if verb == "d" and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(int(value)) if isinstance(value, int) else _go_float(value)
-    if verb in "fe" and _is_number(value):
+        return str(int(value)) if isinstance(value, int) else to_string(value)
+    if verb in "fe" and is_number(value):
         return f"{float(value):.{precision}{verb}}"
     if verb == "b" and isinstance(value, int):
         return f"{int(value):b}"
@@ -708,16 +507,16 @@ _STANDARD: dict[str, Function] = {
     "duration": to_duration,
     "dyn": lambda value: value,
     "type": _type,
-    "getFullYear": _clock(lambda moment, ns: moment.year),
-    "getMonth": _clock(lambda moment, ns: moment.month - 1),
-    "getDayOfYear": _clock(lambda moment, ns: moment.timetuple().tm_yday - 1),
-    "getDayOfMonth": _clock(lambda moment, ns: moment.day - 1),
-    "getDate": _clock(lambda moment, ns: moment.day),
-    "getDayOfWeek": _clock(lambda moment, ns: moment.isoweekday() % 7),
-    "getHours": _clock(lambda moment, ns: moment.hour, 3600 * NS),
-    "getMinutes": _clock(lambda moment, ns: moment.minute, 60 * NS),
-    "getSeconds": _clock(lambda moment, ns: moment.second, NS),
-    "getMilliseconds": _clock(lambda moment, ns: ns // 10**6, 10**6),
+    "getFullYear": clock_reader(lambda moment, ns: moment.year),
+    "getMonth": clock_reader(lambda moment, ns: moment.month - 1),
+    "getDayOfYear": clock_reader(lambda moment, ns: moment.timetuple().tm_yday - 1),
+    "getDayOfMonth": clock_reader(lambda moment, ns: moment.day - 1),
+    "getDate": clock_reader(lambda moment, ns: moment.day),
+    "getDayOfWeek": clock_reader(lambda moment, ns: moment.isoweekday() % 7),
+    "getHours": clock_reader(lambda moment, ns: moment.hour, 3600 * NS),
+    "getMinutes": clock_reader(lambda moment, ns: moment.minute, 60 * NS),
+    "getSeconds": clock_reader(lambda moment, ns: moment.second, NS),
+    "getMilliseconds": clock_reader(lambda moment, ns: ns // 10**6, 10**6),
     "charAt": _text(_char_at),
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
