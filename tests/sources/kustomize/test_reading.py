@@ -12,7 +12,7 @@ from syncline.sources.kustomize.generate import env_pairs, file_source
 from syncline.sources.kustomize.loader import Limits
 from syncline.sources.kustomize.patterns import Anchored
 from syncline.sources.kustomize.reader import parse_one, read_resources
-from syncline.sources.kustomize.values import to_json
+from syncline.sources.kustomize.values import refolded, to_json
 from syncline.sources.kustomize.writer import write_one
 
 _spec = importlib.util.spec_from_file_location("kust", Path(__file__).with_name("kust.py"))
@@ -162,3 +162,20 @@ def test_a_value_of_a_literal_never_appears_in_an_error() -> None:
     with pytest.raises(BuildError) as caught:
         kust.built({"kustomization.yaml": "secretGenerator: [{name: s, literals: [hunter2]}]\n"})
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ("one two\n", "one two\n"),
+        ("three\n  four\nfive\n", "three\n\n  four\nfive\n"),
+        ("five\n\n\n  six\n", "five\n\n\n\n  six\n"),
+        ("  one\ntwo\nthree\n", "  one\ntwo three\n"),
+        ("\na\n  b", "\na\n\n  b"),
+        ("one two\n\n\n", "one two\n\n\n\n"),
+        ("a\n  b\n\n", "a\n\n  b\n\n"),
+        ("trailing \n  b\n", "trailing \n  b\n"),
+    ],
+)
+def test_a_folded_text_is_printed_with_go_yamls_empty_lines(text: str, again: str) -> None:
+    assert refolded(text) == again

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from typing import Any
 
 from syncline.kube.yaml_resolve import go_shortest
@@ -17,7 +18,7 @@ from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.node import BOOL, FLOAT, INT, MAP, NULL, SEQ, STR, Kind, Node, Style
 from syncline.sources.kustomize.scalars import Plain, resolve
 
-__all__ = ["from_json", "scalar_value", "through_float", "to_json"]
+__all__ = ["from_json", "refolded", "scalar_value", "through_float", "to_json"]
 
 
 def to_json(node: Node) -> Any:
@@ -54,6 +55,8 @@ def _finite(value: Plain) -> Plain:
 
 def scalar_value(node: Node) -> Plain:
     """What a scalar means once it was printed and read again."""
+    if node.style is Style.FOLDED and not node.tagged and node.tag in ("", STR):
+        return refolded(node.value)
     natural, value = resolve(node.value)
     if not node.tagged:
         if node.tag in ("", natural):
@@ -61,6 +64,37 @@ def scalar_value(node: Node) -> Plain:
         if node.tag == STR:
             return node.value
     return _tagged(node, natural, value)
+
+
+def refolded(text: str) -> str:
+    """What is read again of a folded text that was printed.
+
+    go-yaml v3 puts a second break where a line is followed by a break, meaning to look whether the next line is
+    indented; it looks at the beginning of the whole text instead. So an indented line gets an empty line before it,
+    unless the text begins with a blank.
+    """
+    if "\n" not in text or _UNFOLDABLE.search(text):
+        return text
+    doubles = text.lstrip("\n")[:1] not in ("", " ", "\t")
+
+    def read_again(found: re.Match[str]) -> str:
+        line, breaks, following = found.group(1), found.group(2), found.group(3)
+        before, after = line[0] in " \t", following in (" ", "\t")
+        printed = len(breaks) + (doubles and not before)
+        if before or after:
+            return line + "\n" * printed
+        return line + ("\n" * (printed - 1) or " ")
+
+    body = text.rstrip("\n")
+    ending = text[len(body) :]
+    if len(ending) > 1 and doubles and body.rpartition("\n")[2][:1] not in (" ", "\t"):
+        ending += "\n"
+    return _LINE.sub(read_again, body) + ending
+
+
+_LINE = re.compile(r"([^\n]+)(\n+)(?=(.))")
+_UNFOLDABLE = re.compile(r" \n|[ \t]\Z|\A\n*\Z")
+"""Blanks before a break or at the end: such texts are printed in quotes."""
 
 
 def _tagged(node: Node, natural: str, value: Plain) -> Plain:
