@@ -14,8 +14,11 @@ from typing import Any
 
 from syncline.gitops.health import Health, HealthStatus
 from syncline.gitops.sync.model import KindTable
+from syncline.kube.cel.nodes import CelError
+from syncline.kube.cel.program import Program, compile_program
+from syncline.kube.cel.types import DYN
+from syncline.kube.cel.values import EvaluationError
 from syncline.kube.durations import DurationError, parse_duration
-from syncline.kube.expr import RuleError, compile_rule, engine_available
 from syncline.kube.jsonpath import compile_path
 from syncline.kube.jsonpath_syntax import JsonPathError
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
@@ -31,7 +34,6 @@ ACTIONS = ("wait", "fail", "continue")
 FIELDS = {"group", "kind", "name", "namespace", "condition", "jsonpath", "cel", "deadline"}
 MAX_WAITS = 50
 """Conditions of one object; a list of this length is no longer written by a person."""
-CEL_VARIABLES = (("object", "any"),)
 
 
 class ConditionError(ValueError):
@@ -76,13 +78,18 @@ class Condition:
         return "" if found == self.value else f"{self.jsonpath} of {self.ref} is {found!r}, not {self.value!r}"
 
     def _by_cel(self, obj: Obj) -> str:
-        if not engine_available():
-            raise ConditionError(f"{WAIT_FOR}: cel needs the extra `local`: pip install 'syncline[local]'")
         try:
-            found = compile_rule(self.cel, CEL_VARIABLES).evaluate({"object": obj})
-        except RuleError as error:
+            found = _program(self.cel).evaluate({"object": obj})
+        except CelError as error:
+            raise ConditionError(f"{WAIT_FOR}: cel {self.cel!r}: {error}") from error
+        except EvaluationError as error:
             return f"{self.cel} of {self.ref}: {error}"
         return "" if found is True else f"{self.cel} of {self.ref} is {found}"
+
+
+@lru_cache(maxsize=1000)
+def _program(text: str) -> Program:
+    return compile_program(text, {"object": DYN})
 
 
 def waits_of(obj: Obj, kinds: KindTable, namespace: str) -> tuple[Condition, ...]:
