@@ -6,7 +6,7 @@ Used by the registry like the strategy of any built-in kind.
 from __future__ import annotations
 
 from syncline.cluster.kinds.base import Context, Kind
-from syncline.kube.crd import default_crd, prepare_crd, validate_crd, validate_crd_update
+from syncline.kube.crd import default_crd, prepare_crd, stored_versions, validate_crd, validate_crd_update
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
@@ -26,6 +26,10 @@ class DefinitionKind(Kind):
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         if subresource == "status":
             super().prepare_update(new, old, ctx, subresource)
+            status = dict(new.get("status") or {})
+            if not status.get("storedVersions"):
+                status["storedVersions"] = stored_versions(new)
+            new["status"] = status
             return
         _become(new, prepare_crd(default_crd(new), old))
 

@@ -11,6 +11,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from syncline.base.clock import format_time
 from syncline.cluster.columns import core, pods, policies, storage, workloads
 from syncline.cluster.columns.column import CREATED_AT, NAME, Column, Table, since
@@ -122,4 +124,6 @@ def _text(found: list[Any]) -> str:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value, order="sorted").decode()
     return str(value)

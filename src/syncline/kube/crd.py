@@ -22,7 +22,7 @@ from syncline.kube.names import dns_label_1035, dns_subdomain
 from syncline.kube.objects import Obj, annotations_of, dig, generation, meta, name_of
 from syncline.kube.schemacheck import check_schema
 
-__all__ = ["crd_status", "default_crd", "prepare_crd", "validate_crd", "validate_crd_update"]
+__all__ = ["crd_status", "default_crd", "prepare_crd", "stored_versions", "validate_crd", "validate_crd_update"]
 
 APPROVAL = "api-approved.kubernetes.io"
 APPROVAL_HELP = "https://github.com/kubernetes/enhancements/pull/1111"
@@ -70,6 +70,11 @@ def prepare_crd(crd: Obj, old: Obj | None) -> Obj:
     status["storedVersions"] = _with_storage_version(status.get("storedVersions") or [], crd)
     bumped = generation(old) + (crd.get("spec") != old.get("spec"))
     return {**crd, "metadata": {**meta(crd), "generation": bumped}, "status": status}
+
+
+def stored_versions(crd: Obj) -> list[str]:
+    """What a definition that does not say so was stored in: its storage version."""
+    return _with_storage_version([], crd)
 
 
 def _with_storage_version(stored: list[str], crd: Obj) -> list[str]:

@@ -7,7 +7,7 @@ refuse. Reads the store; the counts of quotas are the one thing it writes (``quo
 from __future__ import annotations
 
 from syncline.cluster.admission import certificates, grants, limits, namespaces, pods, quota, storage
-from syncline.cluster.admission.attempt import Attempt
+from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.admission.services import ServiceAddresses
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.store import Store
@@ -28,6 +28,8 @@ class Admission:
         namespaces.require_living(self._store, attempt)
         if attempt.subresource:
             return
+        if attempt.resource.custom is not None and attempt.resource.custom.terminating:
+            raise forbid(attempt, "create not allowed while custom resource definition is terminating")
         grants.check(self._authorizer, attempt, obj, None)
         if attempt.concerns("/pods"):
             pods.admit(self._store, attempt, obj)
