@@ -96,7 +96,7 @@ def test_secrets_of_other_types_are_not_for_git() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ({"gcpServiceAccountKey": CANARY}, "gcpServiceAccountKey is not supported"),
+        ({"azureServicePrincipalClientId": CANARY}, "a service principal needs azureServicePrincipalClientSecret"),
         ({"username": "u", "password": CANARY + "\n"}, "password contains a line break"),
         ({"bearerToken": CANARY + "\r\nX: y"}, "bearerToken contains a line break"),
     ],

@@ -43,6 +43,7 @@ CREDENTIALS = (
     "tlsClientCertKey",
     "githubAppPrivateKey",
     "gcpServiceAccountKey",
+    "azureServicePrincipalClientSecret",
 )
 """Fields of which one makes a repository have credentials of its own."""
 refresh_option = click.option("--refresh", type=click.Choice(["hard"]), default=None, help="Connect to it.")
@@ -80,6 +81,7 @@ def repo() -> None:
 @click.option("--github-app-installation-id", default="", help="[default: that of the owner]")
 @click.option("--github-app-private-key-path", type=file_type, default=None)
 @click.option("--github-app-enterprise-base-url", default="", help="As https://git.example.com/api/v3.")
+@click.option("--gcp-service-account-key-path", type=file_type, default=None)
 @click.option("--proxy", default="")
 @click.option("--no-proxy", default="")
 @click.option("--upsert", is_flag=True, help="Change what is declared for this URL.")
@@ -110,6 +112,7 @@ def repository_fields(url: str, given: dict[str, Any]) -> dict[str, str]:
         "tlsClientCertData": given["tls_client_cert_path"],
         "tlsClientCertKey": given["tls_client_cert_key_path"],
         "githubAppPrivateKey": given["github_app_private_key_path"],
+        "gcpServiceAccountKey": given["gcp_service_account_key_path"],
     }
     switches = {
         "insecure": "insecure",

@@ -25,6 +25,7 @@ __all__ = [
     "KNOWN_HOSTS_MAP",
     "NO_CREDENTIALS",
     "SECRET_TYPE",
+    "AzurePrincipal",
     "CredentialBook",
     "GitHubApp",
     "RepositoryAccess",
@@ -36,12 +37,7 @@ KNOWN_HOSTS_MAP = "argocd-ssh-known-hosts-cm"
 CERTIFICATES_MAP = "argocd-tls-certs-cm"
 MAX_VALUE = 65536
 """Letters of one credential; the largest real ones are RSA keys of 16,384 bits."""
-_UNSUPPORTED = (
-    "gcpServiceAccountKey",
-    "azureServicePrincipalClientId",
-    "azureServicePrincipalClientSecret",
-    "useAzureWorkloadIdentity",
-)
+_UNSUPPORTED = ("useAzureWorkloadIdentity",)
 _ONE_LINE = ("username", "password", "bearerToken", "proxy", "noProxy")
 _CHART_TYPES = ("helm", "oci")
 
@@ -55,6 +51,16 @@ class GitHubApp:
     installation: str = ""
     base_url: str = ""
     """Of a GitHub of one's own, as ``https://git.example.com/api/v3``."""
+
+
+@dataclass(frozen=True, slots=True)
+class AzurePrincipal:
+    """A service principal; ``login`` empty: Microsoft's public one."""
+
+    tenant: str
+    client: str
+    secret: Secret
+    login: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,9 @@ class RepositoryAccess:
     known_hosts: str | None = None
     """Text of a known_hosts file; None: the administrator's own."""
     github_app: GitHubApp | None = None
+    google_key: Secret | None = None
+    """Key of a service account, as JSON."""
+    azure: AzurePrincipal | None = None
     force_basic: bool = False
     """Git shows the password without being asked for it (``forceHttpBasicAuth``)."""
     lfs: bool = False
@@ -98,8 +107,9 @@ class RepositoryAccess:
     @property
     def has_credentials(self) -> bool:
         """Upstream: then no ``repo-creds`` fills it."""
-        keys = (self.password, self.bearer_token, self.ssh_key, self.certificate_key, self.github_app)
-        return bool(self.username or self.problem) or any(key is not None for key in keys)
+        keys = (self.password, self.bearer_token, self.ssh_key, self.certificate_key)
+        accounts = (self.github_app, self.google_key, self.azure)
+        return bool(self.username or self.problem) or any(one is not None for one in (*keys, *accounts))
 
     @property
     def is_chart_repository(self) -> bool:
@@ -274,6 +284,8 @@ def _parse(secret: Obj) -> RepositoryAccess | None:
         no_proxy=data.get("noProxy", ""),
         insecure="true" in (data.get("insecure"), data.get("insecureIgnoreHostKey")),
         github_app=_github_app(data),
+        google_key=_secret(data, "gcpServiceAccountKey"),
+        azure=_azure(data),
         force_basic=data.get("forceHttpBasicAuth") == "true",
         lfs=data.get("enableLfs") == "true",
         depth=int(depth) if depth.isdigit() else 0,
@@ -295,6 +307,18 @@ def _github_app(data: Mapping[str, str]) -> GitHubApp | None:
     )
 
 
+def _azure(data: Mapping[str, str]) -> AzurePrincipal | None:
+    secret = _secret(data, "azureServicePrincipalClientSecret")
+    if secret is None:
+        return None
+    return AzurePrincipal(
+        data.get("azureServicePrincipalTenantId", "").strip(),
+        data.get("azureServicePrincipalClientId", "").strip(),
+        secret,
+        data.get("azureActiveDirectoryEndpoint", "").strip().rstrip("/"),
+    )
+
+
 def _secret(data: Mapping[str, str], key: str) -> Secret | None:
     return Secret(data[key]) if data.get(key) else None
 
@@ -305,6 +329,10 @@ def _problem(data: Mapping[str, str]) -> str:
             return f"{key} is not supported; use username and password, bearerToken or sshPrivateKey"
     if data.get("githubAppPrivateKey") and not data.get("githubAppID", "").strip().isdigit():
         return "githubAppPrivateKey needs the number of its app in githubAppID"
+    azure = ("azureServicePrincipalClientId", "azureServicePrincipalClientSecret", "azureServicePrincipalTenantId")
+    missing = [key for key in azure if not data.get(key)]
+    if 0 < len(missing) < len(azure):
+        return f"a service principal needs {', '.join(missing)} too"
     if data.get("depth") and not data["depth"].strip().isdigit():
         return "depth is not a whole number"
     for key in sorted(data):

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from syncline.sources.address import check_url, host_of, normalize_url
+from syncline.sources.cloud_tokens import with_cloud_token
 from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.git_access import git_environment
@@ -430,7 +431,7 @@ class Repository:
         return answer if access is None else replace(answer, complaint=access.mask(answer.complaint))
 
     def _current_access(self) -> RepositoryAccess | None:
-        return None if self.access is None else with_token(self.access)
+        return None if self.access is None else with_cloud_token(with_token(self.access))
 
     def _begin(self) -> None:
         if (self._mirror / "HEAD").exists():
