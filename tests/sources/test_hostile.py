@@ -93,7 +93,6 @@ def test_paths_of_applications_stay_inside(place: Place, path: str) -> None:
         ("../../secret.yaml", False),
         ("../../../../../../../../etc/passwd", False),
         ("a.yaml", False),
-        ("b/../a.yaml", False),
         ("../.git/config", False),
         ("../../", True),
         ("/", True),
