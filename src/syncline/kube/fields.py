@@ -33,6 +33,8 @@ __all__ = [
 MAX_STRICT_ERRORS = 100
 """Texts per object; more tell nobody anything (sigs.k8s.io/json has the same limit)."""
 
+RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+"""Any JSON: whoever it is meant for looks at it."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
 
 
@@ -182,6 +184,8 @@ class _Reader:
         if value is None or not (schema.type or schema.name or schema.int_or_string):
             return value
         match schema.type:
+            case "object" if schema.name == RAW:
+                return value
             case "object" if isinstance(value, dict):
                 return value if schema.is_open else self.object(value, schema, path, place, depth)
             case "array" if isinstance(value, list):

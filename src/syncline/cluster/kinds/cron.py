@@ -45,6 +45,8 @@ def schedule_problem(text: str) -> str:
     if text.startswith(("TZ=", "CRON_TZ=")):
         text = text.partition(" ")[2].strip()
     if text.startswith("@"):
+        if text.startswith("@every ") and not re.fullmatch(r"@every [-+]?([0-9.]+(ns|us|µs|ms|s|m|h))+", text):
+            return f'failed to parse duration {text}: time: invalid duration "{text.removeprefix("@every ")}"'
         known = text in DESCRIPTORS or re.fullmatch(r"@every ([0-9.]+(ns|us|µs|ms|s|m|h))+", text)
         return "" if known else f"unrecognized descriptor: {text}"
     fields = text.split()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.causes import duplicate, go_text, invalid, invalid_whole, required, too_many, unsupported
 from syncline.cluster.kinds.fields import each, natural_numbers
+from syncline.cluster.kinds.jobstatus import count_indexes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
@@ -76,7 +77,7 @@ def _exit_code_causes(codes: Obj, path: str, known: set[str]) -> list[FieldCause
         causes.append(invalid(f"{path}.containerName", container, why))
     values = codes.get("values") or []
     if not values:
-        return [*causes, invalid(f"{path}.values", codes.get("values"), "at least one value is required")]
+        return [*causes, invalid(f"{path}.values", values, "at least one value is required")]
     if len(values) > MAX_EXIT_CODES:
         causes.append(too_many(f"{path}.values", len(values), MAX_EXIT_CODES))
     for index, value in enumerate(values):
@@ -106,8 +107,21 @@ def success_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
         count, completions = rule.get("succeededCount"), spec.get("completions") or 0
         if count is None and rule.get("succeededIndexes") is None:
             causes.append(required(where, "at least one of succeededCount or succeededIndexes must be specified"))
+        total: int | str = 0
+        indexes = rule.get("succeededIndexes")
+        if indexes is not None:
+            total = count_indexes(str(indexes), completions)
+            if isinstance(total, str):
+                why = f"error parsing succeededIndexes: {total}"
+                causes.append(invalid(f"{where}.succeededIndexes", indexes, why))
         causes += natural_numbers(rule, where, "succeededCount")
         if isinstance(count, int) and count > completions:
             why = f"must be less than or equal to {completions} (the number of specified completions)"
+            causes.append(invalid(f"{where}.succeededCount", count, why))
+        named = total if isinstance(total, int) else 0
+        if isinstance(count, int) and indexes is not None and count > named:
+            why = (
+                f"must be less than or equal to {named} (the number of indexes in the specified succeededIndexes field)"
+            )
             causes.append(invalid(f"{where}.succeededCount", count, why))
     return causes

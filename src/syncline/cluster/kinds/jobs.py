@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
-from syncline.cluster.kinds.causes import invalid, required, unsupported
+from syncline.cluster.kinds.causes import go_text, invalid, required, too_long, unsupported
 from syncline.cluster.kinds.cron import schedule_problem, time_zone_problem
 from syncline.cluster.kinds.fields import (
     IMMUTABLE,
@@ -21,9 +21,10 @@ from syncline.cluster.kinds.fields import (
     selector_or_none,
 )
 from syncline.cluster.kinds.jobpolicies import INDEXED_ONLY, failure_policy_causes, success_policy_causes
+from syncline.cluster.kinds.jobstatus import job_status_causes
 from syncline.cluster.kinds.metadata import metadata_update_causes
 from syncline.cluster.kinds.podspec import pod_template_causes, template_labels
-from syncline.cluster.kinds.podwarnings import template_warnings
+from syncline.cluster.kinds.podwarnings import pod_name_warnings, template_warnings
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -44,6 +45,7 @@ COUNTS = (
 MAX_INDEXES = 100_000
 MAX_WITH_MANY = 10_000
 CRON_NAME_LENGTH = 52
+MAX_MANAGED_BY = 63
 SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
 """What a queueing controller may still set in the template of a suspended Job."""
 
@@ -69,16 +71,24 @@ class JobKind(Kind):
         causes += _completions_causes(fresh, before)
         causes += immutable(fresh, before, "spec", "selector")
         if _fixed_template(fresh, old) != _fixed_template(before, old):
-            causes.append(invalid("spec.template", fresh.get("template"), IMMUTABLE))
+            suspended = before.get("suspend") is True and _resources_may_change(old)
+            where, value = ("spec.template.spec", dig(fresh, "template", "spec")) if suspended else ("", None)
+            causes.append(invalid(where or "spec.template", value if where else fresh.get("template"), IMMUTABLE))
         kept = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
         return causes + immutable(fresh, before, "spec", *kept)
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        status = new.get("status") or {}
-        return natural_numbers(status, "status", "active", "succeeded", "failed", "ready", "terminating")
+        return job_status_causes(new, old)
+
+    def whole_causes(self, obj: Obj) -> list[FieldCause]:
+        """Labels that a Job takes from its template are checked there only."""
+        causes, name = super().whole_causes(obj), str(dig(obj, "metadata", "name", default=""))
+        return [one for one in causes if one.field != "metadata.labels" or go_text(name) not in one.message]
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
-        return [] if old else template_warnings(dig(new, "spec", "template"), "spec.template")
+        if old is not None:
+            return []
+        return pod_name_warnings(new) + job_spec_warnings(spec_of(new), "spec")
 
 
 def _generate_selector(obj: Obj, ctx: Context) -> None:
@@ -166,6 +176,7 @@ def _spec_causes(spec: Obj, path: str) -> list[FieldCause]:
     allowed = ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed")
     if replacement is not None and replacement not in allowed:
         causes.append(unsupported(f"{path}.podReplacementPolicy", replacement, allowed))
+    causes += _managed_by_causes(spec.get("managedBy"), f"{path}.managedBy")
     causes += pod_template_causes(spec.get("template"), f"{path}.template")
     return causes + _restart_policy_causes(spec, f"{path}.template.spec.restartPolicy")
 
@@ -231,14 +242,43 @@ def _fixed_template(spec: Obj, old: Obj) -> Any:
     """The part of the template that may not change: all of it, or for a Job suspended before its start, all but where
     its pods go."""
     template = spec.get("template")
-    suspended = spec_of(old).get("suspend") is True and not dig(old, "status", "startTime")
-    if not suspended or not isinstance(template, dict):
+    if not _resources_may_change(old) or not isinstance(template, dict):
         return template
     pod = {key: value for key, value in (template.get("spec") or {}).items() if key not in SCHEDULING_FIELDS}
+    for key in ("containers", "initContainers"):
+        if pod.get(key):
+            pod[key] = [{name: value for name, value in one.items() if name != "resources"} for one in pod[key]]
     affinity = {key: value for key, value in (pod.pop("affinity", None) or {}).items() if key != "nodeAffinity"}
     if affinity:
         pod["affinity"] = affinity
     return {"spec": pod}
+
+
+def _resources_may_change(old: Obj) -> bool:
+    """A suspended Job without pods may still be fitted by a queue (shouldAllowMutablePodTemplate)."""
+    status = old.get("status") or {}
+    held = any((one.get("type"), one.get("status")) == ("Suspended", "True") for one in status.get("conditions") or ())
+    waiting = not status.get("startTime") or held
+    return spec_of(old).get("suspend") is True and waiting and not status.get("active")
+
+
+def job_spec_warnings(spec: Obj, path: str) -> list[str]:
+    """What Kubernetes warns of in a Job's spec (``pkg/api/job/warnings.go``)."""
+    warnings: list[str] = []
+    many = (spec.get("completions") or 0) > MAX_INDEXES and (spec.get("parallelism") or 0) > MAX_WITH_MANY
+    if spec.get("completionMode") == "Indexed" and many:
+        warnings.append(
+            f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
+            "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+    return warnings + template_warnings(spec.get("template"), f"{path}.template")
+
+
+def _managed_by_causes(name: Any, path: str) -> list[FieldCause]:
+    if name is None:
+        return []
+    causes = [invalid(path, name, problem) for problem in names.domain_prefixed_path(str(name))]
+    return causes + ([too_long(path, MAX_MANAGED_BY)] if len(name) > MAX_MANAGED_BY else [])
 
 
 class CronJobKind(Kind):
@@ -271,6 +311,12 @@ class CronJobKind(Kind):
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return metadata_update_causes(new, old) + self.content_causes(new)
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        job, path = dig(new, "spec", "jobTemplate", "spec", default={}), "spec.jobTemplate.spec"
+        if old is None:
+            return pod_name_warnings(new) + job_spec_warnings(job, path)
+        return [] if job == dig(old, "spec", "jobTemplate", "spec") else job_spec_warnings(job, path)
 
 
 def _schedule_causes(spec: Obj) -> list[FieldCause]:

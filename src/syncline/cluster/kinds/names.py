@@ -26,6 +26,7 @@ __all__ = [
     "c_identifier",
     "config_key",
     "dns_label",
+    "domain_prefixed_path",
     "dns_label_1035",
     "dns_subdomain",
     "dns_subdomain_underscores",
@@ -140,6 +141,20 @@ def label_value(text: str) -> list[str]:
     problems = longer(text, LABEL_LENGTH, "bytes")
     if not re.fullmatch(_VALUE, text):
         problems.append(pattern_text(_VALUE_TEXT, _VALUE, "MyValue", "my_value", "12345"))
+    return problems
+
+
+def domain_prefixed_path(text: str) -> list[str]:
+    """``acme.io/foo``: a domain and a path (IsDomainPrefixedPath)."""
+    domain, slash, rest = text.partition("/")
+    if not text:
+        return []
+    if not slash or not domain or not rest:
+        return ['must be a domain-prefixed path (such as "acme.io/foo")']
+    problems = dns_subdomain(domain)
+    if not re.fullmatch(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", rest):
+        shown = "Invalid path"
+        problems.append(_pattern(shown, r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"))
     return problems
 
 

@@ -18,7 +18,14 @@ from syncline.cluster.kinds.security import visit
 from syncline.kube.objects import Obj, dig
 from syncline.kube.quantity import QuantityError, parse_quantity
 
-__all__ = ["OLD_NODE_LABELS", "fraction_warnings", "node_term_warnings", "pod_warnings", "template_warnings"]
+__all__ = [
+    "OLD_NODE_LABELS",
+    "fraction_warnings",
+    "node_term_warnings",
+    "pod_name_warnings",
+    "pod_warnings",
+    "template_warnings",
+]
 
 OLD_NODE_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -55,6 +62,18 @@ NO_SELECTOR = "a null labelSelector results in matching no pod"
 def template_warnings(template: Any, path: str) -> list[str]:
     """Of a pod template at ``path``."""
     return _warnings(template, f"{path}.", of_pod=False) if isinstance(template, dict) else []
+
+
+def pod_name_warnings(obj: Obj) -> list[str]:
+    """Of the name of something whose pods are called after it."""
+    problems = names.dns_label(str(dig(obj, "metadata", "name") or ""))
+    if not problems:
+        return []
+    listed = " ".join(problems)
+    return [
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label "
+        f"is recommended: [{listed}]"
+    ]
 
 
 def pod_warnings(pod: Obj) -> list[str]:

@@ -47,6 +47,7 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("", "PersistentVolume"): storage.PersistentVolumeKind(),
     GroupKind("", "PersistentVolumeClaim"): storage.PersistentVolumeClaimKind(),
     GroupKind("", "Pod"): pods.PodKind(),
+    GroupKind("", "PodTemplate"): workloads.PodTemplateKind(),
     GroupKind("", "ResourceQuota"): core.ResourceQuotaKind(),
     GroupKind("", "Secret"): core.SecretKind(),
     GroupKind("", "ReplicationController"): workloads.ReplicationControllerKind(),

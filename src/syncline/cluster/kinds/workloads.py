@@ -12,19 +12,21 @@ from typing import ClassVar
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import forbidden, invalid, required, unsupported
+from syncline.cluster.kinds.claims import claim_spec_causes
 from syncline.cluster.kinds.fields import (
     NATURAL,
     amount_of,
     at_most_100_percent,
     count_or_percent,
+    each,
     immutable,
     label_selector_causes,
     natural_numbers,
     selector_or_none,
 )
-from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
+from syncline.cluster.kinds.metadata import NameCheck, label_causes, metadata_update_causes
 from syncline.cluster.kinds.podspec import pod_template_causes, template_labels, template_metadata_causes
-from syncline.cluster.kinds.podwarnings import template_warnings
+from syncline.cluster.kinds.podwarnings import fraction_warnings, pod_name_warnings, template_warnings
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -33,11 +35,19 @@ __all__ = [
     "DaemonSetKind",
     "DeploymentKind",
     "ReplicaSetKind",
+    "PodTemplateKind",
     "ReplicationControllerKind",
     "StatefulSetKind",
     "Workload",
 ]
 
+DAEMON_COUNTS = (
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+)
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 MISMATCH = "`selector` does not match template `labels`"
 STATEFUL_MUTABLE = (
@@ -62,6 +72,8 @@ class Workload(Kind):
     has_generation = True
     revalidates = False
     pod_spec = ("spec", "template", "spec")
+    names_pods: ClassVar[bool] = False
+    """Whether a name that is no label is worth a warning."""
     word: ClassVar[str] = ""
     """How the kind is called in its refusals."""
     template_owner: ClassVar[str] = "ReplicaSet"
@@ -87,7 +99,8 @@ class Workload(Kind):
             causes += self.missing_selector()
         elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
             causes.append(invalid("spec.selector", selector, f"empty selector is invalid for {self.word}"))
-        parsed = selector_or_none(selector)
+        bad = isinstance(selector, dict) and label_causes(selector.get("matchLabels"), "")
+        parsed = None if bad else selector_or_none(selector)
         if parsed is None:
             return causes + self.unreadable_selector(spec)
         labels = template_labels(spec)
@@ -102,11 +115,11 @@ class Workload(Kind):
         """A selector that cannot be read hides what is wrong with the template."""
         return [invalid("spec.selector", spec.get("selector"), "invalid label selector")]
 
-    def pod_causes(self, template: object) -> list[FieldCause]:
-        return pod_template_causes(template, "spec.template")
+    def template_causes(self, spec: Obj) -> list[FieldCause]:
+        return pod_template_causes(spec.get("template"), "spec.template")
 
     def _template_causes(self, spec: Obj) -> list[FieldCause]:
-        causes = self.pod_causes(spec.get("template"))
+        causes = self.template_causes(spec)
         policy = dig(spec, "template", "spec", "restartPolicy")
         if policy != "Always":
             causes.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
@@ -118,7 +131,8 @@ class Workload(Kind):
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         if old is not None and spec_of(old).get("template") == spec_of(new).get("template"):
             return []
-        return template_warnings(dig(new, "spec", "template"), "spec.template")
+        named = pod_name_warnings(new) if old is None and self.names_pods else []
+        return named + template_warnings(dig(new, "spec", "template"), "spec.template")
 
 
 def _rolling_causes(rolling: Obj, path: str, *, exclusive: bool) -> list[FieldCause]:
@@ -159,6 +173,7 @@ def _above_replicas(status: Obj, *keys: str, ready: str = "readyReplicas") -> li
 
 class DeploymentKind(Workload):
     word = "deployment"
+    names_pods = True
     empty_status: ClassVar[Obj | None] = {}
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
@@ -204,6 +219,7 @@ class DeploymentKind(Workload):
 
 
 class ReplicaSetKind(Workload):
+    names_pods = True
     word = "deployment"  # Kubernetes' own slip: ValidateReplicaSetSpec speaks of deployments
     empty_status: ClassVar[Obj | None] = {"replicas": 0}
     revalidates = True
@@ -225,7 +241,57 @@ class ReplicationControllerKind(Kind):
 
     has_status = True
     has_generation = True
+    pod_spec = ("spec", "template", "spec")
     empty_status: ClassVar[Obj | None] = {"replicas": 0}
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        spec = spec_of(obj)
+        causes = natural_numbers(spec, "spec", "replicas", "minReadySeconds")
+        selector, template = spec.get("selector") or {}, spec.get("template")
+        if not selector:
+            causes.append(required("spec.selector"))
+        if not isinstance(template, dict):
+            return [*causes, required("spec.template")]
+        labels = template_labels(spec)
+        if any((labels or {}).get(key) != value for key, value in selector.items()):
+            causes.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
+        causes += pod_template_causes(template, "spec.template")
+        policy = dig(template, "spec", "restartPolicy")
+        if policy != "Always":
+            causes.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
+        if dig(template, "spec", "activeDeadlineSeconds") is not None:
+            why = "activeDeadlineSeconds in ReplicationController is not Supported"
+            causes.append(forbidden("spec.template.spec.activeDeadlineSeconds", why))
+        return causes
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        status = new.get("status") or {}
+        keys = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        return natural_numbers(status, "status", "replicas", *keys, "observedGeneration") + _above_replicas(
+            status, *keys
+        )
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        if old is not None and spec_of(old).get("template") == spec_of(new).get("template"):
+            return []
+        named = pod_name_warnings(new) if old is None else []
+        return named + template_warnings(dig(new, "spec", "template"), "spec.template")
+
+
+class PodTemplateKind(Kind):
+    """A template that lies about; nobody makes pods of it."""
+
+    has_generation = True
+    generation_follows = ("template",)
+    pod_spec = ("template", "spec")
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        return pod_template_causes(obj.get("template"), "template")
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        if old is not None and old.get("template") == new.get("template"):
+            return []
+        return template_warnings(new.get("template"), "template")
 
 
 class StatefulSetKind(Workload):
@@ -237,9 +303,28 @@ class StatefulSetKind(Workload):
     def unreadable_selector(self, spec: Obj) -> list[FieldCause]:
         return [invalid("spec.selector", spec.get("selector"), "")]
 
-    def pod_causes(self, template: object) -> list[FieldCause]:
-        """Its volumes come partly from claims, so that Kubernetes looks at labels and annotations only."""
-        return template_metadata_causes(template, "spec.template")
+    counts = ("replicas", "minReadySeconds")
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        super().prepare_create(obj, ctx)
+        _drop_max_unavailable(obj)
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        _drop_max_unavailable(new)
+        super().prepare_update(new, old, ctx, subresource)
+
+    def template_causes(self, spec: Obj) -> list[FieldCause]:
+        """The template with the volumes that the claims will give it; host names are the set's own to give."""
+        template = spec.get("template") or {}
+        pod = {
+            key: value for key, value in (template.get("spec") or {}).items() if key not in ("hostname", "subdomain")
+        }
+        claims = [str(dig(claim, "metadata", "name") or "") for _, claim in each(spec, "volumeClaimTemplates", "spec")]
+        given = [{"name": name, "persistentVolumeClaim": {"claimName": name or "-"}} for name in claims]
+        if claims:
+            pod["volumes"] = given + [one for one in pod.get("volumes") or () if one.get("name") not in claims]
+        causes = pod_template_causes({**template, "spec": pod}, "spec.template")
+        return causes + template_metadata_causes(template, "spec.template")
 
     def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
         causes: list[FieldCause] = []
@@ -260,7 +345,26 @@ class StatefulSetKind(Workload):
             if retention.get(key) not in (None, "Retain", "Delete"):
                 where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
                 causes.append(unsupported(where, retention[key], ("Retain", "Delete")))
+        for where, claim in each(spec, "volumeClaimTemplates", "spec"):
+            causes += claim_spec_causes(claim.get("spec") or {}, f"{where}.spec")
+        name = spec.get("serviceName")
+        if name:
+            causes += [invalid("spec.serviceName", name, problem) for problem in names.dns_label(name)]
         return causes + natural_numbers(spec.get("ordinals") or {}, "spec.ordinals", "start")
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        warnings = super().warnings(new, old)
+        if old is None:
+            for where, claim in each(spec_of(new), "volumeClaimTemplates", "spec"):
+                for key in ("requests", "limits"):
+                    amounts = dig(claim, "spec", "resources", key)
+                    warnings += fraction_warnings(amounts, f"{where}.spec.resources.{key}", "storage")
+        if (spec_of(new).get("revisionHistoryLimit") or 0) < 0:
+            warnings.append(
+                "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is "
+                "recommended"
+            )
+        return warnings
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = super().update_causes(new, old)
@@ -273,7 +377,19 @@ class StatefulSetKind(Workload):
         status = new.get("status") or {}
         keys = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
         causes = natural_numbers(status, "status", "replicas", *keys, "observedGeneration", "collisionCount")
+        before = (old.get("status") or {}).get("collisionCount")
+        if (status.get("collisionCount") or 0) < (before or 0) or (
+            before is not None and "collisionCount" not in status
+        ):
+            causes.append(invalid("status.collisionCount", status.get("collisionCount"), "cannot be decremented"))
         return causes + _above_replicas(status, *keys, ready="status.readyReplicas")
+
+
+def _drop_max_unavailable(obj: Obj) -> None:
+    """Taken only with the feature MaxUnavailableStatefulSet, which is off."""
+    rolling = dig(obj, "spec", "updateStrategy", "rollingUpdate")
+    if isinstance(rolling, dict):
+        rolling.pop("maxUnavailable", None)
 
 
 def _partition_causes(rolling: Obj, path: str) -> list[FieldCause]:
@@ -330,7 +446,7 @@ class DaemonSetKind(Workload):
         status = new.get("status") or {}
         return [
             invalid(f"status.{key}", status[key], NATURAL)
-            for key in (*(self.empty_status or {}), "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
+            for key in (*(self.empty_status or {}), *DAEMON_COUNTS)
             if (status.get(key) or 0) < 0
         ]
 
@@ -351,9 +467,13 @@ class ControllerRevisionKind(Kind):
     """A snapshot: written once."""
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        missing = [required("data", "data is mandatory")] if obj.get("data") is None else []
-        revision = obj.get("revision") or 0
-        return missing + ([invalid("revision", revision, NATURAL)] if revision < 0 else [])
+        data, revision = obj.get("data"), obj.get("revision") or 0
+        causes = [invalid("revision", revision, NATURAL)] if revision < 0 else []
+        if data is None:
+            causes.append(required("data", "data is mandatory"))
+        elif not isinstance(data, dict):
+            causes.append(required("data", "data must be a valid JSON object"))
+        return causes
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return metadata_update_causes(new, old) + immutable(new, old, "", "data")
