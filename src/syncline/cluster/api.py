@@ -124,9 +124,16 @@ class Api:
         accepted = accepted_of(accept, watching=verb == "watch") if accept else JSON
         now = self.backend.clock.now()
         x = Exchange(self.backend, request, user, route, verb, resource, now, accepted)
-        if resource.custom is not None and resource.custom.deprecation:
-            x.warn(resource.custom.deprecation)
-        response = handler(x)
+        deprecation = resource.custom.deprecation if resource.custom is not None else _OLD.get(resource.storage)
+        if deprecation:
+            x.warn(deprecation)
+        try:
+            response = handler(x)
+        except ApiError as error:
+            if not x.warnings:
+                raise
+            # What was said before the refusal is told with it.
+            response = refusal(error)
         if verb in _WRITES:
             self._definitions.after_write(x)
         if x.warnings:
@@ -137,6 +144,13 @@ class Api:
         if self.registry.is_builtin_group(route.group):
             raise NotFound("the server could not find the requested resource", details={})
         return page_not_found()
+
+
+_OLD = {
+    "/endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    "/componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+}
+"""Built-in resources of which every answer warns (``APILifecycleDeprecated`` of their Go types)."""
 
 
 def _attributes(request: Request, route: Route, verb: str) -> Attributes:

@@ -60,6 +60,8 @@ class Admission:
         certificates.check_update(self._authorizer, attempt, new, old)
         if attempt.subresource:
             return
+        if attempt.concerns("/persistentvolumeclaims"):
+            storage.check_growth(self._store, attempt, new, old)
         quota.check(self._store, attempt, new, old)
 
     def check_delete(self, attempt: Attempt) -> None:

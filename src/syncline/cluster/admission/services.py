@@ -9,6 +9,8 @@ from __future__ import annotations
 import ipaddress
 
 from syncline.cluster.admission.attempt import Attempt
+from syncline.cluster.kinds.causes import invalid as kinds_invalid
+from syncline.cluster.kinds.serviceips import cluster_ip_causes, keep_addresses
 from syncline.cluster.store import Event, EventType, Store, Stored
 from syncline.kube.errors import ApiError, FieldCause, invalid
 from syncline.kube.objects import Obj
@@ -18,6 +20,7 @@ __all__ = ["SERVICE_NETWORK", "ServiceAddresses"]
 SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
 SERVICES = "/services"
+SINGLE = "SingleStack"
 
 _LAST_OFFSET = SERVICE_NETWORK.num_addresses - 2
 _FIRST_OFFSET = 16
@@ -53,22 +56,26 @@ class ServiceAddresses:
     # -- addresses ------------------------------------------------------------------------------------------------
 
     def _assign_address(self, attempt: Attempt, spec: Obj, before: Obj, owner: str) -> None:
+        """Families first: what is wrong with them is refused before anything is given (``initIPFamilyFields``)."""
+        if before and before.get("type", "ClusterIP") != "ExternalName":
+            keep_addresses(spec, before)
+            for key in ("ipFamilies", "ipFamilyPolicy"):
+                if before.get(key) and not spec.get(key):
+                    spec[key] = before[key]
+        if spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
+        _refuse(attempt, cluster_ip_causes(spec))
+        _refuse(attempt, _family_causes(spec))
         if not spec.get("clusterIP"):
-            asked = spec.get("clusterIPs") or []
-            kept = before.get("clusterIP", "") if before.get("type", "ClusterIP") != "ExternalName" else ""
-            spec["clusterIP"] = asked[0] if asked else kept or self._free_address(attempt)
-        address = spec["clusterIP"]
-        if not spec.get("clusterIPs"):
-            spec["clusterIPs"] = [address]
-        if address == "None":
-            if not spec.get("ipFamilies"):
-                spec["ipFamilies"] = ["IPv4"]
-            spec.setdefault("ipFamilyPolicy", "SingleStack" if spec.get("selector") else "RequireDualStack")
-            return
-        self._check_address(attempt, address, owner)
+            spec["clusterIP"] = self._free_address(attempt)
+            spec["clusterIPs"] = [spec["clusterIP"]]
+        bare = spec["clusterIP"] == "None" and not spec.get("selector")
+        if not spec.get("ipFamilyPolicy"):
+            spec["ipFamilyPolicy"] = "RequireDualStack" if bare and len(spec.get("ipFamilies") or ()) != 1 else SINGLE
         if not spec.get("ipFamilies"):
-            spec["ipFamilies"] = ["IPv4"]
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+            spec["ipFamilies"] = ["IPv4", "IPv6"] if bare and spec["ipFamilyPolicy"] != SINGLE else ["IPv4"]
+        if spec["clusterIP"] != "None":
+            self._check_address(attempt, spec["clusterIP"], owner)
 
     def _free_address(self, attempt: Attempt) -> str:
         """The next free one behind a random place, as far from others as chance allows."""
@@ -89,8 +96,8 @@ class ServiceAddresses:
             raise _refused(
                 attempt,
                 address,
-                f"failed to allocate IP {address}: the provided network does not match the current "
-                f"range: provided IP is not in the valid range. The range of valid IPs is {SERVICE_NETWORK}",
+                f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of "
+                f"valid IPs is {SERVICE_NETWORK}",
             )
         if self._addresses.get(address, owner) != owner:
             raise _refused(attempt, address, f"failed to allocate IP {address}: provided IP is already allocated")
@@ -102,14 +109,16 @@ class ServiceAddresses:
             return
         kept = {(p.get("protocol"), p.get("port")): p.get("nodePort") for p in before.get("ports") or ()}
         used: set[int] = set()
+        asked: set[tuple[object, int]] = set()
         ports: list[Obj] = spec.get("ports") or []
         for index, port in enumerate(ports):
             if not port.get("nodePort"):
                 before_port = kept.get((port.get("protocol"), port.get("port")))
                 port["nodePort"] = before_port or self._free_port(attempt, used)
-            elif self._ports.get(port["nodePort"], owner) != owner:
+            elif (port.get("protocol"), port["nodePort"]) in asked or self._ports.get(port["nodePort"], owner) != owner:
                 raise _port_refused(attempt, index, port["nodePort"], "provided port is already allocated")
-            elif port["nodePort"] not in NODE_PORTS:
+            elif port["nodePort"] not in NODE_PORTS and not attempt.dry_run:
+                # A dry run asks nobody about ports (dry-run allocator).
                 raise _port_refused(
                     attempt,
                     index,
@@ -118,6 +127,7 @@ class ServiceAddresses:
                     f"ports is {NODE_PORTS.start}-{NODE_PORTS.stop - 1}",
                 )
             used.add(port["nodePort"])
+            asked.add((port.get("protocol"), port["nodePort"]))
         if spec.get("externalTrafficPolicy") == "Local" and spec.get("type") == "LoadBalancer":
             kept_check = before.get("healthCheckNodePort")
             spec["healthCheckNodePort"] = (
@@ -157,6 +167,36 @@ class ServiceAddresses:
             self._addresses.pop(address, None)
         for port in _ports_of(spec):
             self._ports.pop(port, None)
+
+
+def _refuse(attempt: Attempt, causes: list[FieldCause]) -> None:
+    if causes:
+        raise invalid("Service", attempt.name, causes)
+
+
+def _family_causes(spec: Obj) -> list[FieldCause]:
+    """This cluster has IPv4 only."""
+    listed, families, policy = spec.get("clusterIPs") or [], spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy")
+    if listed == ["None"] and not spec.get("selector"):
+        return []  # Somebody else fills in the endpoints of whatever family.
+    many = "must be 'RequireDualStack' or 'PreferDualStack' when multiple"
+    where = "spec.ipFamilyPolicy"
+    if policy in (None, SINGLE) and len(listed) > 1:
+        return [kinds_invalid(where, SINGLE, f"{many} cluster IPs are specified")]
+    if policy in (None, SINGLE) and len(families) > 1:
+        return [kinds_invalid(where, SINGLE, f"{many} IP families are specified")]
+    if policy == "RequireDualStack":
+        return [kinds_invalid(where, policy, "this cluster is not configured for dual-stack services")]
+    causes = [
+        kinds_invalid(f"spec.clusterIPs[{index}]", listed, "IPv6 is not configured on this cluster")
+        for index, address in enumerate(listed)
+        if ":" in str(address)
+    ]
+    return causes + [
+        kinds_invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+        for index, family in enumerate(families)
+        if family != "IPv4" and not causes
+    ]
 
 
 def _ports_of(spec: Obj) -> list[int]:

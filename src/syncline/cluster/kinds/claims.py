@@ -77,9 +77,9 @@ def _source_causes(spec: Obj, path: str) -> list[FieldCause]:
         same = all((source.get(key) or "") == (reference.get(key) or "") for key in ("apiGroup", "kind", "name"))
         if reference.get("namespace"):
             why = "may not be specified when dataSourceRef.namespace is specified"
-            causes.append(invalid(path, f"{path}.dataSource", why))
+            causes.append(invalid(path, {"name": "dataSource"}, why))
         elif not same:
-            causes.append(invalid(path, f"{path}.dataSource", "must match dataSourceRef"))
+            causes.append(invalid(path, {"name": "dataSource"}, "must match dataSourceRef"))
     return causes
 
 

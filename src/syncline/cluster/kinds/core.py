@@ -46,8 +46,8 @@ class NamespaceKind(Kind):
         """Active, and held by the ``kubernetes`` finalizer of its spec until it is empty."""
         super().prepare_create(obj, ctx)
         spec = obj.setdefault("spec", {})
-        listed = [one for one in spec.get("finalizers") or () if one != "kubernetes"]
-        spec["finalizers"] = [*listed, "kubernetes"]
+        listed = spec.get("finalizers") or []
+        spec["finalizers"] = listed if "kubernetes" in listed else [*listed, "kubernetes"]
         metadata = obj.setdefault("metadata", {})
         if metadata.get("name"):
             metadata["labels"] = (metadata.get("labels") or {}) | {NAME_LABEL: metadata["name"]}
@@ -138,9 +138,23 @@ class SecretKind(Kind):
             if "username" not in data and "password" not in data:
                 causes += [required("data[username]"), required("data[password]")]
         else:
-            causes += [required(f"data[{key}]") for key in _SECRET_KEYS.get(kind, ()) if key not in data]
+            needed = _SECRET_KEYS.get(kind, ())
+            causes += [
+                required(f"data[{key}]")
+                for key in needed
+                if key not in data or (kind == "kubernetes.io/ssh-auth" and not data[key])
+            ]
         causes += _json_causes(data, kind)
         return causes
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        if new.get("type") != "kubernetes.io/tls":
+            return []
+        for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+            text = base64.b64decode((new.get("data") or {}).get(key) or "")
+            if b"-----BEGIN " not in text:
+                return [f"tls: failed to find any PEM data in {what} input"]
+        return []
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = metadata_update_causes(new, old)
@@ -156,12 +170,39 @@ def _json_causes(data: Obj, kind: str) -> list[FieldCause]:
             try:
                 json.loads(base64.b64decode(data[key]))
             except ValueError:
-                return [invalid(f"data[{key}]", "<secret contents redacted>", "invalid character in JSON")]
+                why = json_problem(data[key])
+                return [invalid(f"data[{key}]", "<secret contents redacted>", why)]
     return []
+
+
+def json_problem(encoded: str) -> str:
+    """Where Go's reader of JSON stops. Only the one character is told, never what stands around it."""
+    try:
+        text = base64.b64decode(encoded).decode("utf-8", "replace")
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        rest = text[error.pos :]
+        if not rest.strip():
+            return "unexpected end of JSON input"
+        for word in ("null", "true", "false"):
+            known = next((at for at, char in enumerate(word) if rest[at : at + 1] != char), len(word))
+            if known and known < len(word) and rest[known:]:
+                return f"invalid character '{rest[known]}' in literal {word} (expecting '{word[known]}')"
+        return f"invalid character '{rest[0]}' looking for beginning of value"
+    return "invalid character in JSON"
+
+
+ENFORCED_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 
 
 class ServiceAccountKind(Kind):
     """Metadata is all there is to check."""
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        if ENFORCED_SECRETS not in (dig(new, "metadata", "annotations") or {}):
+            return []
+        why = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        return [f"metadata.annotations[{ENFORCED_SECRETS}]: {why}"]
 
 
 class NodeKind(Kind):

@@ -31,6 +31,7 @@ __all__ = [
     "dns_subdomain",
     "dns_subdomain_underscores",
     "env_name",
+    "fully_qualified",
     "http_header",
     "is_cidr",
     "is_ip",
@@ -73,6 +74,17 @@ def dns_subdomain_underscores(text: str) -> list[str]:
     if not re.fullmatch(_SUBDOMAIN_UNDERSCORES, text):
         shown = SUBDOMAIN_TEXT.replace("characters, '-'", "characters, '_', '-'")
         problems.append(pattern_text(shown, _SUBDOMAIN_UNDERSCORES, "example.com"))
+    return problems
+
+
+def fully_qualified(text: str) -> list[str]:
+    """A name of a host with a domain (IsFullyQualifiedDomainName)."""
+    name = text.removesuffix(".")
+    if not name:
+        return ["must not be empty"]
+    problems = dns_subdomain(name)
+    if not problems and name.count(".") < 1:
+        problems = ["should be a domain with at least two segments separated by dots"]
     return problems
 
 

@@ -20,6 +20,7 @@ from syncline.kube.quantity import QuantityError, parse_quantity
 
 __all__ = [
     "OLD_NODE_LABELS",
+    "OLD_VOLUMES",
     "fraction_warnings",
     "node_term_warnings",
     "pod_name_warnings",

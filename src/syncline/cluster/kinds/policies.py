@@ -28,7 +28,6 @@ from syncline.kube.objects import Obj, dig
 __all__ = [
     "AutoscalerKind",
     "DisruptionBudgetKind",
-    "EndpointSliceKind",
     "IngressClassKind",
     "IngressKind",
     "NetworkPolicyKind",
@@ -249,36 +248,6 @@ def _peer_causes(peer: Obj, at: str) -> list[FieldCause]:
             why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
             causes.append(invalid(f"{at}.ipBlock.cidr", block["cidr"], why))
     return causes
-
-
-class EndpointSliceKind(Kind):
-    has_generation = True
-    generation_follows: ClassVar[tuple[str, ...]] = ("endpoints", "ports", "addressType")
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        kind = obj.get("addressType") or ""
-        causes: list[FieldCause] = []
-        if not kind:
-            causes.append(required("addressType"))
-        elif kind not in ADDRESS_TYPES:
-            causes.append(unsupported("addressType", kind, ADDRESS_TYPES))
-        for where, endpoint in each(obj, "endpoints", ""):
-            path = where.removeprefix(".")
-            if not endpoint.get("addresses"):
-                causes.append(required(f"{path}.addresses", "must contain at least 1 address"))
-        seen: set[str] = set()
-        for where, port in each(obj, "ports", ""):
-            path, name = where.removeprefix("."), str(port.get("name") or "")
-            if name:
-                causes += [invalid(f"{path}.name", name, one) for one in names.dns_label(name)]
-            if name in seen:
-                causes.append(duplicate(f"{path}.name", name))
-            seen.add(name)
-            causes += one_of(port, path, "protocol", PROTOCOLS)
-        return causes
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + immutable(new, old, "", "addressType")
 
 
 class PriorityClassKind(Kind):

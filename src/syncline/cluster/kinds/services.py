@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from syncline.cluster.kinds import names
+from syncline.cluster.kinds.addresses import legacy_cidr_causes, legacy_ip_causes
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, unsupported
 from syncline.cluster.kinds.containers import PROTOCOLS
 from syncline.cluster.kinds.fields import each, one_of, port_number
 from syncline.cluster.kinds.metadata import NameCheck, label_causes, metadata_update_causes
 from syncline.cluster.kinds.probes import port_or_name_causes
+from syncline.cluster.kinds.serviceips import cluster_ip_causes, endpoint_ip_causes, keep_addresses, service_warnings
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
@@ -23,9 +25,8 @@ __all__ = ["ServiceKind"]
 
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 OPEN_TYPES = ("NodePort", "LoadBalancer")
-IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 MAX_AFFINITY_S = 86_400
-KUBELET_PORT = 10_250
+DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _INTERNAL_PORT = {"Name": "", "Protocol": "", "AppProtocol": None, "Port": 0, "TargetPort": 0, "NodePort": 0}
 """How Kubernetes dumps a port that stands there twice."""
 
@@ -34,14 +35,6 @@ class ServiceKind(Kind):
     has_status = True
     name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
     empty_status: ClassVar[Obj | None] = {"loadBalancer": {}}
-
-    def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        super().prepare_create(obj, ctx)
-        spec = spec_of(obj)
-        if spec.get("type") != "ExternalName":
-            _pair_cluster_ips(spec)
-            spec.setdefault("ipFamilies", ["IPv4"])
-            spec.setdefault("ipFamilyPolicy", "SingleStack")
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)
@@ -61,11 +54,12 @@ class ServiceKind(Kind):
         causes += _port_list_causes(spec)
         causes += label_causes(spec.get("selector"), "spec.selector")
         causes += one_of(spec, "spec", "sessionAffinity", ("ClientIP", "None"))
+        causes += cluster_ip_causes(spec)
         timeout = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
         if isinstance(timeout, int) and not 0 < timeout <= MAX_AFFINITY_S:
             where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
             causes.append(invalid(where, timeout, f"must be greater than 0 and less than {MAX_AFFINITY_S}"))
-        causes += _policy_causes(spec)
+        causes += _policy_causes(spec) + _balancer_causes(spec)
         return causes + _address_causes(spec)
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
@@ -76,23 +70,43 @@ class ServiceKind(Kind):
         had, has = before.get("clusterIPs") or [], fresh.get("clusterIPs") or []
         if had and (not has or has[0] != had[0]):
             causes.append(invalid("spec.clusterIPs[0]", has, "may not change once set"))
-        families, wanted = before.get("ipFamilies") or [], fresh.get("ipFamilies") or []
-        if families and wanted and families[0] != wanted[0]:
-            causes.append(invalid("spec.ipFamilies[0]", wanted, "may not change once set"))
+        if "None" not in (before.get("clusterIP"), fresh.get("clusterIP")):
+            families, wanted = before.get("ipFamilies") or [], fresh.get("ipFamilies") or []
+            if families and wanted and families[0] != wanted[0]:
+                causes.append(invalid("spec.ipFamilies[0]", wanted, "may not change once set"))
+        if fresh.get("type") == before.get("type") == "LoadBalancer":
+            if fresh.get("loadBalancerClass") != before.get("loadBalancerClass"):
+                why = "may not change once set"
+                causes.append(invalid("spec.loadBalancerClass", fresh.get("loadBalancerClass"), why))
+            moved = fresh.get("healthCheckNodePort") != before.get("healthCheckNodePort")
+            if moved and _checks_health(fresh) and _checks_health(before):
+                causes.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
         return causes
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes: list[FieldCause] = []
-        balancer = (new.get("status") or {}).get("loadBalancer")
+        balancer = (new.get("status") or {}).get("loadBalancer") or {}
+        if balancer.get("ingress") and spec_of(new).get("type") != "LoadBalancer":
+            why = "may only be used when `spec.type` is 'LoadBalancer'"
+            return [forbidden("status.loadBalancer.ingress", why)]
         for where, ingress in each(balancer, "ingress", "status.loadBalancer"):
             ip, host = str(ingress.get("ip") or ""), str(ingress.get("hostname") or "")
-            if ip and not names.is_ip(ip):
-                causes.append(invalid(f"{where}.ip", ip, IP_TEXT))
+            causes += legacy_ip_causes(ip, f"{where}.ip") if ip else []
+            mode = ingress.get("ipMode")
+            if mode is None and ip:
+                causes.append(required(f"{where}.ipMode", "must be specified when `ip` is set"))
+            elif mode is not None and not ip:
+                causes.append(forbidden(f"{where}.ipMode", "may not be specified when `ip` is not set"))
+            elif mode is not None and mode not in ("Proxy", "VIP"):
+                causes.append(unsupported(f"{where}.ipMode", mode, ("Proxy", "VIP")))
             if host:
                 causes += [invalid(f"{where}.hostname", host, problem) for problem in names.dns_subdomain(host)]
                 if names.is_ip(host):
                     causes.append(invalid(f"{where}.hostname", host, "must be a DNS name, not an IP address"))
         return causes
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        return service_warnings(new)
 
 
 def _pair_cluster_ips(spec: Obj) -> None:
@@ -108,9 +122,7 @@ def _keep_allocated(fresh: Obj, before: Obj) -> None:
     """What the cluster gave is kept when a PUT does not mention it (patchAllocatedValues)."""
     if "ExternalName" in (fresh.get("type"), before.get("type")):
         return
-    for key in ("clusterIP", "clusterIPs"):
-        if before.get(key) and not fresh.get(key):
-            fresh[key] = before[key]
+    keep_addresses(fresh, before)
     for key in ("ipFamilies", "ipFamilyPolicy"):
         if before.get(key) and not fresh.get(key):
             fresh[key] = before[key]
@@ -153,11 +165,13 @@ def _drop_same(fresh: Obj, before: Obj, *keys: str) -> None:
 def _type_causes(spec: Obj, *, headless: bool) -> list[FieldCause]:
     causes = one_of(spec, "spec", "type", TYPES)
     match spec.get("type"):
-        case "LoadBalancer" | "NodePort" if headless:
-            causes.append(invalid("spec.clusterIPs[0]", "None", "may not be set to 'None' for LoadBalancer services"))
+        case "LoadBalancer" | "NodePort" as kind if headless:
+            causes.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services"))
         case "ExternalName":
-            if spec.get("clusterIP"):
-                causes.append(forbidden("spec.clusterIPs", "may not be set for ExternalName services"))
+            why = "may not be set for ExternalName services"
+            causes += [forbidden(f"spec.{key}", why) for key in ("ipFamilies", "ipFamilyPolicy") if spec.get(key)]
+            if spec.get("clusterIP") or spec.get("clusterIPs"):
+                causes.append(forbidden("spec.clusterIPs", why))
             name = str(spec.get("externalName") or "").removesuffix(".")
             if not name:
                 causes.append(required("spec.externalName"))
@@ -186,11 +200,11 @@ def _port_list_causes(spec: Obj) -> list[FieldCause]:
         causes += port_number(port.get("port", 0), f"{where}.port")
         causes += one_of(port, where, "protocol", PROTOCOLS)
         causes += port_or_name_causes(port.get("targetPort"), f"{where}.targetPort")
+        protocol = port.get("appProtocol")
+        if protocol is not None:
+            causes += [invalid(f"{where}.appProtocol", protocol, problem) for problem in names.qualified_name(protocol)]
         if spec.get("type") == "ClusterIP" and port.get("nodePort"):
             causes.append(forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'"))
-        if spec.get("type") == "LoadBalancer" and port.get("port") == KUBELET_PORT:
-            why = f"may not expose port {KUBELET_PORT} externally since it is used by kubelet"
-            causes.append(invalid(where, KUBELET_PORT, why))
         node_port = (port.get("protocol"), port.get("nodePort"))
         if port.get("nodePort") and node_port in seen_node_ports:
             causes.append(duplicate(f"{where}.nodePort", port["nodePort"]))
@@ -202,26 +216,54 @@ def _port_list_causes(spec: Obj) -> list[FieldCause]:
     return causes
 
 
+def _open(spec: Obj) -> bool:
+    """Whether anybody outside the cluster reaches it (``ExternallyAccessible``)."""
+    return spec.get("type") in OPEN_TYPES or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
+
+
+def _checks_health(spec: Obj) -> bool:
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
 def _policy_causes(spec: Obj) -> list[FieldCause]:
     causes: list[FieldCause] = []
     external, internal = spec.get("externalTrafficPolicy"), spec.get("internalTrafficPolicy")
-    if external and spec.get("type") not in OPEN_TYPES:
+    if external and not _open(spec):
         why = "may only be set for externally-accessible services"
         causes.append(invalid("spec.externalTrafficPolicy", external, why))
-    for key, value in (("externalTrafficPolicy", external), ("internalTrafficPolicy", internal)):
-        if value and value not in ("Cluster", "Local"):
-            causes.append(unsupported(f"spec.{key}", value, ("Cluster", "Local")))
+    elif _open(spec) and not external:
+        causes.append(required("spec.externalTrafficPolicy"))
+    elif external and external not in ("Cluster", "Local"):
+        causes.append(unsupported("spec.externalTrafficPolicy", external, ("Cluster", "Local")))
+    if internal and internal not in ("Cluster", "Local"):
+        causes.append(unsupported("spec.internalTrafficPolicy", internal, ("Cluster", "Local")))
+    port = spec.get("healthCheckNodePort")
+    if port and not _checks_health(spec):
+        why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        causes.append(invalid("spec.healthCheckNodePort", port, why))
+    elif port:
+        causes += port_number(port, "spec.healthCheckNodePort")
+    spread = spec.get("trafficDistribution")
+    if spread is not None and spread not in DISTRIBUTIONS:
+        causes.append(unsupported("spec.trafficDistribution", spread, DISTRIBUTIONS))
     return causes
+
+
+def _balancer_causes(spec: Obj) -> list[FieldCause]:
+    """Fields that only load balancers have."""
+    name, why = spec.get("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"
+    if spec.get("type") == "LoadBalancer":
+        problems = names.qualified_name(name) if name is not None else []
+        return [invalid("spec.loadBalancerClass", name, problem) for problem in problems]
+    keys = ("allocateLoadBalancerNodePorts", "loadBalancerClass")
+    return [forbidden(f"spec.{key}", why) for key in keys if spec.get(key) is not None]
 
 
 def _address_causes(spec: Obj) -> list[FieldCause]:
     causes: list[FieldCause] = []
-    for index, address in enumerate(spec.get("clusterIPs") or ()):
-        if address != "None" and not names.is_ip(str(address)):
-            causes.append(invalid(f"spec.clusterIPs[{index}]", address, IP_TEXT))
     for index, address in enumerate(spec.get("externalIPs") or ()):
-        if not names.is_ip(str(address)):
-            causes.append(invalid(f"spec.externalIPs[{index}]", address, IP_TEXT))
+        where = f"spec.externalIPs[{index}]"
+        causes += legacy_ip_causes(str(address), where) or endpoint_ip_causes(str(address), where)
     return causes + _source_range_causes(spec)
 
 
@@ -231,9 +273,6 @@ def _source_range_causes(spec: Obj) -> list[FieldCause]:
     causes: list[FieldCause] = []
     if ranges and spec.get("type") != "LoadBalancer":
         causes.append(forbidden(path, "may only be used when `type` is 'LoadBalancer'"))
-    why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-    return causes + [
-        invalid(f"{path}[{index}]", cidr, why)
-        for index, cidr in enumerate(ranges)
-        if not names.is_cidr(str(cidr).strip())
-    ]
+    for index, cidr in enumerate(ranges):
+        causes += legacy_cidr_causes(str(cidr).strip(), f"{path}[{index}]")
+    return causes

@@ -1,4 +1,4 @@
-"""Persistent volumes, claims and storage classes.
+"""Persistent volumes, claims, storage classes and attributes classes, attachments.
 
 Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. Source: Kubernetes
 ``ValidatePersistentVolume*`` and ``pkg/apis/storage/validation``.
@@ -6,61 +6,125 @@ Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. 
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any, ClassVar
 
 from syncline.base.clock import format_time
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
-from syncline.cluster.kinds.causes import forbidden, invalid, required, unsupported
-from syncline.cluster.kinds.fields import immutable, label_selector_causes, one_of
+from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, too_long, unsupported
+from syncline.cluster.kinds.claims import ACCESS_MODES, VOLUME_MODES, amount, claim_spec_causes
+from syncline.cluster.kinds.fields import each, immutable, one_of
 from syncline.cluster.kinds.metadata import metadata_update_causes
+from syncline.cluster.kinds.placement import node_selector_causes
+from syncline.cluster.kinds.podwarnings import OLD_NODE_LABELS, fraction_warnings, node_term_warnings
+from syncline.cluster.kinds.pvsources import PV_SOURCES, source_causes, source_warnings
+from syncline.cluster.kinds.volumes import driver_name_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
-from syncline.kube.quantity import Quantity, QuantityError, parse_quantity
 
-__all__ = ["PersistentVolumeClaimKind", "PersistentVolumeKind", "StorageClassKind"]
+__all__ = [
+    "AttachmentKind",
+    "AttributesClassKind",
+    "PersistentVolumeClaimKind",
+    "PersistentVolumeKind",
+    "StorageClassKind",
+]
 
-ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-VOLUME_MODES = ("Block", "Filesystem")
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-POSITIVE = "must be greater than zero"
-PLAIN_FIELDS = frozenset(
-    {
-        "accessModes",
-        "capacity",
-        "claimRef",
-        "mountOptions",
-        "nodeAffinity",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    }
+RESIZE_STATES = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
 )
-"""Fields of a volume's spec that are not its source."""
+MOST_PARAMETERS, MOST_PARAMETER_BYTES = 512, 256 * 1024
+MOST_ERROR_BYTES, SHOWN_ERROR_BYTES = 1024, 256 * 1024
+"""Kubernetes measures an error by the one and names the other."""
 CLAIM_TEXT = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+BETA_CLASS, BETA_OPTIONS = "volume.beta.kubernetes.io/storage-class", "volume.beta.kubernetes.io/mount-options"
+QUANTITY = "must be a valid resource quantity"
 
 
-def _amount(value: Any) -> Quantity | None:
-    try:
-        return parse_quantity(value) if value is not None else None
-    except QuantityError:
-        return None  # refused while defaulting
+# --- volumes -------------------------------------------------------------------------------------------------------
 
 
-def _mode_causes(spec: Obj) -> list[FieldCause]:
-    modes = spec.get("accessModes") or []
-    causes = [] if modes else [required("spec.accessModes", "at least 1 access mode is required")]
-    causes += [unsupported("spec.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
-    if "ReadWriteOncePod" in modes and len(modes) > 1:
-        why = "may not use ReadWriteOncePod with other access modes"
-        causes.append(forbidden("spec.accessModes", why))
-    if spec.get("volumeMode") not in (None, *VOLUME_MODES):
-        causes.append(unsupported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES))
-    name = spec.get("storageClassName")
+def volume_spec_causes(spec: Obj, path: str, *, inline: bool = False) -> list[FieldCause]:
+    """A PersistentVolume's spec; ``inline``: inside an attachment, where most of it has no place."""
+    causes = _volume_mode_causes(spec, path)
+    affinity = spec.get("nodeAffinity")
+    if isinstance(affinity, dict):
+        wanted = affinity.get("required")
+        if isinstance(wanted, dict):
+            causes += node_selector_causes(wanted, f"{path}.nodeAffinity.required")
+        else:
+            causes.append(required(f"{path}.nodeAffinity.required", "must specify required node constraints"))
+    causes += source_causes(spec, path)
+    if isinstance(spec.get("local"), dict) and not isinstance(affinity, dict):
+        causes.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
+    if inline:
+        why = "may not be specified in the context of inline volumes"
+        causes += [
+            forbidden(f"{path}.{key}", why) for key in ("claimRef", "capacity", "storageClassName") if spec.get(key)
+        ]
+        if not spec.get("csi"):
+            causes.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
+        return causes
+    return causes + _capacity_causes(spec, path) + _class_causes(spec, path)
+
+
+def _volume_mode_causes(spec: Obj, path: str) -> list[FieldCause]:
+    where, modes = f"{path}.accessModes", spec.get("accessModes") or []
+    causes = [] if modes else [required(where)]
+    causes += [unsupported(where, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    if "ReadWriteOncePod" in modes and any(mode in ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes):
+        causes.append(forbidden(where, "may not use ReadWriteOncePod with other access modes"))
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in VOLUME_MODES:
+        causes.append(unsupported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    return causes
+
+
+def _capacity_causes(spec: Obj, path: str) -> list[FieldCause]:
+    capacity, where = spec.get("capacity") or {}, f"{path}.capacity"
+    causes: list[FieldCause] = []
+    if not capacity:
+        causes.append(required(where))
+    if list(capacity) != ["storage"]:
+        shown = dict(sorted(capacity.items())) if capacity else None
+        causes.append(unsupported(where, shown, ("storage",)))
+    for name, value in sorted(capacity.items()):
+        size = amount(value)
+        if size is not None and size.nano < 0:
+            causes.append(invalid(f"{where}[{name}]", size.value(), QUANTITY))
+        if size is not None and size.nano <= 0:
+            causes.append(invalid(f"{where}[{name}]", str(size), "must be greater than zero"))
+    return causes
+
+
+def _class_causes(spec: Obj, path: str) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    policy, name, attributes = (
+        spec.get(key) for key in ("persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName")
+    )
+    if policy and policy not in RECLAIM_POLICIES:
+        causes.append(unsupported(f"{path}.persistentVolumeReclaimPolicy", policy, RECLAIM_POLICIES))
+    root = posixpath.normpath(str(dig(spec, "hostPath", "path") or ".")) == "/"
+    if root and policy == "Recycle":
+        why = "may not be 'recycle' for a hostPath mount of '/'"
+        causes.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", why))
     if name:
-        causes += [invalid("spec.storageClassName", name, problem) for problem in names.dns_subdomain(name)]
+        causes += [invalid(f"{path}.storageClassName", name, problem) for problem in names.dns_subdomain(name)]
+    if attributes is not None:
+        where = f"{path}.volumeAttributesClassName"
+        if not attributes:
+            causes.append(required(where, "an empty string is disallowed"))
+        else:
+            causes += [invalid(where, attributes, problem) for problem in names.dns_subdomain(attributes)]
+        if not spec.get("csi"):
+            causes.append(required(f"{path}.csi", "has to be specified when using volumeAttributesClassName"))
     return causes
 
 
@@ -77,61 +141,136 @@ class PersistentVolumeKind(Kind):
             new.setdefault("status", {})["lastPhaseTransitionTime"] = format_time(ctx.now)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes = _mode_causes(spec)
-        size = _amount((spec.get("capacity") or {}).get("storage"))
-        if not spec.get("capacity"):
-            causes.append(required("spec.capacity"))
-        elif size is None or list(spec["capacity"]) != ["storage"]:
-            causes.append(unsupported("spec.capacity", spec["capacity"], ("storage",)))
-        elif size.nano <= 0:
-            causes.append(invalid("spec.capacity[storage]", str(size), POSITIVE))
-        causes += one_of(spec, "spec", "persistentVolumeReclaimPolicy", RECLAIM_POLICIES)
-        sources = [key for key in sorted(spec) if key not in PLAIN_FIELDS]
-        if not sources:
-            causes.append(required("spec", "must specify a volume type"))
-        causes += [forbidden(f"spec.{key}", "may not specify more than 1 volume type") for key in sources[1:]]
-        if "hostPath" in spec and not (spec["hostPath"] or {}).get("path"):
-            causes.append(required("spec.hostPath.path"))
+        causes = volume_spec_causes(spec_of(obj), "spec")
+        if dig(obj, "metadata", "annotations", BETA_OPTIONS) and dig(obj, "spec", "hostPath") is not None:
+            why = "may not specify mount options for this volume type"
+            causes.append(forbidden(f"metadata.annotations.{BETA_OPTIONS}", why))
         return causes
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        fresh, before = (
-            {key: value for key, value in spec_of(obj).items() if key not in PLAIN_FIELDS} for obj in (new, old)
-        )
+        fresh, before = ({key: spec_of(obj)[key] for key in PV_SOURCES if key in spec_of(obj)} for obj in (new, old))
         causes = self.whole_causes(new) + metadata_update_causes(new, old)
         if fresh != before:
-            causes.append(forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable"))
-        return causes + immutable(spec_of(new), spec_of(old), "spec", "volumeMode")
+            why = "spec.persistentvolumesource is immutable after creation"
+            causes.append(forbidden("spec.persistentvolumesource", why))
+        mode = spec_of(new).get("volumeMode")
+        if mode != spec_of(old).get("volumeMode"):
+            causes.append(invalid("volumeMode", mode, "field is immutable"))
+        had = spec_of(old).get("volumeAttributesClassName")
+        if had is not None and spec_of(new).get("volumeAttributesClassName") is None:
+            why = "update from non-nil value to nil is forbidden"
+            causes.append(forbidden("spec.volumeAttributesClassName", why))
+        return causes
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        spec = spec_of(new)
+        warnings: list[str] = []
+        for key, field in ((BETA_CLASS, "storageClassName"), (BETA_OPTIONS, "mountOptions")):
+            if key in (dig(new, "metadata", "annotations") or {}):
+                since = 'deprecated since v1.8; use "storageClassName" attribute instead'
+                if field == "mountOptions":
+                    since = 'deprecated since v1.31; use "mountOptions" attribute instead'
+                warnings.append(f"metadata.annotations[{key}]: {since}")
+        if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+            warnings.append(
+                "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the "
+                "recommended approach is to use dynamic provisioning."
+            )
+        selector = dig(spec, "nodeAffinity", "required")
+        for at, term in each(selector, "nodeSelectorTerms", "spec.nodeAffinity.required"):
+            warnings += node_term_warnings(term, at)
+        return warnings + source_warnings(spec)
+
+
+# --- claims --------------------------------------------------------------------------------------------------------
 
 
 class PersistentVolumeClaimKind(Kind):
     has_status = True
     empty_status: ClassVar[Obj | None] = {"phase": "Pending"}
 
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        super().prepare_create(obj, ctx)
+        _normalise_sources(spec_of(obj), {})
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        super().prepare_update(new, old, ctx, subresource)
+        if not subresource:
+            _normalise_sources(spec_of(new), spec_of(old))
+
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes = _mode_causes(spec) + label_selector_causes(spec.get("selector"), "spec.selector")
-        size = _amount(dig(spec, "resources", "requests", "storage"))
-        if size is None:
-            causes.append(required("spec.resources[storage]"))
-        elif size.nano <= 0:
-            causes.append(invalid("spec.resources[storage]", str(size), POSITIVE))
-        return causes
+        return claim_spec_causes(spec_of(obj), "spec")
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = metadata_update_causes(new, old)
         bound = dig(old, "status", "phase") == "Bound"
-        if _fixed_claim(new, old, bound=bound) != spec_of(old):
+        if _fixed_claim(new, old, bound=bound) != _fixed_claim(old, old, bound=bound):
             causes.append(forbidden("spec", CLAIM_TEXT))
-            return causes
-        wanted = _amount(dig(new, "spec", "resources", "requests", "storage"))
-        had = _amount(dig(old, "spec", "resources", "requests", "storage"))
-        given = _amount(dig(old, "status", "capacity", "storage"))
-        if wanted and had and wanted < had and not (given and wanted > given):
+        wanted = amount(dig(new, "spec", "resources", "requests", "storage"))
+        had = amount(dig(old, "spec", "resources", "requests", "storage"))
+        given = amount(dig(old, "status", "capacity", "storage"))
+        if wanted and had and wanted < had and not (given is None or wanted > given):
             why = "field can not be less than status.capacity"
             causes.append(forbidden("spec.resources.requests.storage", why))
+        mode = spec_of(new).get("volumeMode")
+        if mode != spec_of(old).get("volumeMode"):
+            causes.append(invalid("volumeMode", mode, "field is immutable"))
         return causes
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        status: Obj = new.get("status") or {}
+        causes = _amount_causes(status.get("capacity"), "status.capacity")
+        for name, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
+            causes += _resource_key_causes(name, "status.allocatedResourceStatuses")
+            if state not in RESIZE_STATES:
+                causes.append(unsupported("status.allocatedResourceStatuses", name, sorted(RESIZE_STATES)))
+        allocated = status.get("allocatedResources") or {}
+        wrong = {name: _resource_key_causes(name, "status.allocatedResources") for name in sorted(allocated)}
+        causes += [cause for found in wrong.values() for cause in found]
+        sound = {name: allocated[name] for name, found in wrong.items() if not found}
+        return causes + _amount_causes(sound, "status.allocatedResources")
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        warnings: list[str] = []
+        if BETA_CLASS in (dig(new, "metadata", "annotations") or {}):
+            why = 'deprecated since v1.8; use "storageClassName" attribute instead'
+            warnings.append(f"metadata.annotations[{BETA_CLASS}]: {why}")
+        for key in ("requests", "limits"):
+            warnings += fraction_warnings(dig(new, "spec", "resources", key), f"spec.resources.{key}", "storage")
+        return warnings
+
+
+def _amount_causes(amounts: Any, path: str) -> list[FieldCause]:
+    sizes = {name: amount(value) for name, value in sorted((amounts or {}).items())}
+    return [
+        invalid(f"{path}[{name}]", size.value(), QUANTITY)
+        for name, size in sizes.items()
+        if size is not None and size.nano < 0
+    ]
+
+
+def _resource_key_causes(name: str, path: str) -> list[FieldCause]:
+    causes = [invalid(path, name, problem) for problem in names.qualified_name(name)]
+    own = "/" not in name or "kubernetes.io/" in name
+    return causes or ([unsupported(path, name, ("storage",))] if own and name != "storage" else [])
+
+
+def _normalise_sources(spec: Obj, before: Obj) -> None:
+    """Where a claim's content comes from is said in two fields, which then agree; what the older one could never name
+    is dropped (``EnforceDataSourceBackwardsCompatibility``, ``NormalizeDataSources``)."""
+    reference, source = spec.get("dataSourceRef"), spec.get("dataSource")
+    if isinstance(reference, dict) and reference.get("namespace") and not before.get("dataSourceRef"):
+        del spec["dataSourceRef"]
+        reference = None
+    if not (before.get("dataSource") or before.get("dataSourceRef")) and reference is None and isinstance(source, dict):
+        pair = (source.get("apiGroup") or "", source.get("kind"))
+        if pair not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
+            del spec["dataSource"]
+            source = None
+    if isinstance(source, dict) and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif isinstance(reference, dict) and source is None and not reference.get("namespace"):
+        spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
 
 
 def _fixed_claim(new: Obj, old: Obj, *, bound: bool) -> Obj:
@@ -149,19 +288,37 @@ def _fixed_claim(new: Obj, old: Obj, *, bound: bool) -> Obj:
     return spec
 
 
+# --- classes and attachments ---------------------------------------------------------------------------------------
+
+
+def _provisioner_causes(name: str, path: str) -> list[FieldCause]:
+    if not name:
+        return [required(path)]
+    return [invalid(path, name.lower(), problem) for problem in names.qualified_name(name.lower())]
+
+
+def _parameter_causes(parameters: Any, *, needed: bool = False) -> list[FieldCause]:
+    found: Obj = parameters or {}
+    if len(found) > MOST_PARAMETERS:
+        return [too_long("parameters", MOST_PARAMETERS)]
+    causes = [invalid("parameters", "", "field can not be empty.")] if "" in found else []
+    if sum(len(key) + len(str(value)) for key, value in found.items()) > MOST_PARAMETER_BYTES:
+        causes.append(too_long("parameters", MOST_PARAMETER_BYTES))
+    if needed and not found:
+        causes.append(required("parameters", "must contain at least one key/value pair"))
+    return causes
+
+
 class StorageClassKind(Kind):
     namespaced = False
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        provisioner = str(obj.get("provisioner") or "")
-        if provisioner:
-            causes = [invalid("provisioner", provisioner, one) for one in names.qualified_name(provisioner.lower())]
-        else:
-            causes = [required("provisioner")]
-        causes += one_of(obj, "", "reclaimPolicy", ("Delete", "Retain"))
+        causes = _provisioner_causes(str(obj.get("provisioner") or ""), "provisioner")
+        causes += _parameter_causes(obj.get("parameters")) + one_of(obj, "", "reclaimPolicy", ("Delete", "Retain"))
         mode = obj.get("volumeBindingMode")
         if mode not in BINDING_MODES:
             causes.append(unsupported("volumeBindingMode", mode, BINDING_MODES))
+        causes += _topology_causes(obj)
         return [FieldCause(cause.reason, cause.message, cause.field.removeprefix(".")) for cause in causes]
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
@@ -169,3 +326,90 @@ class StorageClassKind(Kind):
         if (new.get("parameters") or {}) != (old.get("parameters") or {}):
             causes.append(invalid("parameters", new.get("parameters") or {}, "field is immutable"))
         return causes + immutable(new, old, "", "provisioner", "reclaimPolicy", "volumeBindingMode")
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        return [
+            f"{at}.key: {OLD_NODE_LABELS[expression['key']]}"
+            for where, term in each(new, "allowedTopologies", "")
+            for at, expression in each(term, "matchLabelExpressions", where.removeprefix("."))
+            if expression.get("key") in OLD_NODE_LABELS
+        ]
+
+
+def _topology_causes(obj: Obj) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    # Kubernetes compares with as many empty terms as there are terms, so that an empty one is always said twice.
+    known: list[dict[str, list[str]]] = [{} for _ in obj.get("allowedTopologies") or ()]
+    for where, term in each(obj, "allowedTopologies", ""):
+        seen: dict[str, list[str]] = {}
+        for at, expression in each(term, "matchLabelExpressions", where):
+            key, values = str(expression.get("key") or ""), expression.get("values") or []
+            if not values:
+                causes.append(required(f"{at}.values"))
+            causes += [
+                duplicate(f"{at}.values[{index}]", one) for index, one in enumerate(values) if one in values[:index]
+            ]
+            causes += [invalid(f"{at}.key", key, problem) for problem in names.qualified_name(key)]
+            if key in seen:
+                causes.append(duplicate(f"{at}.key", key))
+            seen[key] = sorted(set(values))
+        causes += [duplicate(f"{where}.matchLabelExpressions", "") for other in known if other == seen]
+        known.append(seen)
+    return causes
+
+
+class AttributesClassKind(Kind):
+    """What a volume of a driver can be tuned to."""
+
+    namespaced = False
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        causes = _provisioner_causes(str(obj.get("driverName") or ""), "driverName")
+        return causes + _parameter_causes(obj.get("parameters"), needed=True)
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + [
+            forbidden(key, f"updates to {key} are forbidden.")
+            for key in ("driverName", "parameters")
+            if new.get(key) != old.get(key)
+        ]
+
+
+class AttachmentKind(Kind):
+    has_status = True
+    namespaced = False
+    empty_status: ClassVar[Obj | None] = {"attached": False}
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        spec = spec_of(obj)
+        causes = driver_name_causes(spec.get("attacher"), "spec.attacher")
+        source, where = spec.get("source") or {}, "spec.source"
+        inline, name = source.get("inlineVolumeSpec"), source.get("persistentVolumeName")
+        both = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+        if inline is None and name is None:
+            causes.append(required(where, both))
+        elif inline is not None and name is not None:
+            causes.append(forbidden(where, both))
+        elif name is not None:
+            if not name:
+                causes.append(required(f"{where}.persistentVolumeName", "must specify non empty persistentVolumeName"))
+        else:
+            causes += volume_spec_causes(inline or {}, f"{where}.inlineVolumeSpec", inline=True)
+        if name is not None:
+            causes += [invalid(f"{where}.persistentVolumeName", name, one) for one in names.dns_subdomain(name)]
+        node = str(spec.get("nodeName") or "")
+        causes += [invalid("spec.nodeName", node, problem) for problem in names.dns_subdomain(node)]
+        return causes + self._error_causes(obj)
+
+    def _error_causes(self, obj: Obj) -> list[FieldCause]:
+        return [
+            too_long(f"status.{key}.message", SHOWN_ERROR_BYTES)
+            for key in ("attachError", "detachError")
+            if len(str(dig(obj, "status", key, "message") or "")) > MOST_ERROR_BYTES
+        ]
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + immutable(new, old, "", "spec")
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return self._error_causes(new)

@@ -11,6 +11,8 @@ from typing import ClassVar
 
 from syncline.cluster.kinds import (
     core,
+    csi,
+    endpoints,
     events,
     jobs,
     names,
@@ -40,6 +42,7 @@ RBAC = "rbac.authorization.k8s.io"
 
 _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("", "ConfigMap"): core.ConfigMapKind(),
+    GroupKind("", "Endpoints"): endpoints.EndpointsKind(),
     GroupKind("", "Event"): events.EventKind(),
     GroupKind("", "LimitRange"): core.LimitRangeKind(),
     GroupKind("", "Namespace"): core.NamespaceKind(),
@@ -65,13 +68,18 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("batch", "Job"): jobs.JobKind(),
     GroupKind("certificates.k8s.io", "CertificateSigningRequest"): signing.SigningRequestKind(),
     GroupKind("coordination.k8s.io", "Lease"): core.LeaseKind(),
-    GroupKind("discovery.k8s.io", "EndpointSlice"): policies.EndpointSliceKind(),
+    GroupKind("discovery.k8s.io", "EndpointSlice"): endpoints.EndpointSliceKind(),
     GroupKind("events.k8s.io", "Event"): events.NewEventKind(),
     GroupKind("networking.k8s.io", "Ingress"): policies.IngressKind(),
     GroupKind("networking.k8s.io", "IngressClass"): policies.IngressClassKind(),
     GroupKind("networking.k8s.io", "NetworkPolicy"): policies.NetworkPolicyKind(),
     GroupKind("policy", "PodDisruptionBudget"): policies.DisruptionBudgetKind(),
     GroupKind("scheduling.k8s.io", "PriorityClass"): policies.PriorityClassKind(),
+    GroupKind("storage.k8s.io", "CSIDriver"): csi.CSIDriverKind(),
+    GroupKind("storage.k8s.io", "CSINode"): csi.CSINodeKind(),
+    GroupKind("storage.k8s.io", "CSIStorageCapacity"): csi.StorageCapacityKind(),
+    GroupKind("storage.k8s.io", "VolumeAttachment"): storage.AttachmentKind(),
+    GroupKind("storage.k8s.io", "VolumeAttributesClass"): storage.AttributesClassKind(),
     GroupKind("storage.k8s.io", "StorageClass"): storage.StorageClassKind(),
     GroupKind(RBAC, "ClusterRole"): rbac.ClusterRoleKind(),
     GroupKind(RBAC, "ClusterRoleBinding"): rbac.ClusterBindingKind(),

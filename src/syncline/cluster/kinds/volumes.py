@@ -20,7 +20,22 @@ from syncline.cluster.kinds.paths import descending_path_causes, local_path_caus
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["Volumes", "driver_name_causes", "flex_causes", "iscsi_causes", "volume_causes"]
+__all__ = [
+    "Check",
+    "Volumes",
+    "azure_disk_causes",
+    "driver_name_causes",
+    "fc_causes",
+    "flex_causes",
+    "flocker_causes",
+    "host_path_causes",
+    "iscsi_causes",
+    "needs",
+    "nfs_causes",
+    "partition",
+    "quobyte_causes",
+    "volume_causes",
+]
 
 Volumes = Mapping[str, Obj]
 """The valid volumes of a pod by name."""
@@ -100,7 +115,7 @@ def _source_causes(volume: Obj, where: str, pod_name: str, *, of_pod: bool) -> l
 # --- checks that several types share -------------------------------------------------------------------------------
 
 
-def _needs(*keys: str) -> Check:
+def needs(*keys: str) -> Check:
     """Texts and lists that must be there."""
     return lambda source, where: [required(f"{where}.{key}") for key in keys if not source.get(key)]
 
@@ -111,9 +126,9 @@ def _mode_causes(source: Obj, where: str, key: str = "defaultMode") -> list[Fiel
     return [invalid(f"{where}.{key}", mode, MODE_TEXT)] if bad else []
 
 
-def _partition(key: str) -> Check:
+def partition(key: str) -> Check:
     def check(source: Obj, where: str) -> list[FieldCause]:
-        causes = _needs(key)(source, where)
+        causes = needs(key)(source, where)
         number = source.get("partition") or 0
         if not 0 <= number <= 255:
             causes.append(invalid(f"{where}.partition", number, "must be between 1 and 255, inclusive"))
@@ -127,7 +142,7 @@ def _partition(key: str) -> Check:
 
 def _keys_from(name: str) -> Check:
     def check(source: Obj, where: str) -> list[FieldCause]:
-        causes = _needs(name)(source, where) + _mode_causes(source, where)
+        causes = needs(name)(source, where) + _mode_causes(source, where)
         for at, item in each(source, "items", where):
             causes += _key_to_path_causes(item, at)
         return causes
@@ -136,7 +151,7 @@ def _keys_from(name: str) -> Check:
 
 
 def _key_to_path_causes(item: Obj, at: str) -> list[FieldCause]:
-    causes = _needs("key", "path")(item, at)
+    causes = needs("key", "path")(item, at)
     return causes + local_path_causes(item.get("path"), f"{at}.path") + _mode_causes(item, at, "mode")
 
 
@@ -149,7 +164,7 @@ def _downward(source: Obj, where: str) -> list[FieldCause]:
 
 def _downward_file_causes(file: Obj, where: str) -> list[FieldCause]:
     """Kubernetes names the source, not the file."""
-    causes = _needs("path")(file, where) + local_path_causes(file.get("path"), f"{where}.path")
+    causes = needs("path")(file, where) + local_path_causes(file.get("path"), f"{where}.path")
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
     if isinstance(field, dict):
         causes += field_ref_causes(field, f"{where}.fieldRef", in_volume=True)
@@ -191,7 +206,7 @@ def _path_conflicts(kind: str, part: Obj, where: str, seen: set[str]) -> list[Fi
 
 
 def _projected_keys(part: Obj, at: str, where: str) -> list[FieldCause]:
-    causes = _needs("name")(part, at)
+    causes = needs("name")(part, at)
     for place, item in each(part, "items", at):
         causes += _key_to_path_causes(item, place)
     return causes
@@ -243,7 +258,7 @@ def host_path_causes(source: Obj, where: str) -> list[FieldCause]:
 
 
 def _git_repo(source: Obj, where: str) -> list[FieldCause]:
-    return _needs("repository")(source, where) + descending_path_causes(source.get("directory"), f"{where}.directory")
+    return needs("repository")(source, where) + descending_path_causes(source.get("directory"), f"{where}.directory")
 
 
 def _ephemeral(source: Obj, where: str) -> list[FieldCause]:
@@ -262,7 +277,7 @@ def _ephemeral(source: Obj, where: str) -> list[FieldCause]:
 
 
 def nfs_causes(source: Obj, where: str) -> list[FieldCause]:
-    causes = _needs("server", "path")(source, where)
+    causes = needs("server", "path")(source, where)
     if not str(source.get("path") or "").startswith("/"):
         causes.append(invalid(f"{where}.path", source.get("path") or "", "must be an absolute path"))
     return causes
@@ -292,7 +307,7 @@ def _csi(source: Obj, where: str) -> list[FieldCause]:
 
 
 def flex_causes(source: Obj, where: str) -> list[FieldCause]:
-    causes = _needs("driver")(source, where)
+    causes = needs("driver")(source, where)
     for key in sorted(source.get("options") or {}):
         domain = "." + key.split("/", 1)[0].lower() if "/" in key else "." + key.lower()
         if domain.endswith((".kubernetes.io", ".k8s.io")):
@@ -309,7 +324,7 @@ def _initiator_causes(name: str, where: str) -> list[FieldCause]:
 
 
 def iscsi_causes(source: Obj, where: str) -> list[FieldCause]:
-    causes = _needs("targetPortal", "iqn")(source, where)
+    causes = needs("targetPortal", "iqn")(source, where)
     if source.get("iqn"):
         causes += _initiator_causes(str(source["iqn"]), f"{where}.iqn")
     causes += _lun_causes(source, where)
@@ -349,7 +364,7 @@ def quobyte_causes(source: Obj, where: str) -> list[FieldCause]:
         causes.append(required(f"{where}.tenant", "must be a UUID and may not exceed a length of 64 characters"))
     else:
         causes += [invalid(f"{where}.registry", registry, pairs) for pair in registry.split(",") if ":" not in pair]
-    return causes + _needs("volume")(source, where)
+    return causes + needs("volume")(source, where)
 
 
 def flocker_causes(source: Obj, where: str) -> list[FieldCause]:
@@ -366,7 +381,7 @@ def flocker_causes(source: Obj, where: str) -> list[FieldCause]:
 
 
 def azure_disk_causes(source: Obj, where: str) -> list[FieldCause]:
-    causes = _needs("diskName", "diskURI")(source, where)
+    causes = needs("diskName", "diskURI")(source, where)
     caching, kind, uri = source.get("cachingMode"), source.get("kind"), str(source.get("diskURI") or "")
     if caching is not None and caching not in ("None", "ReadOnly", "ReadWrite"):
         causes.append(unsupported(f"{where}.cachingMode", caching, ("None", "ReadOnly", "ReadWrite")))
@@ -384,7 +399,7 @@ def azure_disk_causes(source: Obj, where: str) -> list[FieldCause]:
 
 
 def _cinder(source: Obj, where: str) -> list[FieldCause]:
-    causes = _needs("volumeID")(source, where)
+    causes = needs("volumeID")(source, where)
     reference = source.get("secretRef")
     if isinstance(reference, dict) and not reference.get("name"):
         causes.append(required(f"{where}.secretRef.name"))
@@ -392,7 +407,7 @@ def _cinder(source: Obj, where: str) -> list[FieldCause]:
 
 
 def _storage_os(source: Obj, where: str) -> list[FieldCause]:
-    causes = _needs("volumeName")(source, where)
+    causes = needs("volumeName")(source, where)
     for key in ("volumeName", "volumeNamespace"):
         if source.get(key):
             causes += [invalid(f"{where}.{key}", source[key], problem) for problem in names.dns_label(source[key])]
@@ -414,30 +429,30 @@ _SOURCES: dict[str, Check] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path_causes,
     "gitRepo": _git_repo,
-    "gcePersistentDisk": _partition("pdName"),
-    "awsElasticBlockStore": _partition("volumeID"),
+    "gcePersistentDisk": partition("pdName"),
+    "awsElasticBlockStore": partition("volumeID"),
     "secret": _keys_from("secretName"),
     "nfs": nfs_causes,
     "iscsi": iscsi_causes,
-    "glusterfs": _needs("endpoints", "path"),
+    "glusterfs": needs("endpoints", "path"),
     "flocker": flocker_causes,
-    "persistentVolumeClaim": _needs("claimName"),
-    "rbd": _needs("monitors", "image"),
+    "persistentVolumeClaim": needs("claimName"),
+    "rbd": needs("monitors", "image"),
     "cinder": _cinder,
-    "cephfs": _needs("monitors"),
+    "cephfs": needs("monitors"),
     "quobyte": quobyte_causes,
     "downwardAPI": _downward,
     "fc": fc_causes,
     "flexVolume": flex_causes,
     "configMap": _keys_from("name"),
-    "azureFile": _needs("secretName", "shareName"),
-    "vsphereVolume": _needs("volumePath"),
-    "photonPersistentDisk": _needs("pdID"),
-    "portworxVolume": _needs("volumeID"),
+    "azureFile": needs("secretName", "shareName"),
+    "vsphereVolume": needs("volumePath"),
+    "photonPersistentDisk": needs("pdID"),
+    "portworxVolume": needs("volumeID"),
     "azureDisk": azure_disk_causes,
     "storageos": _storage_os,
     "projected": _projected,
-    "scaleIO": _needs("gateway", "system", "volumeName"),
+    "scaleIO": needs("gateway", "system", "volumeName"),
     "csi": _csi,
     "ephemeral": _ephemeral,
     "image": _image,

@@ -95,7 +95,8 @@ def fill_service(gvk: GVK, obj: Obj) -> None:
         drop_empty(port, "name")
         if port.get("targetPort") in (None, 0, "") and port.get("port") is not None:
             port["targetPort"] = port["port"]
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    exposed = spec["type"] == "ClusterIP" and spec.get("externalIPs")
+    if exposed or spec["type"] in ("NodePort", "LoadBalancer"):
         default(spec, "externalTrafficPolicy", "Cluster")
     if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
         default(spec, "internalTrafficPolicy", "Cluster")
@@ -105,7 +106,7 @@ def fill_service(gvk: GVK, obj: Obj) -> None:
         always(condition, reason="", message="")
     balancer = structure(obj["status"], "loadBalancer")
     for ingress in items(balancer, "ingress"):
-        if ingress.get("ip"):
+        if ingress.get("ip") and spec["type"] == "LoadBalancer":
             default(ingress, "ipMode", "VIP")
 
 

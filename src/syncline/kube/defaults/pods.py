@@ -242,8 +242,6 @@ def fill_claim_spec(gvk: GVK, spec: Obj) -> None:
     """The spec of a PersistentVolumeClaim, stand-alone or as a template."""
     default(spec, "volumeMode", "Filesystem")
     canonical_quantities(gvk, structure(spec, "resources"), "limits", "requests")
-    if spec.get("dataSource") is not None and spec.get("dataSourceRef") is None:
-        spec["dataSourceRef"] = dict(spec["dataSource"])
 
 
 def _fill_status(gvk: GVK, status: Obj) -> None:
