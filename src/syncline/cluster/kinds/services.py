@@ -36,6 +36,12 @@ class ServiceKind(Kind):
     name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
     empty_status: ClassVar[Obj | None] = {"loadBalancer": {}}
 
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        super().prepare_create(obj, ctx)
+        spec = spec_of(obj)
+        if spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
+
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)
         if not subresource:

@@ -16,7 +16,7 @@ from syncline.cluster.store import Key, StoreConflict, Stored
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions
-from syncline.kube.defaults import LABELLED_BY_TEMPLATE, fill_defaults
+from syncline.kube.defaults import LABELLED_BY_TEMPLATE, STATUS_BY_SPEC, fill_defaults
 from syncline.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -157,10 +157,11 @@ def _fill(resource: Resource, obj: Obj) -> None:
 def _fill_changed(resource: Resource, new: Obj, old: Obj) -> None:
     """As :func:`_fill`, leaving alone what is the stored object's own: it was filled in when it was sent.
 
-    What Kubernetes fills into metadata and status does not depend on the spec (but for labels of a template).
+    What Kubernetes fills into metadata and status does not depend on the spec, but for the kinds that say so.
     """
     kept: Obj = {key: new[key] for key in ("spec", "status") if key in new and new[key] is old.get(key)}
-    if resource.gvk.group_kind in LABELLED_BY_TEMPLATE and not new["metadata"].get("labels"):
+    kind = resource.gvk.group_kind
+    if kind in STATUS_BY_SPEC or (kind in LABELLED_BY_TEMPLATE and not new["metadata"].get("labels")):
         new.update({key: own_copy(value) for key, value in kept.items()})
         kept = {}
     if not kept:

@@ -1,5 +1,5 @@
 """What Kubernetes fills into objects of its own kinds; see :mod:`syncline.kube.defaults.fill`."""
 
-from syncline.kube.defaults.fill import LABELLED_BY_TEMPLATE, fill_defaults, has_defaults
+from syncline.kube.defaults.fill import LABELLED_BY_TEMPLATE, STATUS_BY_SPEC, fill_defaults, has_defaults
 
-__all__ = ["LABELLED_BY_TEMPLATE", "fill_defaults", "has_defaults"]
+__all__ = ["LABELLED_BY_TEMPLATE", "STATUS_BY_SPEC", "fill_defaults", "has_defaults"]

@@ -17,7 +17,7 @@ from syncline.kube.defaults.typed import as_typed
 from syncline.kube.objects import GVK, GroupKind, Obj
 from syncline.kube.schema import store
 
-__all__ = ["LABELLED_BY_TEMPLATE", "fill_defaults", "has_defaults"]
+__all__ = ["LABELLED_BY_TEMPLATE", "STATUS_BY_SPEC", "fill_defaults", "has_defaults"]
 
 Fill = Callable[[GVK, Obj], None]
 
@@ -76,6 +76,9 @@ _OTHERWISE = frozenset({GroupKind("apiextensions.k8s.io", "CustomResourceDefinit
 LABELLED_BY_TEMPLATE = frozenset({GroupKind("batch", "Job"), GroupKind("", "ReplicationController")})
 """Kinds whose missing labels are those of their template. All else in metadata and status is independent of the spec,
 and the spec of the status."""
+
+STATUS_BY_SPEC = frozenset({GroupKind("", "Service")})
+"""Kinds of which the status is filled in by what the spec says: addresses of load balancers."""
 
 _FILLS_BY_VERSION: dict[GVK, Fill] = {
     GVK("autoscaling", "v1", "HorizontalPodAutoscaler"): policies.fill_autoscaler_v1,
