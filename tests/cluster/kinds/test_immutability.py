@@ -92,7 +92,7 @@ def test_a_cluster_ip_stays_once_given() -> None:
 def test_a_put_without_the_cluster_ip_keeps_it() -> None:
     def forget(obj: Obj) -> None:
         for key in ("clusterIP", "clusterIPs", "ipFamilies"):
-            del obj["spec"][key]
+            obj["spec"].pop(key, None)
 
     new, causes = updated(service(clusterIP="10.0.0.7"), forget)
     assert causes == []
