@@ -87,7 +87,11 @@ def _ephemeral_causes(spec: Obj, path: str, around: Surroundings, others: Collec
         if target and target not in others:
             causes.append(not_found(f"{where}.targetContainerName", target))
         why = "cannot be set for an Ephemeral Container"
-        causes += [forbidden(f"{where}.{key}", why) for key in NOT_EPHEMERAL if container.get(key)]
+        causes += [
+            forbidden(f"{where}.{key}", why)
+            for key in NOT_EPHEMERAL
+            if container.get(key) or (key == "lifecycle" and container.get(key) is not None)
+        ]
         for at, mount in each(container, "volumeMounts", where):
             causes += [forbidden(f"{at}.{key}", why) for key in ("subPath", "subPathExpr") if mount.get(key)]
     return causes

@@ -14,7 +14,7 @@ from syncline.base.clock import format_time
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.addresses import ip_warnings, legacy_ip_causes
 from syncline.cluster.kinds.base import Context, Kind, spec_of
-from syncline.cluster.kinds.causes import forbidden, invalid
+from syncline.cluster.kinds.causes import forbidden, invalid, required
 from syncline.cluster.kinds.containers import image_space_causes
 from syncline.cluster.kinds.fields import each
 from syncline.cluster.kinds.metadata import common_update_causes, metadata_update_causes
@@ -108,6 +108,10 @@ class PodKind(Kind):
         for key in ("containers", "initContainers"):
             if len(fresh.get(key) or ()) != len(before.get(key) or ()):
                 return [*causes, forbidden(f"spec.{key}", "pod updates may not add or remove containers")]
+        for key in ("containers", "initContainers"):
+            causes += [required(f"{at}.image") for at, one in each(fresh, key, "spec") if not one.get("image")]
+        causes += image_space_causes(fresh, "spec")
+        causes += pod_annotation_causes(dig(new, "metadata", "annotations"), fresh, "metadata.annotations")
         causes += _deadline_causes(fresh, before)
         causes += _toleration_causes(fresh, before) + _gate_causes(fresh, before)
         causes += placement_update_causes(fresh, before)
@@ -121,6 +125,11 @@ class PodKind(Kind):
         for key in ("podIPs", "hostIPs"):
             for where, entry in each(status, key, "status"):
                 causes += legacy_ip_causes(str(entry.get("ip", "")), where)
+            listed = [str(entry.get("ip", "")) for _, entry in each(status, key, "status")]
+            if len(listed) > 1 and len({":" in one for one in listed}) < len(listed):
+                why = "may specify no more than one IP for each IP family"
+                causes.append(invalid(f"status.{key}", (status or {})[key], why))
+        causes += _status_causes(status or {}, old.get("status") or {})
         return causes + _condition_causes(status) + _revived_causes(new, old)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
@@ -208,6 +217,23 @@ def _condition_causes(status: Any) -> list[FieldCause]:
     ]
 
 
+def _status_causes(status: Obj, before: Obj) -> list[FieldCause]:
+    """Fields of a status that stand alone."""
+    causes: list[FieldCause] = []
+    first = str((status.get("hostIPs") or [{}])[0].get("ip", ""))
+    if status.get("hostIPs") and status.get("hostIP", "") != first:
+        causes.append(invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`"))
+    node = status.get("nominatedNodeName")
+    if node and node != before.get("nominatedNodeName"):
+        causes += [invalid("status.nominatedNodeName", node, problem) for problem in names.dns_subdomain(node)]
+    observed = status.get("observedGeneration") or 0
+    if observed < 0:
+        causes.append(invalid("status.observedGeneration", observed, "must be a non-negative integer"))
+    if before.get("qosClass") and status.get("qosClass") != before["qosClass"]:
+        causes.append(invalid("status.qosClass", status.get("qosClass"), "field is immutable"))
+    return causes
+
+
 def _gate_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
     """Gates can only be lifted."""
     known = _gates(before)
@@ -251,6 +277,8 @@ def _gates(spec: Obj) -> set[str]:
 def _deadline_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
     new, old = fresh.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     path = "spec.activeDeadlineSeconds"
+    if new is not None and not 0 <= new < 2**31:
+        return [invalid(path, new, f"must be between 0 and {2**31 - 1}, inclusive")]
     if old is None or new == old:
         return []
     if new is None:
