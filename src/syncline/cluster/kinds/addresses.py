@@ -85,7 +85,7 @@ def legacy_cidr_causes(text: str, path: str) -> list[FieldCause]:
         causes.append(invalid(path, text, "must not have an IPv4-mapped IPv6 address"))
     network = ipaddress.ip_network(f"{address}/{int(length)}", strict=False)
     if network.network_address != address:
-        why = f'must not have bits set beyond the prefix length (hint: use "{network}")'
+        why = "must not have bits set beyond the prefix length"
         causes.append(invalid(path, text, why))
     return causes
 

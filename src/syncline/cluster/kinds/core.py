@@ -22,10 +22,8 @@ from syncline.kube.objects import Obj, dig
 __all__ = [
     "ConfigMapKind",
     "LeaseKind",
-    "LimitRangeKind",
     "NamespaceKind",
     "NodeKind",
-    "ResourceQuotaKind",
     "SecretKind",
     "ServiceAccountKind",
 ]
@@ -242,41 +240,6 @@ class NodeKind(Kind):
             causes.append(
                 forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
             )
-        return causes
-
-
-class LimitRangeKind(Kind):
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
-        seen: set[str] = set()
-        for where, limit in each(spec_of(obj), "limits", "spec"):
-            kind = str(limit.get("type", ""))
-            if kind in seen:
-                causes.append(duplicate(f"{where}.type", kind))
-            seen.add(kind)
-            if kind == "Pod":
-                why = "may not be specified when `type` is 'Pod'"
-                causes += [forbidden(f"{where}.{key}", why) for key in ("default", "defaultRequest") if limit.get(key)]
-        return causes
-
-
-class ResourceQuotaKind(Kind):
-    has_status = True
-    empty_status: ClassVar[Obj | None] = {}
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
-        for name, amount in sorted((spec_of(obj).get("hard") or {}).items()):
-            where = f"spec.hard[{name}]"
-            causes += [invalid(where, name, problem) for problem in names.qualified_name(name)]
-            if str(amount).startswith("-"):
-                causes.append(invalid(where, amount, "must be greater than or equal to 0"))
-        return causes
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        causes = metadata_update_causes(new, old)
-        if (spec_of(new).get("scopes") or []) != (spec_of(old).get("scopes") or []):
-            causes.append(invalid("spec.scopes", spec_of(new).get("scopes"), IMMUTABLE))
         return causes
 
 

@@ -11,7 +11,6 @@ from typing import ClassVar
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, unsupported
-from syncline.cluster.kinds.containers import PROTOCOLS
 from syncline.cluster.kinds.fields import (
     at_most_100_percent,
     count_or_percent,
@@ -19,18 +18,13 @@ from syncline.cluster.kinds.fields import (
     immutable,
     label_selector_causes,
     natural_numbers,
-    one_of,
 )
 from syncline.cluster.kinds.metadata import metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
 __all__ = [
-    "AutoscalerKind",
     "DisruptionBudgetKind",
-    "IngressClassKind",
-    "IngressKind",
-    "NetworkPolicyKind",
     "PriorityClassKind",
     "WebhookKind",
 ]
@@ -42,6 +36,7 @@ MAX_WEBHOOK_TIMEOUT_S = 30
 
 
 class DisruptionBudgetKind(Kind):
+    name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
     has_status = True
     has_generation = True
     empty_status: ClassVar[Obj | None] = {
@@ -70,183 +65,20 @@ class DisruptionBudgetKind(Kind):
         return []
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return natural_numbers(new.get("status") or {}, "status", *(self.empty_status or {}))
-
-
-class AutoscalerKind(Kind):
-    has_status = True
-    empty_status: ClassVar[Obj | None] = {"desiredReplicas": 0, "currentMetrics": None}
-    revalidates = False
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes: list[FieldCause] = []
-        least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-        if isinstance(least, int) and least < 1:
-            causes.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
-        if most < 1:
-            causes.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
-        if isinstance(least, int) and most < least:
-            causes.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-        target = spec.get("scaleTargetRef") or {}
-        for key in ("kind", "name"):
-            value = target.get(key) or ""
-            if not value:
-                causes.append(required(f"spec.scaleTargetRef.{key}"))
-            causes += [invalid(f"spec.scaleTargetRef.{key}", value, one) for one in names.path_segment(value)]
+        causes = natural_numbers(new.get("status") or {}, "status", *(self.empty_status or {}))
+        for where, condition in each(new.get("status"), "conditions", "status"):
+            causes += condition_causes(condition, where)
         return causes
 
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
 
-
-class IngressKind(Kind):
-    has_status = True
-    has_generation = True
-    revalidates = False
-    empty_status: ClassVar[Obj | None] = {"loadBalancer": {}}
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes: list[FieldCause] = []
-        backend = spec.get("defaultBackend")
-        if not spec.get("rules") and backend is None:
-            causes.append(invalid("spec", spec, "either `defaultBackend` or `rules` must be specified"))
-        if isinstance(backend, dict):
-            causes += _backend_causes(backend, "spec.defaultBackend")
-        for where, rule in each(spec, "rules", "spec"):
-            causes += _host_causes(rule.get("host"), f"{where}.host")
-            http = rule.get("http")
-            if isinstance(http, dict):
-                if not http.get("paths"):
-                    causes.append(required(f"{where}.http.paths"))
-                for at, path in each(http, "paths", f"{where}.http"):
-                    causes += _path_causes(path, at)
-        for where, tls in each(spec, "tls", "spec"):
-            for index, host in enumerate(tls.get("hosts") or ()):
-                causes += _host_causes(host, f"{where}.hosts[{index}]")
-        name = spec.get("ingressClassName")
-        if name is not None:
-            causes += [invalid("spec.ingressClassName", name, one) for one in names.dns_subdomain(str(name))]
-        return causes
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
-
-
-def _host_causes(host: object, path: str) -> list[FieldCause]:
-    if not isinstance(host, str) or not host:
-        return []
-    if names.is_ip(host):
-        return [invalid(path, host, "must be a DNS name, not an IP address")]
-    check = names.wildcard_subdomain if "*" in host else names.dns_subdomain
-    return [invalid(path, host, problem) for problem in check(host)]
-
-
-def _path_causes(path: Obj, at: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    kind, text = path.get("pathType"), str(path.get("path") or "")
-    if kind is None:
-        causes.append(required(f"{at}.pathType", "pathType must be specified"))
-    elif kind not in PATH_TYPES:
-        causes.append(unsupported(f"{at}.pathType", kind, PATH_TYPES))
-    elif kind in ("Exact", "Prefix"):
-        if not text.startswith("/"):
-            causes.append(invalid(f"{at}.path", text, "must be an absolute path"))
-        elif text:
-            causes += [
-                invalid(f"{at}.path", text, f"must not contain '{part}'")
-                for part in ("//", "/./", "/../", "%2f", "%2F")
-                if part in text
-            ]
-            causes += [
-                invalid(f"{at}.path", text, f"cannot end with '{part}'")
-                for part in ("/..", "/.")
-                if text.endswith(part)
-            ]
-    elif text and not text.startswith("/"):
-        causes.append(invalid(f"{at}.path", text, "must be an absolute path"))
-    return causes + _backend_causes(path.get("backend") or {}, f"{at}.backend")
-
-
-def _backend_causes(backend: Obj, path: str) -> list[FieldCause]:
-    service, resource = backend.get("service"), backend.get("resource")
-    if service is not None and resource is not None:
-        return [invalid(path, "", "cannot set both resource and service backends")]
-    if resource is not None:
-        return [required(f"{path}.resource.{key}") for key in ("kind", "name") if not resource.get(key)]
-    if service is None:
-        return [required(path, "port name or number is required")] if not backend else []
-    causes: list[FieldCause] = []
-    name = service.get("name") or ""
-    if not name:
-        causes.append(required(f"{path}.service.name"))
-    else:
-        causes += [invalid(f"{path}.service.name", name, one) for one in names.dns_label_1035(name)]
-    port = service.get("port") or {}
-    if port.get("name") and port.get("number"):
-        causes.append(invalid(path, "", "cannot set both port name & port number"))
-    elif port.get("name"):
-        causes += [invalid(f"{path}.service.port.name", port["name"], one) for one in names.port_name(port["name"])]
-    elif not isinstance(port.get("number"), int):
-        causes.append(required(path, "port name or number is required"))
-    elif not 0 < port["number"] < 65536:
-        why = "must be between 1 and 65535, inclusive"
-        causes.append(invalid(f"{path}.service.port.number", port["number"], why))
-    return causes
-
-
-class IngressClassKind(Kind):
-    has_generation = True
-    namespaced = False
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        controller = spec_of(obj).get("controller") or ""
-        if not controller:
-            return [required("spec.controller")]
-        prefix, slash, _ = str(controller).partition("/")
-        problems = names.dns_subdomain(prefix) if slash else ['must be a domain-prefixed path (such as "acme.io/foo")']
-        return [invalid("spec.controller", controller, problem) for problem in problems]
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "controller")
-
-
-class NetworkPolicyKind(Kind):
-    has_generation = True
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes = label_selector_causes(spec.get("podSelector"), "spec.podSelector")
-        for direction, peers in (("ingress", "from"), ("egress", "to")):
-            for where, rule in each(spec, direction, "spec"):
-                for at, port in each(rule, "ports", where):
-                    causes += one_of(port, at, "protocol", PROTOCOLS)
-                for at, peer in each(rule, peers, where):
-                    causes += _peer_causes(peer, at)
-        for index, kind in enumerate(spec.get("policyTypes") or ()):
-            if kind not in ("Ingress", "Egress"):
-                causes.append(unsupported(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress")))
-        return causes
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
-
-
-def _peer_causes(peer: Obj, at: str) -> list[FieldCause]:
-    causes = label_selector_causes(peer.get("podSelector"), f"{at}.podSelector")
-    causes += label_selector_causes(peer.get("namespaceSelector"), f"{at}.namespaceSelector")
-    block = peer.get("ipBlock")
-    if not any(peer.get(key) is not None for key in ("podSelector", "namespaceSelector", "ipBlock")):
-        causes.append(required(at, "must specify a peer"))
-    elif isinstance(block, dict):
-        if len([key for key in peer if peer[key] is not None]) > 1:
-            causes.append(forbidden(at, "may not specify both ipBlock and another peer"))
-        if not block.get("cidr"):
-            causes.append(required(f"{at}.ipBlock.cidr"))
-        elif not names.is_cidr(str(block["cidr"])):
-            why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            causes.append(invalid(f"{at}.ipBlock.cidr", block["cidr"], why))
+def condition_causes(condition: Obj, where: str) -> list[FieldCause]:
+    """A condition of the newer form (``ValidateConditions``)."""
+    kind, status = str(condition.get("type") or ""), condition.get("status") or ""
+    causes = [] if kind else [required(f"{where}.type")]
+    causes += [invalid(f"{where}.type", kind, problem) for problem in names.qualified_name(kind) if kind]
+    if status not in ("True", "False", "Unknown"):
+        causes.append(unsupported(f"{where}.status", status, ("False", "True", "Unknown")))
+    causes += [required(f"{where}.{key}") for key in ("lastTransitionTime", "reason") if not condition.get(key)]
     return causes
 
 

@@ -57,7 +57,7 @@ _FILLS: dict[GroupKind, Fill] = {
     GroupKind("discovery.k8s.io", "EndpointSlice"): policies.fill_endpoint_slice,
     GroupKind("events.k8s.io", "Event"): core.fill_new_event,
     GroupKind("networking.k8s.io", "Ingress"): policies.fill_ingress,
-    GroupKind("networking.k8s.io", "IngressClass"): _shape_only,
+    GroupKind("networking.k8s.io", "IngressClass"): policies.fill_ingress_class,
     GroupKind("networking.k8s.io", "NetworkPolicy"): policies.fill_network_policy,
     GroupKind("node.k8s.io", "RuntimeClass"): policies.fill_runtime_class,
     GroupKind("policy", "PodDisruptionBudget"): policies.fill_disruption_budget,

@@ -26,6 +26,7 @@ __all__ = [
     "fill_disruption_budget",
     "fill_endpoint_slice",
     "fill_ingress",
+    "fill_ingress_class",
     "fill_lease",
     "fill_mutating_webhooks",
     "fill_network_policy",
@@ -130,6 +131,12 @@ def fill_ingress(gvk: GVK, obj: Obj) -> None:
             if path.get("path") == "":
                 del path["path"]
     structure(structure(obj, "status"), "loadBalancer")
+
+
+def fill_ingress_class(gvk: GVK, obj: Obj) -> None:
+    parameters = structure(obj, "spec").get("parameters")
+    if isinstance(parameters, dict):
+        default(parameters, "scope", "Cluster")
 
 
 def fill_network_policy(gvk: GVK, obj: Obj) -> None:
