@@ -166,7 +166,7 @@ def domain_prefixed_path(text: str) -> list[str]:
     problems = dns_subdomain(domain)
     if not re.fullmatch(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", rest):
         shown = "Invalid path"
-        problems.append(_pattern(shown, r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"))
+        problems.append(pattern_text(shown, r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"))
     return problems
 
 

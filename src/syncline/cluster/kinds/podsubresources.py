@@ -100,6 +100,12 @@ def resize_causes(new: Obj, old: Obj, quality_of: Callable[[Obj], str]) -> list[
             return [*causes, forbidden("spec", f"{key} may not be renamed or reordered on resize")]
     for index, (was, now) in enumerate(zip(before.get("containers") or (), fresh.get("containers") or (), strict=True)):
         causes += _container_causes(was, now, f"spec.containers[{index}].resources")
+    pairs = zip(before.get("initContainers") or (), fresh.get("initContainers") or (), strict=True)
+    for index, (was, now) in enumerate(pairs):
+        if was.get("restartPolicy") == "Always":
+            causes += _container_causes(was, now, f"spec.initContainers[{index}].resources")
+        elif was != now:
+            causes.append(forbidden("spec", "resources for non-sidecar init containers are immutable"))
     return causes
 
 
@@ -111,6 +117,8 @@ def _resize_supported(pod: Obj) -> bool:
 
 def _container_causes(was: Obj, now: Obj, path: str) -> list[FieldCause]:
     causes: list[FieldCause] = []
+    if was.get("resizePolicy") != now.get("resizePolicy"):
+        causes.append(forbidden("spec", "only cpu and memory resources are mutable"))
     for part in ("requests", "limits"):
         before = (was.get("resources") or {}).get(part) or {}
         fresh = (now.get("resources") or {}).get(part) or {}

@@ -19,7 +19,7 @@ from syncline.cluster.kinds.fields import (
     label_selector_causes,
     natural_numbers,
 )
-from syncline.cluster.kinds.metadata import metadata_update_causes
+from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 

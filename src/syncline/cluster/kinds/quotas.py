@@ -70,7 +70,7 @@ def _type_causes(kind: str, path: str) -> list[FieldCause]:
 def _limit_causes(limit: Obj, kind: str, where: str) -> list[FieldCause]:
     check = container_name_causes if kind in ("Pod", "Container") else resource_name_causes
     causes: list[FieldCause] = []
-    fields = LIMIT_FIELDS
+    fields: tuple[str, ...] = LIMIT_FIELDS
     if kind == "Pod":
         why = "may not be specified when `type` is 'Pod'"
         causes += [forbidden(f"{where}.{key}", why) for key in ("default", "defaultRequest") if limit.get(key)]
