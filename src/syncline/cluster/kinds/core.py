@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from syncline.base.clock import parse_time
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
-from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, too_long, unsupported
-from syncline.cluster.kinds.fields import IMMUTABLE, each, natural_numbers
+from syncline.cluster.kinds.causes import forbidden, invalid, required, too_long
+from syncline.cluster.kinds.fields import IMMUTABLE, natural_numbers
 from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
@@ -23,7 +23,6 @@ __all__ = [
     "ConfigMapKind",
     "LeaseKind",
     "NamespaceKind",
-    "NodeKind",
     "SecretKind",
     "ServiceAccountKind",
 ]
@@ -203,48 +202,16 @@ class ServiceAccountKind(Kind):
         return [f"metadata.annotations[{ENFORCED_SECRETS}]: {why}"]
 
 
-class NodeKind(Kind):
-    has_status = True
-    namespaced = False
+class LeaseKind(Kind):
+    revalidates = False
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """A node registers with its status, which is kept."""
+        """Coordinated election is a feature that is off."""
+        _without(obj, "strategy", "preferredHolder")
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
-        seen: set[tuple[Any, Any]] = set()
-        for where, taint in each(spec_of(obj), "taints", "spec"):
-            key = str(taint.get("key", ""))
-            causes += [invalid(f"{where}.key", key, problem) for problem in names.qualified_name(key)]
-            value = str(taint.get("value", ""))
-            causes += [invalid(f"{where}.value", value, problem) for problem in names.label_value(value)]
-            effect = taint.get("effect") or ""
-            if effect not in EFFECTS:
-                missing = required(f"{where}.effect")
-                causes.append(unsupported(f"{where}.effect", effect, EFFECTS) if effect else missing)
-            if (key, effect) in seen:
-                shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
-                causes.append(duplicate(where, shown))
-            seen.add((key, effect))
-        return causes
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        causes = metadata_update_causes(new, old)
-        fresh, before = spec_of(new), spec_of(old)
-        if before.get("podCIDRs") and fresh.get("podCIDRs") != before["podCIDRs"]:
-            causes.append(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
-        if before.get("providerID") and fresh.get("providerID") != before["providerID"]:
-            causes.append(
-                forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
-            )
-        return causes
-
-
-class LeaseKind(Kind):
-    revalidates = False
+        _without(new, *(key for key in ("strategy", "preferredHolder") if spec_of(old).get(key) is None))
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
@@ -263,3 +230,8 @@ class LeaseKind(Kind):
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return metadata_update_causes(new, old) + self.content_causes(new)
+
+
+def _without(obj: Obj, *keys: str) -> None:
+    if any(key in spec_of(obj) for key in keys):
+        obj["spec"] = {key: value for key, value in spec_of(obj).items() if key not in keys}

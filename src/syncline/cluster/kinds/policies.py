@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Kind, spec_of
-from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, unsupported
+from syncline.cluster.kinds.causes import forbidden, invalid, required, unsupported
 from syncline.cluster.kinds.fields import (
     at_most_100_percent,
     count_or_percent,
@@ -26,7 +26,6 @@ from syncline.kube.objects import Obj, dig
 __all__ = [
     "DisruptionBudgetKind",
     "PriorityClassKind",
-    "WebhookKind",
 ]
 
 PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -86,7 +85,7 @@ class PriorityClassKind(Kind):
     has_generation = True
     namespaced = False
     revalidates = False
-    generation_follows: ClassVar[tuple[str, ...]] = ("value", "globalDefault", "description", "preemptionPolicy")
+    generation_follows: ClassVar[tuple[str, ...]] = ()
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         causes: list[FieldCause] = []
@@ -102,7 +101,7 @@ class PriorityClassKind(Kind):
             causes.append(forbidden("value", why))
         policy = obj.get("preemptionPolicy")
         if policy not in ("Never", "PreemptLowerPriority"):
-            causes.append(unsupported("preemptionPolicy", policy or "", ("Never", "PreemptLowerPriority")))
+            causes.append(unsupported("preemptionPolicy", policy or "", ("PreemptLowerPriority", "Never")))
         return causes
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
@@ -110,54 +109,3 @@ class PriorityClassKind(Kind):
         if new.get("value") != old.get("value"):
             causes.append(forbidden("value", "may not be changed in an update."))
         return causes + immutable(new, old, "", "preemptionPolicy")
-
-
-class WebhookKind(Kind):
-    """Validating and mutating webhook configurations."""
-
-    has_generation = True
-    namespaced = False
-    generation_follows: ClassVar[tuple[str, ...]] = ("webhooks",)
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
-        seen: set[str] = set()
-        for where, hook in each(obj, "webhooks", ""):
-            path, name = where.removeprefix("."), str(hook.get("name") or "")
-            causes += _webhook_causes(hook, path)
-            if name in seen:
-                causes.append(duplicate(f"{path}.name", name))
-            seen.add(name)
-        return causes
-
-
-def _webhook_causes(hook: Obj, path: str) -> list[FieldCause]:
-    name = str(hook.get("name") or "")
-    causes = _full_name_causes(name, f"{path}.name")
-    if not hook.get("admissionReviewVersions"):
-        causes.append(required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1"))
-    for key, allowed in (("failurePolicy", ("Fail", "Ignore")), ("matchPolicy", ("Equivalent", "Exact"))):
-        if hook.get(key) not in (None, *allowed):
-            causes.append(unsupported(f"{path}.{key}", hook[key], allowed))
-    effects = hook.get("sideEffects")
-    if effects is None:
-        causes.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
-    elif effects not in ("None", "NoneOnDryRun"):
-        causes.append(unsupported(f"{path}.sideEffects", effects, ("None", "NoneOnDryRun")))
-    timeout = hook.get("timeoutSeconds")
-    if isinstance(timeout, int) and not 1 <= timeout <= MAX_WEBHOOK_TIMEOUT_S:
-        why = f"the timeout value must be between 1 and {MAX_WEBHOOK_TIMEOUT_S} seconds"
-        causes.append(invalid(f"{path}.timeoutSeconds", timeout, why))
-    config = hook.get("clientConfig") or {}
-    if (config.get("url") is None) == (config.get("service") is None):
-        causes.append(required(f"{path}.clientConfig", "exactly one of url or service is required"))
-    return causes
-
-
-def _full_name_causes(name: str, path: str) -> list[FieldCause]:
-    if not name:
-        return [required(path)]
-    causes = [invalid(path, name, problem) for problem in names.dns_subdomain(name)]
-    if not causes and name.count(".") < 2:
-        causes.append(invalid(path, name, "should be a domain with at least three segments separated by dots"))
-    return causes

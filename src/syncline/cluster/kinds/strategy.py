@@ -10,14 +10,17 @@ from __future__ import annotations
 from typing import ClassVar
 
 from syncline.cluster.kinds import (
+    admissionpolicies,
     autoscaling,
     core,
     csi,
     endpoints,
     events,
+    flowcontrol,
     jobs,
     names,
     networking,
+    nodes,
     pods,
     policies,
     quotas,
@@ -41,6 +44,7 @@ class _ClusterWide(Kind):
     name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
 
 
+ADMISSION = "admissionregistration.k8s.io"
 RBAC = "rbac.authorization.k8s.io"
 
 _KINDS: dict[GroupKind, Strategy] = {
@@ -49,7 +53,7 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("", "Event"): events.EventKind(),
     GroupKind("", "LimitRange"): quotas.LimitRangeKind(),
     GroupKind("", "Namespace"): core.NamespaceKind(),
-    GroupKind("", "Node"): core.NodeKind(),
+    GroupKind("", "Node"): nodes.NodeKind(),
     GroupKind("", "PersistentVolume"): storage.PersistentVolumeKind(),
     GroupKind("", "PersistentVolumeClaim"): storage.PersistentVolumeClaimKind(),
     GroupKind("", "Pod"): pods.PodKind(),
@@ -59,8 +63,15 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("", "ReplicationController"): workloads.ReplicationControllerKind(),
     GroupKind("", "Service"): services.ServiceKind(),
     GroupKind("", "ServiceAccount"): core.ServiceAccountKind(),
-    GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): policies.WebhookKind(),
-    GroupKind("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): policies.WebhookKind(),
+    GroupKind(ADMISSION, "MutatingAdmissionPolicy"): admissionpolicies.MutatingPolicyKind(),
+    GroupKind(ADMISSION, "MutatingAdmissionPolicyBinding"): admissionpolicies.PolicyBindingKind(),
+    GroupKind(ADMISSION, "ValidatingAdmissionPolicy"): admissionpolicies.ValidatingPolicyKind(),
+    GroupKind(
+        "admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"
+    ): admissionpolicies.ValidatingBindingKind(),
+    GroupKind(ADMISSION, "MutatingWebhookConfiguration"): admissionpolicies.WebhookKind(),
+    GroupKind(ADMISSION, "ValidatingWebhookConfiguration"): admissionpolicies.WebhookKind(),
+    GroupKind("apiregistration.k8s.io", "APIService"): nodes.APIServiceKind(),
     GroupKind("apps", "ControllerRevision"): workloads.ControllerRevisionKind(),
     GroupKind("apps", "DaemonSet"): workloads.DaemonSetKind(),
     GroupKind("apps", "Deployment"): workloads.DeploymentKind(),
@@ -73,11 +84,14 @@ _KINDS: dict[GroupKind, Strategy] = {
     GroupKind("coordination.k8s.io", "Lease"): core.LeaseKind(),
     GroupKind("discovery.k8s.io", "EndpointSlice"): endpoints.EndpointSliceKind(),
     GroupKind("events.k8s.io", "Event"): events.NewEventKind(),
+    GroupKind("flowcontrol.apiserver.k8s.io", "FlowSchema"): flowcontrol.FlowSchemaKind(),
+    GroupKind("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): flowcontrol.PriorityLevelKind(),
     GroupKind("networking.k8s.io", "Ingress"): networking.IngressKind(),
     GroupKind("networking.k8s.io", "IngressClass"): networking.IngressClassKind(),
     GroupKind("networking.k8s.io", "IPAddress"): networking.IPAddressKind(),
     GroupKind("networking.k8s.io", "ServiceCIDR"): networking.ServiceCIDRKind(),
     GroupKind("networking.k8s.io", "NetworkPolicy"): networking.NetworkPolicyKind(),
+    GroupKind("node.k8s.io", "RuntimeClass"): nodes.RuntimeClassKind(),
     GroupKind("policy", "PodDisruptionBudget"): policies.DisruptionBudgetKind(),
     GroupKind("scheduling.k8s.io", "PriorityClass"): policies.PriorityClassKind(),
     GroupKind("storage.k8s.io", "CSIDriver"): csi.CSIDriverKind(),
@@ -95,18 +109,10 @@ _KINDS: dict[GroupKind, Strategy] = {
 _WITHOUT_NAMESPACE = frozenset(
     {
         GroupKind("", "ComponentStatus"),
-        GroupKind("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
-        GroupKind("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
-        GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-        GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
         GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),
-        GroupKind("apiregistration.k8s.io", "APIService"),
         GroupKind("certificates.k8s.io", "ClusterTrustBundle"),
-        GroupKind("flowcontrol.apiserver.k8s.io", "FlowSchema"),
-        GroupKind("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
         GroupKind("networking.k8s.io", "IPAddress"),
         GroupKind("networking.k8s.io", "ServiceCIDR"),
-        GroupKind("node.k8s.io", "RuntimeClass"),
         GroupKind("resource.k8s.io", "DeviceClass"),
         GroupKind("resource.k8s.io", "ResourceSlice"),
         GroupKind("storage.k8s.io", "CSIDriver"),

@@ -111,8 +111,10 @@ def fill_service(gvk: GVK, obj: Obj) -> None:
 
 
 def fill_node(gvk: GVK, obj: Obj) -> None:
-    for taint in items(structure(obj, "spec"), "taints"):
+    spec = structure(obj, "spec")
+    for taint in items(spec, "taints"):
         drop_empty(taint, "value")
+    _mirror_range(spec)
     status = structure(obj, "status")
     canonical_quantities(gvk, status, "capacity", "allocatable")
     if status.get("capacity") and not status.get("allocatable"):
@@ -123,6 +125,15 @@ def fill_node(gvk: GVK, obj: Obj) -> None:
     null_times(items(status, "conditions"), "lastHeartbeatTime", "lastTransitionTime")
     for image in items(status, "images"):
         image.setdefault("names", None)
+
+
+def _mirror_range(spec: Obj) -> None:
+    """The older field holds the first range of the newer one, and wins where they differ."""
+    single, ranges = spec.get("podCIDR"), spec.get("podCIDRs")
+    if single and (not ranges or ranges[0] != single):
+        spec["podCIDRs"] = [single]
+    elif ranges and not single:
+        spec["podCIDR"] = ranges[0]
 
 
 def fill_event(gvk: GVK, obj: Obj) -> None:

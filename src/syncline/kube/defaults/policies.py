@@ -6,6 +6,8 @@ the groups rbac, policy, autoscaling, networking, storage, scheduling, discovery
 
 from __future__ import annotations
 
+from typing import Any
+
 from syncline.kube.defaults.shape import (
     always,
     canonical_quantities,
@@ -15,9 +17,11 @@ from syncline.kube.defaults.shape import (
     null_times,
     structure,
 )
-from syncline.kube.objects import GVK, Obj
+from syncline.kube.objects import GVK, Obj, dig
 
 __all__ = [
+    "fill_admission_policy",
+    "fill_api_service",
     "fill_autoscaler",
     "fill_autoscaler_v1",
     "fill_binding",
@@ -25,12 +29,15 @@ __all__ = [
     "fill_csi_driver",
     "fill_disruption_budget",
     "fill_endpoint_slice",
+    "fill_flow_schema",
     "fill_ingress",
     "fill_ingress_class",
     "fill_lease",
     "fill_mutating_webhooks",
     "fill_network_policy",
+    "fill_policy_binding",
     "fill_priority_class",
+    "fill_priority_level",
     "fill_role",
     "fill_runtime_class",
     "fill_signing_request",
@@ -193,6 +200,53 @@ def fill_runtime_class(gvk: GVK, obj: Obj) -> None:
 def fill_validating_webhooks(gvk: GVK, obj: Obj) -> None:
     for hook in items(obj, "webhooks"):
         _fill_webhook(hook)
+
+
+def fill_admission_policy(gvk: GVK, obj: Obj) -> None:
+    """Policies that validate and policies that change: refused when they fail, every object of what they name."""
+    spec = structure(obj, "spec")
+    default(spec, "failurePolicy", "Fail")
+    _fill_match(spec.get("matchConstraints"))
+
+
+def fill_policy_binding(gvk: GVK, obj: Obj) -> None:
+    _fill_match(structure(obj, "spec").get("matchResources"))
+
+
+def _fill_match(match: Any) -> None:
+    if not isinstance(match, dict):
+        return
+    default(match, "matchPolicy", "Equivalent")
+    for name in ("namespaceSelector", "objectSelector"):
+        structure(match, name)
+    for key in ("resourceRules", "excludeResourceRules"):
+        for rule in items(match, key):
+            default(rule, "scope", "*")
+
+
+def fill_flow_schema(gvk: GVK, obj: Obj) -> None:
+    spec = structure(obj, "spec")
+    if not spec.get("matchingPrecedence"):
+        spec["matchingPrecedence"] = 1000
+
+
+def fill_priority_level(gvk: GVK, obj: Obj) -> None:
+    spec = structure(obj, "spec")
+    for key, shares in (("limited", 30), ("exempt", 0)):
+        if isinstance(spec.get(key), dict):
+            default(spec[key], "nominalConcurrencyShares", shares)
+            default(spec[key], "lendablePercent", 0)
+    limited = spec.get("limited")
+    queuing = dig(limited, "limitResponse", "queuing")
+    for key, number in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
+        if isinstance(queuing, dict) and not queuing.get(key):
+            queuing[key] = number
+
+
+def fill_api_service(gvk: GVK, obj: Obj) -> None:
+    service = structure(obj, "spec").get("service")
+    if isinstance(service, dict):
+        default(service, "port", 443)
 
 
 def fill_mutating_webhooks(gvk: GVK, obj: Obj) -> None:

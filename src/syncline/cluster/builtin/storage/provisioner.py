@@ -30,6 +30,8 @@ from syncline.kube.volumes import SELECTED_NODE
 __all__ = ["SIMULATED", "ProvisionController", "ReclaimController", "SeenClaim", "plan", "standard_class"]
 
 SIMULATED = "syncline.dev/simulated"
+DRIVER = "simulated.syncline.dev"
+"""What its volumes call it: names of drivers are domains."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 ZONE = "topology.kubernetes.io/zone"
 NODE = GroupKind("", "Node")
@@ -102,7 +104,7 @@ def _volume(claim: Obj, storage_class: Obj, node: Obj | None) -> Obj:
         "accessModes": wanted.get("accessModes") or [],
         "capacity": {"storage": dig(wanted, "resources", "requests", "storage")},
         "claimRef": claim_reference(claim),
-        "csi": {"driver": SIMULATED, "volumeHandle": _volume_name(claim)},
+        "csi": {"driver": DRIVER, "volumeHandle": _volume_name(claim)},
         "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy") or "Delete",
         "storageClassName": name_of(storage_class),
         "volumeMode": wanted.get("volumeMode") or "Filesystem",
