@@ -9,7 +9,6 @@ import pytest
 from tests.gitops.behaviours.play import APPS, DEPLOYMENTS, JOBS, MAPS, NOWHERE, Play, config, deployment, job, rows
 
 from syncline.kube.objects import Obj, dig
-from syncline.kube.rules import rules_available
 
 EVENTS = "/api/v1/namespaces/argocd/events"
 
@@ -38,7 +37,6 @@ def annotate(play: Play, name: str = "app", **annotations: str | None) -> None:
         {"jsonpath": "{.data.k}"},
         pytest.param(
             {"cel": "object.data.k == 'v'"},
-            marks=pytest.mark.skipif(not rules_available(), reason="the extra `local` is not installed"),
         ),
     ],
     ids=["there", "jsonpath=value", "jsonpath", "cel"],
