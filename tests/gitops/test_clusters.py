@@ -7,7 +7,15 @@ import base64
 import pytest
 
 from syncline.gitops.application.view import AppView
-from syncline.gitops.clusters import HERE, IN_CLUSTER_SERVER, Cluster, clusters_of, resolve_destination
+from syncline.gitops.clusters import (
+    HERE,
+    IN_CLUSTER_SERVER,
+    Cluster,
+    ClusterError,
+    cluster_access,
+    clusters_of,
+    resolve_destination,
+)
 from syncline.gitops.spec import validate_spec
 from syncline.kube.objects import Obj
 
@@ -61,12 +69,47 @@ def test_7_a_name_that_two_clusters_have_is_refused_with_both() -> None:
     assert told == "there are 2 clusters with the same name: [https://other:6443 https://prod:6443]"
 
 
-def test_a_declared_cluster_elsewhere_is_refused_with_the_way_out() -> None:
+def test_a_declared_cluster_elsewhere_is_a_destination_like_any_other() -> None:
     app = {
         "kind": "Application",
         "metadata": {"name": "a", "namespace": "argocd"},
         "spec": {"destination": {"name": "prod", "namespace": "x"}, "source": {"repoURL": "https://h/r", "path": "."}},
     }
-    project = {"metadata": {"name": "default"}, "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*"}]}}
-    told = [c.message for c in validate_spec(app, project, control_namespace="argocd", clusters=clusters_of([FAR]))]
-    assert told[0].startswith('cluster "prod" (https://prod:6443) is declared, but Applications are applied only to')
+    far = {"server": "https://prod:6443", "namespace": "*"}
+    project = {"metadata": {"name": "default"}, "spec": {"sourceRepos": ["*"], "destinations": [far]}}
+    assert validate_spec(app, project, control_namespace="argocd", clusters=clusters_of([FAR])) == []
+    home = {"metadata": {"name": "default"}, "spec": {"sourceRepos": ["*"], "destinations": [{"name": "in-cluster"}]}}
+    (told,) = validate_spec(app, home, control_namespace="argocd", clusters=clusters_of([FAR]))
+    assert "server 'https://prod:6443' and namespace 'x' do not match" in told.message
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ("{", "its config is no JSON"),
+        ('{"execProviderConfig": {"command": "aws"}}', "execProviderConfig runs a program"),
+        ('{"awsAuthConfig": {"clusterName": "c"}}', "awsAuthConfig runs a program"),
+        ('{"username": "u", "password": "hidden"}', "user name and password are not supported"),
+        ('{"tlsClientConfig": {"insecure": true, "caData": "eA=="}}', "both insecure and caData"),
+    ],
+)
+def test_credentials_that_cannot_be_used_are_named_and_not_shown(config: str, told: str) -> None:
+    broken = secret("prod", "https://prod:6443")
+    broken["data"]["config"] = base64.b64encode(config.encode()).decode()
+    with pytest.raises(ClusterError, match=told) as raised:
+        cluster_access(broken)
+    assert "hidden" not in str(raised.value)
+
+
+def test_credentials_are_read_from_the_config_of_a_secret() -> None:
+    made = secret("prod", "https://prod:6443/")
+    config = '{"bearerToken": "t", "tlsClientConfig": {"caData": "Y2E=", "serverName": "api"}, "proxyUrl": "http://p"}'
+    made["data"]["config"] = base64.b64encode(config.encode()).decode()
+    found = cluster_access(made)
+    assert (found.server, found.ca_pem, found.tls_server_name, found.proxy_url) == (
+        "https://prod:6443",
+        "ca",
+        "api",
+        "http://p",
+    )
+    assert found.token is not None and found.token.reveal() == "t"

@@ -10,23 +10,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
 from syncline.assembly.faces import gitops_faces
 from syncline.assembly.gitops import GitOpsSettings, foreign_objects, gitops_loop
 from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.metrics import MeasuredLoop
+from syncline.assembly.ports import HttpPort
 from syncline.assembly.reading import GitSourceReader, renderers_with
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
 from syncline.control.manager import LiveManager, drive
 from syncline.gitops.resource_filter import ResourceFilter
-from syncline.kube.client import Batch, Request, Response
 from syncline.kube.errors import ApiError
-from syncline.kube.http import HttpClient
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of
@@ -37,8 +37,6 @@ log = logging.getLogger("syncline.assembly")
 
 ESTABLISH_S = 60.0
 """A definition that is not served after this long will not be."""
-CONNECTIONS = 24
-"""Requests at once: the workers of the loop and some lists; each new connection costs both sides a handshake."""
 LOOK_S = 0.1
 """Between looks at whether passes have ended or definitions are served."""
 
@@ -55,24 +53,6 @@ class ControllerSettings:
     leader: LeaderSettings | None = None
     grace_s: float = 20.0
     """How long passes in flight may take to end after the signal to stop."""
-
-
-class HttpPort:
-    """A way to an API over HTTP in which watches, one per kind, never keep requests waiting for a connection."""
-
-    def __init__(self, access: ClusterAccess) -> None:
-        self._requests = HttpClient(access, connections=CONNECTIONS)
-        self._watches = HttpClient(access, connections=0)
-
-    async def send(self, request: Request) -> Response:
-        return await self._requests.send(request)
-
-    def watch(self, request: Request) -> AsyncIterator[Batch]:
-        return self._watches.watch(request)
-
-    async def close(self) -> None:
-        await self._requests.close()
-        await self._watches.close()
 
 
 class ForeignLoop(MeasuredLoop):
@@ -133,15 +113,26 @@ class Replica:
         reader = GitSourceReader(
             gitops.cache_directory, allow_local=gitops.allow_local_repos, renderers=renderers_with(gitops.plugins)
         )
+        way = LiveWay(self.clock, HttpPort)
+        remotes = RemoteClusters(way, self.clock, self.journal)
         loop = gitops_loop(
-            self.clock, self.journal, reader, gitops.application, admits=self.gate.admits, loop=ForeignLoop
+            self.clock,
+            self.journal,
+            reader,
+            gitops.application,
+            admits=self.gate.admits,
+            loop=ForeignLoop,
+            remotes=remotes,
         )
-        self.manager = LiveManager(loop, self.port, self.clock)
+        manager = self.manager = LiveManager(loop, RoutedPort(self.port, way), self.clock)
+        remotes.wake = lambda ref: manager.wake("application", ref)
         async with (
+            contextlib.AsyncExitStack() as closing,
             gitops_faces(gitops, loop, self.port, reader, self.gate.admits) as self.ports,
             asyncio.TaskGroup() as group,
         ):
-            group.create_task(self.manager.run(self.ready.set), name="gitops loop")
+            closing.callback(remotes.close)
+            group.create_task(manager.run(self.ready.set), name="gitops loop")
             if self.settings.leader is None:
                 self._open(frozenset({0}))
             else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from syncline.assembly.credentials import CredentialedRenders
+from syncline.assembly.destinations import RemoteClusters
 from syncline.assembly.lua_worker import LuaWorker
 from syncline.assembly.metrics import MeasuredLoop
 from syncline.base.action import Performer
@@ -19,7 +20,8 @@ from syncline.control.executor import kube_performers
 from syncline.gitops.addressed import Addressed, AddressedPerformer
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import ManifestStore, Render, SourceReader
-from syncline.gitops.application.observe import AppObserved, AppSettings
+from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings
+from syncline.gitops.destinations import Connect, DestinationController
 from syncline.gitops.holds.controllers import BridgeController, HoldController
 from syncline.gitops.lua import LuaRunner
 from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
@@ -59,9 +61,14 @@ class SharedApplications(ApplicationController):
     """The Application controller of one replica of several: it plans only what ``admits`` says is its own."""
 
     def __init__(
-        self, store: ManifestStore, settings: AppSettings, admits: Callable[[ObjectRef], bool], runner: LuaRunner
+        self,
+        store: ManifestStore,
+        settings: AppSettings,
+        admits: Callable[[ObjectRef], bool],
+        runner: LuaRunner,
+        destinations: RemoteClusters | None,
     ) -> None:
-        super().__init__(store, settings, runner)
+        super().__init__(store, settings, runner, destinations)
         self._admits = admits
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
@@ -77,6 +84,7 @@ def gitops_loop(
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
     loop: type[MeasuredLoop] = MeasuredLoop,
     strict: bool = False,
+    remotes: RemoteClusters | None = None,
 ) -> MeasuredLoop:
     """The loop of the GitOps controllers; ``admits`` says which Applications this replica works on."""
     mapper = Mapper()
@@ -86,13 +94,23 @@ def gitops_loop(
     cache = Cache(mapper)
     mine[Render] = CredentialedRenders(reader, store, clock, cache, settings.control_namespace)
     mine |= kube_performers(mapper, clock, "argocd-controller")
-    mine[Addressed] = AddressedPerformer(lambda _cluster: mine)
+    mine[Addressed] = AddressedPerformer(lambda cluster: remotes.performers(cluster) if cluster and remotes else mine)
+    applications = SharedApplications(store, settings, admits, LuaWorker(), remotes)
     controllers: list[Controller] = [
-        SharedApplications(store, settings, admits, LuaWorker()),
+        applications,
         HoldController(),
         BridgeController(settings.control_namespace),
     ]
-    return loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, cache=cache, strict=strict)
+    if remotes is not None:
+        mine[Connect] = remotes
+        controllers.append(DestinationController(settings.control_namespace, remotes.connected))
+    made = loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, cache=cache, strict=strict)
+    if remotes is not None:
+        remotes.home, remotes.control_namespace = cache, settings.control_namespace
+        remotes.index = {INSTANCE_INDEX: applications.instances}
+        remotes.applications_of = applications.applications_of
+        remotes.wake = lambda ref: made.wake(applications.name, ref)
+    return made
 
 
 def foreign_objects(control_namespace: str) -> list[Obj]:

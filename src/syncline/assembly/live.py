@@ -67,17 +67,23 @@ class LiveCluster:
 
     async def start_gitops(self, settings: GitOpsSettings) -> LiveManager:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
+        from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
         from syncline.assembly.faces import gitops_faces
         from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
+        from syncline.assembly.ports import HttpPort
         from syncline.assembly.reading import GitSourceReader, renderers_with
 
         namespace = settings.application.control_namespace
         run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport())
         tools = renderers_with(settings.plugins)
         reader = GitSourceReader(settings.cache_directory, allow_local=settings.allow_local_repos, renderers=tools)
-        loop = gitops_loop(self.core.clock, self.journal, reader, settings.application)
-        port = DirectPort(self.core.transport(gitops_user(namespace)))
+        way = LiveWay(self.core.clock, HttpPort)
+        remotes = RemoteClusters(way, self.core.clock, self.journal)
+        self.faces.callback(remotes.close)
+        loop = gitops_loop(self.core.clock, self.journal, reader, settings.application, remotes=remotes)
+        port = RoutedPort(DirectPort(self.core.transport(gitops_user(namespace))), way)
         manager = LiveManager(loop, port, self.core.clock)
+        remotes.wake = lambda ref: manager.wake("application", ref)
         ready = asyncio.Event()
         self.gitops_ports = await self.faces.enter_async_context(gitops_faces(settings, loop, port, reader))
         self.group.create_task(manager.run(ready.set), name="gitops")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from syncline.assembly.core import ClusterCore, build_core
+from syncline.assembly.destinations import Remote, RemoteClusters, RoutedTransport
 from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.roles import CONTROLLER_MANAGER, cluster_loop
@@ -22,8 +23,29 @@ from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request, Transport
+from syncline.kube.kubeconfig import ClusterAccess
 
 __all__ = ["VirtualWorld"]
+
+
+class _VirtualWay:
+    """Loops of other clusters are further actors of the driver."""
+
+    def __init__(self, world: VirtualWorld) -> None:
+        self._world = world
+
+    def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
+        world = self._world
+        transport = world.others.get(access.server)
+        if transport is None:
+            remote.error = f"cluster {access.server}: no such host"
+            return lambda: None
+        actor = LoopActor(remote.loop, transport, world.clock)
+        actor.pump()  # discovery
+        actor.pump()  # lists
+        world.driver.actors.append(actor)
+        changed()
+        return lambda: world.driver.actors.remove(actor)
 
 
 class VirtualWorld:
@@ -48,6 +70,9 @@ class VirtualWorld:
         self.admin = self.core.transport()
         self.core.bootstrap(port=6443)
         run_in_place(ensure_objects(gitops_objects(self.settings.control_namespace)), self.admin)
+        self.others: dict[str, Transport] = {}
+        """Other clusters by server; take one out and it does not answer."""
+        self._far: list[LoopActor] = []
         self._start(nodes)
 
     def _start(self, nodes: int) -> None:
@@ -71,10 +96,25 @@ class VirtualWorld:
 
     def start_gitops(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """New GitOps controllers over the same cluster, as after a restart."""
-        loop = gitops_loop(self.clock, self.journal, self._reader, self.settings, strict=True)
-        transport: Transport = self.core.transport(gitops_user(self.settings.control_namespace))
+        way = _VirtualWay(self)
+        remotes = RemoteClusters(way, self.clock, self.journal)
+        loop = gitops_loop(self.clock, self.journal, self._reader, self.settings, strict=True, remotes=remotes)
+        home: Transport = self.core.transport(gitops_user(self.settings.control_namespace))
+        transport: Transport = RoutedTransport(home, self.others)
         self.gitops_actor = LoopActor(loop, wrap(transport) if wrap else transport, self.clock, self._order)
-        self.driver.actors = [self.cluster_actor, self.gitops_actor]
+        self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor]
+
+    def add_cluster(self, server: str) -> ClusterCore:
+        """Another embedded cluster without machines, reached under ``server`` by whoever has a Secret for it."""
+        core = build_core(store=Store(), clock=self.clock, entropy=self.entropy.fork(server))
+        core.bootstrap(port=6443)
+        self.others[server] = core.transport()
+        beats = self.machines.beats
+        settings = BuiltinSettings(root_ca="virtual cluster", beats=beats, machines_tell=True)
+        loop = cluster_loop(self.clock, self.journal, settings, strict=True)
+        self._far.append(LoopActor(loop, core.transport(CONTROLLER_MANAGER), self.clock, self._order))
+        self.driver.actors.append(self._far[-1])
+        return core
 
     def send(self, method: str, path: str, body: Any = None, content_type: str = "") -> Any:
         """One request as the administrator; raises the refusal."""

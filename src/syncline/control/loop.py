@@ -232,7 +232,7 @@ class ControlLoop:
         for result in results:
             verdict = "" if result.ok else f" refused: {result.error}"
             self._note(key, result.action.describe() + verdict, result.action.reason)
-            written = _written(result)
+            written = None if getattr(result.action, "cluster", "") else _written(result)
             if written is not None and self.cache.has_synced(ref_of(written).group_kind):
                 kind = ref_of(written).group_kind
                 revisions[kind] = max(revisions.get(kind, 0), int(resource_version(written)))

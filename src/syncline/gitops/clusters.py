@@ -1,24 +1,41 @@
 """Which cluster an Application's destination means.
 
 Called by validation and observation with the Secrets of the control namespace. Pure. Rules: Argo CD ``util/argo``
-GetDestinationCluster and ``util/db`` clusters (reference argocd-app 1.8, 5.8). Applications are applied to the cluster
-that they live in; a destination that is known but elsewhere is refused with the way out.
+GetDestinationCluster and ``util/db`` clusters (reference argocd-app 1.8, 5.8). Credentials are read by
+:func:`cluster_access` alone, for whoever connects; no plan ever holds them.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from syncline.base.secret import Secret
+from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import Obj, dig, labels_of
 
-__all__ = ["HERE", "IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "Cluster", "clusters_of", "resolve_destination"]
+__all__ = [
+    "ClusterError",
+    "HERE",
+    "IN_CLUSTER_NAME",
+    "IN_CLUSTER_SERVER",
+    "Cluster",
+    "cluster_access",
+    "clusters_of",
+    "is_cluster_secret",
+    "resolve_destination",
+]
 
 IN_CLUSTER_SERVER = "https://kubernetes.default.svc"
 IN_CLUSTER_NAME = "in-cluster"
 _TYPE = "argocd.argoproj.io/secret-type"
+
+
+class ClusterError(ValueError):
+    """A cluster Secret that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,6 +45,9 @@ class Cluster:
     server: str
     name: str
     project: str = ""
+    namespaces: tuple[str, ...] = ()
+    """The only namespaces that may be written, and nothing cluster-scoped unless ``cluster_resources``; empty: all."""
+    cluster_resources: bool = False
 
     @property
     def is_here(self) -> bool:
@@ -40,7 +60,7 @@ HERE = Cluster(IN_CLUSTER_SERVER, IN_CLUSTER_NAME)
 
 def clusters_of(secrets: Iterable[Obj]) -> tuple[Cluster, ...]:
     """The clusters that Secrets declare, and the one we are in unless one of them is about it; in order."""
-    found = [_parse(secret) for secret in secrets if labels_of(secret).get(_TYPE) == "cluster"]
+    found = [_parse(secret) for secret in secrets if is_cluster_secret(secret)]
     declared = [cluster for cluster in found if cluster.server]
     implicit = [] if any(cluster.is_here for cluster in declared) else [HERE]
     return tuple(sorted([*declared, *implicit]))
@@ -49,7 +69,48 @@ def clusters_of(secrets: Iterable[Obj]) -> tuple[Cluster, ...]:
 def _parse(secret: Obj) -> Cluster:
     data = dig(secret, "data", default={}) or {}
     server = _text(data.get("server")).rstrip("/")
-    return Cluster(server, _text(data.get("name")) or server, _text(data.get("project")))
+    spaces = tuple(part.strip() for part in _text(data.get("namespaces")).split(",") if part.strip())
+    wide = _text(data.get("clusterResources")) == "true"
+    return Cluster(server, _text(data.get("name")) or server, _text(data.get("project")), spaces, wide)
+
+
+def is_cluster_secret(obj: Obj) -> bool:
+    return labels_of(obj).get(_TYPE) == "cluster"
+
+
+def cluster_access(secret: Obj) -> ClusterAccess:
+    """How to get in, from ``config`` of the Secret. Raises :class:`ClusterError` in one sentence without any value."""
+    data = dig(secret, "data", default={}) or {}
+    server = _text(data.get("server")).rstrip("/")
+    try:
+        config = json.loads(_text(data.get("config")) or "{}")
+    except ValueError as error:
+        raise ClusterError(f'cluster "{server}": its config is no JSON') from error
+    if not isinstance(config, dict):
+        raise ClusterError(f'cluster "{server}": its config must be an object')
+    for refused in ("execProviderConfig", "awsAuthConfig"):
+        if config.get(refused):
+            raise ClusterError(
+                f'cluster "{server}": {refused} runs a program for credentials, which is not supported; '
+                "give bearerToken or a client certificate in tlsClientConfig"
+            )
+    if config.get("username"):
+        raise ClusterError(f'cluster "{server}": user name and password are not supported; give bearerToken')
+    tls = config.get("tlsClientConfig")
+    tls = tls if isinstance(tls, dict) else {}
+    if tls.get("insecure") and tls.get("caData"):
+        raise ClusterError(f'cluster "{server}": tlsClientConfig has both insecure and caData; take one away')
+    token, key = config.get("bearerToken"), _text(tls.get("keyData"))
+    return ClusterAccess(
+        server=server,
+        ca_pem=_text(tls.get("caData")),
+        certificate_pem=_text(tls.get("certData")),
+        key_pem=Secret(key) if key else None,
+        token=Secret(str(token)) if token else None,
+        skip_tls_verify=tls.get("insecure") is True,
+        tls_server_name=str(tls.get("serverName") or ""),
+        proxy_url=str(config.get("proxyUrl") or ""),
+    )
 
 
 def _text(encoded: object) -> str:
@@ -75,10 +136,5 @@ def resolve_destination(destination: Obj, clusters: tuple[Cluster, ...]) -> Clus
             f"there are no clusters with this name: {name}"
             if name
             else f'error getting cluster by server "{server}": cluster "{server}" not found'
-        )
-    if not named[0].is_here:
-        return (
-            f'cluster "{named[0].name}" ({named[0].server}) is declared, but Applications are applied only to the '
-            f"cluster that they live in; create the Application there, with destination name {IN_CLUSTER_NAME}"
         )
     return named[0]

@@ -94,6 +94,9 @@ class ComparisonInput:
     """What is the same for all applications; mode, ignored fields and tracking are filled in here."""
     health: Callable[[Obj], Health | None] = health_of
     project_clusters: tuple[Mapping[str, str], ...] = ()
+    server: str = ""
+    """The destination's, where its name alone is given; empty: as the spec says."""
+    cluster_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ def _permitted(seen: ComparisonInput, ref: ObjectRef) -> bool:
         return False
     if not ref.namespace:
         return True
-    server, name = _server(seen.app), _cluster_name(seen.app)
+    server, name = seen.server or _server(seen.app), seen.cluster_name or _cluster_name(seen.app)
     return permits_destination(seen.project, server, name, ref.namespace, seen.project_clusters)
 
 

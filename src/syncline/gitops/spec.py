@@ -63,8 +63,9 @@ def validate_spec(
     if project is None:
         found.append(f"Application referencing project {name} which does not exist")
     else:
-        cluster_name = IN_CLUSTER_NAME if isinstance(destination, str) else destination.name
-        found += _project_problems(app, project, control_namespace, cluster_name)
+        cluster = HERE if isinstance(destination, str) else destination
+        own = [{"server": one.server, "name": one.name} for one in clusters if one.project == name]
+        found += _project_problems(app, project, control_namespace, cluster, own)
     return [Condition("InvalidSpecError", message) for message in found]
 
 
@@ -92,7 +93,9 @@ def _source_problems(app: Obj) -> list[str]:
     return problems
 
 
-def _project_problems(app: Obj, project: Obj, control_namespace: str, cluster_name: str) -> list[str]:
+def _project_problems(
+    app: Obj, project: Obj, control_namespace: str, cluster: Cluster, own: list[dict[str, str]]
+) -> list[str]:
     problems: list[str] = []
     project_name = name_of(project)
     namespace = namespace_of(app)
@@ -105,9 +108,9 @@ def _project_problems(app: Obj, project: Obj, control_namespace: str, cluster_na
         if repo and not permits_source(project, repo):
             problems.append(f"application repo {repo} is not permitted in project '{project_name}'")
     destination = dig(app, "spec", "destination", default={})
-    server = str(destination.get("server") or "").rstrip("/") or IN_CLUSTER_SERVER
+    server = str(destination.get("server") or "").rstrip("/") or cluster.server
     target = str(destination.get("namespace") or "")
-    if not permits_destination(project, server, cluster_name, target):
+    if not permits_destination(project, server, cluster.name, target, own):
         problems.append(
             f"application destination server '{server}' and namespace '{target}' do not match any of the allowed "
             f"destinations in project '{project_name}'"

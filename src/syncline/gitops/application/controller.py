@@ -10,11 +10,17 @@ from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.manifests import ManifestStore
-from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings, observe_application
+from syncline.gitops.application.observe import (
+    INSTANCE_INDEX,
+    AppObserved,
+    AppSettings,
+    Destinations,
+    observe_application,
+)
 from syncline.gitops.application.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import plan_application
 from syncline.gitops.application.schemas import SchemaBook
-from syncline.gitops.application.system import SystemBook
+from syncline.gitops.application.system import InstanceIndex, SystemBook
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.gitops.lua import LuaRunner
@@ -38,9 +44,16 @@ class ApplicationController:
     kind = APPLICATION.group_kind
     reads: tuple[GroupKind, ...] = ()
 
-    def __init__(self, store: ManifestStore, settings: AppSettings, runner: LuaRunner | None = None) -> None:
+    def __init__(
+        self,
+        store: ManifestStore,
+        settings: AppSettings,
+        runner: LuaRunner | None = None,
+        destinations: Destinations | None = None,
+    ) -> None:
         self._store = store
         self._settings = settings
+        self._destinations = destinations
         self._schemas = SchemaBook()
         self._verdicts = Verdicts()
         self._system = SystemBook(settings, runner)
@@ -58,9 +71,21 @@ class ApplicationController:
             DEPENDENCY_INDEX: _depended_on,
         }
 
+    @property
+    def instances(self) -> InstanceIndex:
+        """The index function of live objects; destinations elsewhere use the same."""
+        return self._system.instances
+
+    def applications_of(self, obj: Obj) -> Iterable[ObjectRef]:
+        """Applications that a live object of any cluster names by its tracking data."""
+        return self._of_live(obj, None)
+
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
         system = self._system.of(cache)
-        return observe_application(cache, ref, self._store, self._settings, self._schemas, self._verdicts, system)
+        schemas, verdicts = self._schemas, self._verdicts
+        return observe_application(
+            cache, ref, self._store, self._settings, schemas, verdicts, system, self._destinations
+        )
 
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
         return plan_application(seen, now)
@@ -87,7 +112,7 @@ class ApplicationController:
         is_ours = name_of(obj) == CONFIG_MAP and namespace_of(obj) == self._settings.control_namespace
         return _all(cache) if is_ours else ()
 
-    def _of_live(self, obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    def _of_live(self, obj: Obj, _cache: Snapshot | None) -> Iterable[ObjectRef]:
         for instance in self._system.instances(obj):
             namespace, separator, name = instance.partition("_")
             if not separator:

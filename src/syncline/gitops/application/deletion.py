@@ -94,6 +94,8 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
         ([name for name in mine if name == PRE_DELETE + CLEANUP], lambda: _clean_up(seen, "PreDelete")),
         ([name for name in mine if name == POST_DELETE + CLEANUP], lambda: _clean_up(seen, "PostDelete")),
     )
+    if seen.remote_problem:
+        return _failed(view, f"Failed to load live state: {seen.remote_problem}", now)
     if seen.account_problem:
         return _failed(view, seen.account_problem, now)
     for held, work in stages:
@@ -160,7 +162,8 @@ def _check(seen: AppObserved, obj: Obj, kind: str) -> None:
     info = seen.kinds.served.get(gvk_of(obj))
     if info is None:
         raise _Stuck(f"{kind} hook {ref_of(obj)}: the cluster serves no {gvk_of(obj)}; install its definition")
-    refused = sync_permission(seen.project or {}, obj, info, seen.view.destination)
+    where = {"server": seen.cluster.server, "name": seen.cluster.name}
+    refused = sync_permission(seen.project or {}, obj, info, where, seen.project_clusters)
     if refused:
         raise _Stuck(f"{kind} hook {ref_of(obj)}: {refused}")
     if ref_of(obj) in seen.live:

@@ -55,7 +55,7 @@ def released(seen: AppObserved, operation: str) -> Plan | None:
         return None
     why = f"the operation that took Hold {stale[0].name} is over"
     step = tuple(Delete.of(hold.obj, why) for hold in stale)
-    return Plan(steps=(step,), outcome=Requeue(0, why), why=why)
+    return Plan(steps=seen.at_cluster((step,)), outcome=Requeue(0, why), why=why)
 
 
 def renewed(seen: AppObserved, operation: str, now: datetime) -> Plan | None:
@@ -66,7 +66,7 @@ def renewed(seen: AppObserved, operation: str, now: datetime) -> Plan | None:
     why = "the operation goes on"
     body = {"spec": {"expiresAt": format_time(now + LIFE)}}
     patch = Patch(HOLD, "", hold.name, body, why)
-    return Plan(steps=((patch,),), outcome=Requeue(0, f"Hold {hold.name} is renewed"), why=why)
+    return Plan(steps=seen.at_cluster(((patch,),)), outcome=Requeue(0, f"Hold {hold.name} is renewed"), why=why)
 
 
 def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: datetime) -> Plan | None:
@@ -82,12 +82,12 @@ def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: dateti
     why = f"the sync changes what the machines of {_listed(wanted)} run"
     if hold is not None:
         more = Patch(HOLD, "", hold.name, {"spec": {"pools": sorted(wanted | hold.pools)}}, why)
-        return Plan(steps=((more,),), outcome=Requeue(0, why), why=why)
+        return Plan(steps=seen.at_cluster(((more,),)), outcome=Requeue(0, why), why=why)
     view = seen.view
     owner = f"Application {view.namespace}/{view.name}"
     labels = {MANAGED_BY: application_label(view.obj)}
     made = make_hold(_name(observed.operation), wanted, owner, why, now + LIFE, labels)
-    return Plan(steps=((Create(made, why),),), outcome=Requeue(0, why), why=why)
+    return Plan(steps=seen.at_cluster(((Create(made, why),),)), outcome=Requeue(0, why), why=why)
 
 
 def _not_in_effect(seen: AppObserved, hold: Hold, wanted: frozenset[str], now: datetime) -> Plan | None:
@@ -144,4 +144,4 @@ def give_back_for_gate(seen: AppObserved, operation: str, sync: SyncPlan) -> Pla
     if not mine:
         return None
     why = f"the gate waits for {sync.wait.refs[0]}, which this operation's own Hold keeps from going on"
-    return Plan(steps=((Delete.of(hold.obj, why),),), outcome=Requeue(0, why), why=why)
+    return Plan(steps=seen.at_cluster(((Delete.of(hold.obj, why),),)), outcome=Requeue(0, why), why=why)

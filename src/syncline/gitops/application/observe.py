@@ -5,9 +5,10 @@ Called by the controller with the cache; returns frozen values only. Missing inp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Protocol
 
 from syncline.base.action import Action
 from syncline.control.cache import Snapshot
@@ -17,7 +18,7 @@ from syncline.gitops.application.manifests import Manifests, ManifestStore, loca
 from syncline.gitops.application.orphans import count_orphans
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.view import AppView, instant
-from syncline.gitops.clusters import HERE, Cluster, clusters_of
+from syncline.gitops.clusters import HERE, Cluster, clusters_of, resolve_destination
 from syncline.gitops.compare import live_refs
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.health import Health
@@ -28,6 +29,7 @@ from syncline.gitops.system import System, SystemSettings, with_globals
 from syncline.gitops.tracking import Tracking, instance_name
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of, name_of, owner_references, ref_of
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.version import GIT_VERSION
@@ -37,6 +39,7 @@ __all__ = [
     "INSTANCE_INDEX",
     "AppObserved",
     "AppSettings",
+    "Destinations",
     "local_texts",
     "observe_application",
     "pinned_revisions",
@@ -70,6 +73,43 @@ class AppSettings:
     """The destination's version, which charts are told."""
 
 
+class Destinations(Protocol):
+    """Other clusters, as far as they are connected; assembly gives them."""
+
+    def snapshot(self, server: str) -> Snapshot | None:
+        """What is known of a cluster; None until it was seen whole once."""
+        ...
+
+    def problem(self, server: str) -> str:
+        """Why it cannot be seen or reached now, in one sentence; empty where all is well."""
+        ...
+
+
+class _Nowhere:
+    """A cluster of which nothing is known."""
+
+    def __init__(self) -> None:
+        self.mapper = Mapper()
+
+    def get(self, _ref: ObjectRef) -> Obj | None:
+        return None
+
+    def objects(self, _kind: GroupKind, _namespace: str = "") -> list[Obj]:
+        return []
+
+    def owned(self, _uid: str, _kind: GroupKind | None = None) -> list[Obj]:
+        return []
+
+    def indexed(self, _index: str, _value: str) -> list[Obj]:
+        return []
+
+    def kinds(self) -> Iterator[GroupKind]:
+        return iter(())
+
+    def has_synced(self, _kind: GroupKind) -> bool:
+        return False
+
+
 @dataclass(frozen=True)
 class AppObserved:
     """One Application, its project, its manifests and what is live."""
@@ -93,6 +133,10 @@ class AppObserved:
     all_holds: tuple[Hold, ...] = ()
     orphans: int | None = None
     """Objects of the destination namespace that nobody tracks; None: the project does not warn of them."""
+    remote: str = ""
+    """Server of the destination where it is another cluster; empty at home."""
+    remote_problem: str = ""
+    """Why that cluster cannot be seen now."""
     lookup: Callable[[ObjectRef], Obj | None] = field(default=lambda _ref: None, compare=False)
     """What the destination holds under a reference."""
     before: tuple[Obj | ObjectRef, ...] = ()
@@ -126,12 +170,27 @@ class AppObserved:
     def _account(self) -> str:
         if not self.system.settings.impersonates:
             return ""
-        server = str(self.view.destination.get("server") or HERE.server).rstrip("/")
-        return account_for(self.project or {}, self.view.obj, server)
+        return account_for(self.project or {}, self.view.obj, self.cluster.server)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The destination; the one at home where it cannot be resolved."""
+        found = resolve_destination(self.view.destination, self.clusters)
+        return HERE if isinstance(found, str) else found
+
+    @property
+    def project_clusters(self) -> tuple[dict[str, str], ...]:
+        """Clusters that belong to the Application's project."""
+        own = self.view.project
+        return tuple({"server": one.server, "name": one.name} for one in self.clusters if one.project == own)
 
     def at_destination(self, steps: tuple[tuple[Action, ...], ...]) -> tuple[tuple[Action, ...], ...]:
         """These steps as they are done to the destination."""
-        return addressed(steps, "", self.account)
+        return addressed(steps, self.remote, self.account)
+
+    def at_cluster(self, steps: tuple[tuple[Action, ...], ...]) -> tuple[tuple[Action, ...], ...]:
+        """These steps as the controllers themselves do them in the destination's cluster."""
+        return addressed(steps, self.remote, "")
 
     @property
     def health(self) -> Callable[[Obj], Health | None]:
@@ -222,6 +281,7 @@ def observe_application(
     schemas: SchemaBook | None = None,
     verdicts: Verdicts | None = None,
     system: System | None = None,
+    destinations: Destinations | None = None,
 ) -> AppObserved | None:
     """None: the Application is gone. ``schemas`` and ``verdicts`` spare work; what is seen is the same without."""
     app = cache.get(ref)
@@ -231,6 +291,15 @@ def observe_application(
         return None
     view = AppView(app)
     project_ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, settings.control_namespace, view.project)
+    clusters = clusters_of(cache.objects(SECRETS, settings.control_namespace))
+    cluster = resolve_destination(view.destination, clusters)
+    remote = "" if isinstance(cluster, str) or cluster.is_here else cluster.server
+    there: Snapshot | None = cache
+    problem = ""
+    if remote:
+        there = destinations.snapshot(remote) if destinations is not None else None
+        problem = destinations.problem(remote) if destinations is not None else "this process does not connect to it"
+    looked = there if there is not None else _Nowhere()
     context = render_context(view, settings)
     latest = store.get(view.sources, view.revisions_wanted, context)
     pinned = None
@@ -239,30 +308,32 @@ def observe_application(
         asked = pinned_revisions(view) or wanted_revisions(view)
         local = local_texts(view)
         pinned = local_manifests(local, asked, operation_start(view)) if local else store.get(sources, asked, context)
-    all_holds = holds_of(cache.objects(HOLD.group_kind))
+    all_holds = holds_of(looked.objects(HOLD.group_kind))
     label = application_label(app)
     project = _project(cache, project_ref, system.settings)
-    kinds = KindTable({info.gvk: info for info in cache.mapper.versions()})
+    kinds = KindTable({info.gvk: info for info in looked.mapper.versions()})
     return AppObserved(
         view=view,
         project=project,
         latest=latest,
         pinned=pinned,
-        live=_live(cache, view, (latest, pinned), kinds, settings),
+        live=_live(looked, view, (latest, pinned), kinds, settings),
         kinds=kinds,
         settings=settings,
-        namespace_live=cache.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
-        clusters=clusters_of(cache.objects(SECRETS, settings.control_namespace)),
-        pools=tuple(cache.objects(POOL)),
+        namespace_live=looked.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
+        clusters=clusters,
+        pools=tuple(looked.objects(POOL)),
         holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
         all_holds=all_holds,
-        lookup=cache.get,
+        lookup=looked.get,
         before=dependencies(cache.get, app),
-        orphans=count_orphans(cache, app, project, settings.tracking),
+        orphans=count_orphans(looked, app, project, settings.tracking),
         compared=store.get(view.sources, compared_revisions(view), context),
-        schema_of=(schemas or SchemaBook()).reader(cache),
+        schema_of=(schemas or SchemaBook()).reader(looked),
         verdicts=verdicts,
         system=system,
+        remote=remote,
+        remote_problem=problem if there is None or problem else "",
     )
 
 

@@ -30,6 +30,7 @@ from syncline.gitops.application.observe import (
 from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes, leaves_paused, left_paused
 from syncline.gitops.application.status import app_patch
 from syncline.gitops.application.view import AppView, instant
+from syncline.gitops.clusters import Cluster
 from syncline.gitops.compare import Comparison
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.project import sync_permission, window_problem
@@ -46,7 +47,7 @@ from syncline.gitops.sync.model import (
 from syncline.gitops.sync.plan import plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status
 from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
-from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, uid_of
+from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, namespace_of, uid_of
 
 __all__ = ["OperationPlan", "begun", "plan_operation", "running_operation", "settle_operation", "sync_observed"]
 
@@ -87,6 +88,9 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     state = view.operation_state
     if state is None or _over(state):
         return _begin(seen, now)
+    if seen.remote_problem and state.get("phase") == OperationPhase.RUNNING and dig(state, "syncResult", "resources"):
+        why = f"waiting for the destination: {seen.remote_problem}"  # a cluster that is away for a moment fails nothing
+        return Plan(outcome=Requeue(PASS_INTERVAL_S, why), why=why)
     if problems:
         return _finish(seen, OperationPhase.ERROR, ";".join(problems), None, None, now)
     kept = renewed(seen, running_operation(view), now)
@@ -441,13 +445,28 @@ def sync_options(view: AppView, started: datetime) -> SyncOptions:
 
 
 def _permits(seen: AppObserved) -> Callable[[Obj, ResourceInfo], str]:
-    project, view = seen.project or {}, seen.view
-    destination = view.destination
+    project, cluster = seen.project or {}, seen.cluster
+    destination = {"server": cluster.server, "name": cluster.name, "namespace": seen.view.destination_namespace}
 
     def permits(obj: Obj, info: ResourceInfo) -> str:
-        return sync_permission(project, obj, info, destination)
+        refused = sync_permission(project, obj, info, destination, seen.project_clusters)
+        return refused or _outside(cluster, obj, info)
 
     return permits
+
+
+def _outside(cluster: Cluster, obj: Obj, info: ResourceInfo) -> str:
+    """Why the Secret of the cluster does not let it be written; empty where it does."""
+    if not cluster.namespaces:
+        return ""
+    if not info.namespaced:
+        return (
+            "" if cluster.cluster_resources else f"cluster-scoped {info.kind} is not managed in cluster {cluster.name}"
+        )
+    namespace = namespace_of(obj)
+    return (
+        "" if namespace in cluster.namespaces else f'namespace "{namespace}" of cluster {cluster.name} is not managed'
+    )
 
 
 # -- the end of a pass ------------------------------------------------------------------------------------------

@@ -46,7 +46,10 @@ def plan_application(seen: AppObserved, now: datetime) -> Plan:
     if seen.view.operation is not None or seen.view.skipped:
         return plan
     resumed = resume_left(seen.view.obj, seen.pools)
-    return replace(plan, steps=(*plan.steps, *resumed)) if resumed else plan
+    if not resumed:
+        return plan
+    patches, events = resumed
+    return replace(plan, steps=(*plan.steps, *seen.at_cluster((patches,)), events))
 
 
 def _plan(seen: AppObserved, now: datetime) -> Plan:
@@ -75,7 +78,10 @@ def spec_problems(seen: AppObserved) -> list[Condition]:
     found = validate_spec(
         seen.view.obj, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters
     )
-    return [*found, *(Condition("ComparisonError", text) for text in seen.system.settings.problems)]
+    texts = list(seen.system.settings.problems)
+    if seen.remote_problem:
+        texts.append(f"Failed to load live state: {seen.remote_problem}")
+    return [*found, *(Condition("ComparisonError", text) for text in texts)]
 
 
 def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
@@ -99,6 +105,9 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
         verdicts=seen.verdicts,
         health=seen.health,
         control_namespace=seen.settings.control_namespace,
+        project_clusters=seen.project_clusters,
+        server=seen.cluster.server,
+        cluster_name=seen.cluster.name,
     )
 
 

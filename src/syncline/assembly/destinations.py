@@ -1,0 +1,277 @@
+"""Other clusters that Applications are applied to: one cache, one way in and one small loop for each.
+
+The loop only watches: changes of objects that carry tracking data wake their Applications in the home loop. How it is
+driven and how requests get there is the :class:`Way`'s business: live over HTTP, or in virtual time to a second
+embedded cluster. Bounded by :data:`MAX_CLUSTERS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from syncline.base.action import Performer
+from syncline.base.clock import Clock
+from syncline.base.journal import Journal
+from syncline.control.cache import Cache, IndexFn, Snapshot
+from syncline.control.controller import Watch
+from syncline.control.executor import kube_performers
+from syncline.control.loop import ControlLoop
+from syncline.control.manager import LiveManager, Port
+from syncline.control.plan import Plan
+from syncline.gitops.clusters import ClusterError, cluster_access
+from syncline.gitops.destinations import SECRETS, Connect, Declared, applications_in
+from syncline.gitops.resource_filter import ResourceFilter
+from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
+from syncline.kube.client import Batch, Request, Response, Transport
+from syncline.kube.errors import Unavailable
+from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GroupKind, Obj, ObjectRef
+
+__all__ = ["LiveWay", "Remote", "RemoteClusters", "RoutedPort", "RoutedTransport", "Way"]
+
+MAX_CLUSTERS = 200
+"""Clusters that one process connects to; each costs its watches."""
+FIELD_MANAGER = "argocd-controller"
+NAMESPACES = GroupKind("", "Namespace")
+
+
+class _WatchingLoop(ControlLoop):
+    """Leaves out what no Application manages and what changes all the time."""
+
+    def wanted_kinds(self) -> set[GroupKind]:
+        left_out = ResourceFilter()
+        return {kind for kind in super().wanted_kinds() if not left_out.excludes(kind.group, kind.kind, "")}
+
+
+class _Mirror:
+    """Plans nothing; tells whom a changed object concerns."""
+
+    name = "mirror"
+    kind = NAMESPACES
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, index: Mapping[str, IndexFn], tell: Callable[[Obj], None]) -> None:
+        self.indices = index
+        self._tell = tell
+        self.watches = (Watch(None, self._changed),)
+
+    def _changed(self, obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        self._tell(obj)
+        return ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> None:
+        return None
+
+    def plan(self, seen: object, now: datetime) -> Plan:
+        raise AssertionError("a mirror plans nothing")
+
+
+@dataclass(slots=True)
+class Remote:
+    """One connected cluster. ``error``: why it cannot be used, or was last not reached."""
+
+    declared: Declared
+    loop: ControlLoop
+    performers: Mapping[type, Performer]
+    stop: Callable[[], None] = field(default=lambda: None)
+    error: str = ""
+
+    @property
+    def seen_whole(self) -> bool:
+        """Every kind that is wanted was listed once."""
+        wanted = [kind for kind in self.loop.wanted_kinds() if self.loop.mapper.preferred(kind) is not None]
+        return bool(wanted) and self.loop.cache.has_synced(NAMESPACES)
+
+
+class Way(Protocol):
+    """Drives the loops of other clusters and carries requests there."""
+
+    def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
+        """Begin; returns how to end. ``changed`` is called when the cluster was seen whole, was lost or is back."""
+        ...
+
+
+class RemoteClusters:
+    """All of them, by server. Satisfies ``Destinations`` of observation and performs :class:`Connect`."""
+
+    def __init__(self, way: Way, clock: Clock, journal: Journal) -> None:
+        self._way, self._clock, self._journal = way, clock, journal
+        self._remotes: dict[str, Remote] = {}
+        self._connected: tuple[Declared, ...] = ()
+        self.home: Cache | None = None
+        self.control_namespace = ""
+        self.wake: Callable[[ObjectRef], None] = lambda _ref: None
+        self.applications_of: Callable[[Obj], Iterable[ObjectRef]] = lambda _obj: ()
+        self.index: Mapping[str, IndexFn] = {}
+
+    # -- for observation -----------------------------------------------------------------------------------------
+
+    def snapshot(self, server: str) -> Snapshot | None:
+        remote = self._remotes.get(server)
+        return remote.loop.cache if remote is not None and remote.seen_whole else None
+
+    def problem(self, server: str) -> str:
+        remote = self._remotes.get(server)
+        if remote is None:
+            return f"cluster {server} is not connected yet"
+        if remote.error:
+            return remote.error
+        return "" if remote.seen_whole else f"cluster {server} is being looked at for the first time"
+
+    def connected(self) -> tuple[Declared, ...]:
+        return self._connected
+
+    # -- for performers ------------------------------------------------------------------------------------------
+
+    def performers(self, server: str) -> Mapping[type, Performer]:
+        """Raises OSError where the cluster is not connected."""
+        remote = self._remotes.get(server)
+        if remote is None:
+            raise ConnectionError(f"cluster {server} is not connected")
+        return remote.performers
+
+    def perform(self, action: Connect) -> Generator[object, object, None]:
+        """Close what is gone or changed, open what is new."""
+        wanted = {one.server: one for one in action.wanted[:MAX_CLUSTERS]}
+        for server in sorted(self._remotes):
+            if wanted.get(server) != self._remotes[server].declared:
+                self._remotes.pop(server).stop()
+        for server, declared in sorted(wanted.items()):
+            if server not in self._remotes:
+                self._open(declared)
+        self._connected = action.wanted
+        for server in sorted({one.server for one in action.wanted}):
+            self._wake_all(server)
+        return
+        yield
+
+    def close(self) -> None:
+        for remote in self._remotes.values():
+            remote.stop()
+        self._remotes.clear()
+        self._connected = ()
+
+    def _open(self, declared: Declared) -> None:
+        mapper = Mapper()
+        mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, SyncPerformer(mapper))
+        mine |= kube_performers(mapper, self._clock, FIELD_MANAGER)
+        mirror = _Mirror(self.index, self._told)
+        loop = _WatchingLoop([mirror], mapper=mapper, performers={}, clock=self._clock, journal=self._journal)
+        remote = self._remotes[declared.server] = Remote(declared, loop, mine)
+        assert self.home is not None, "the home cache is there before anything connects"
+        secret = self.home.get(ObjectRef(SECRETS.group, SECRETS.kind, self.control_namespace, declared.secret))
+        try:
+            access = cluster_access(secret or {})
+        except ClusterError as error:
+            remote.error = str(error)
+            return
+        remote.stop = self._way.start(access, remote, lambda: self._wake_all(declared.server))
+
+    def _told(self, obj: Obj) -> None:
+        for ref in self.applications_of(obj):
+            self.wake(ref)
+
+    def _wake_all(self, server: str) -> None:
+        if self.home is not None:
+            for ref in applications_in(self.home, server, self.control_namespace):
+                self.wake(ref)
+
+
+# -- live ---------------------------------------------------------------------------------------------------------
+
+
+class LiveWay:
+    """Over HTTP, each cluster with its own bounded connections and its own task on the running event loop."""
+
+    def __init__(self, clock: Clock, port_of: Callable[[ClusterAccess], ClosablePort]) -> None:
+        self._clock = clock
+        self._port_of = port_of
+        self.ports: dict[str, ClosablePort] = {}
+
+    def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
+        port = self._port_of(access)
+        self.ports[access.server] = port
+        manager = LiveManager(remote.loop, _Noticing(port, remote, changed), self._clock, workers=1)
+
+        async def watch() -> None:
+            try:
+                await manager.run(changed)
+            finally:
+                await port.close()
+
+        task = asyncio.get_running_loop().create_task(watch(), name=f"gitops cluster {access.server}")
+
+        def stop() -> None:
+            self.ports.pop(access.server, None)
+            task.cancel()
+
+        return stop
+
+
+class ClosablePort(Port, Protocol):
+    async def close(self) -> None: ...
+
+
+class _Noticing:
+    """A port that notes whether the cluster answers, and says when that changes."""
+
+    def __init__(self, inner: Port, remote: Remote, changed: Callable[[], None]) -> None:
+        self._inner, self._remote, self._changed = inner, remote, changed
+
+    async def send(self, request: Request) -> Response:
+        whole = self._remote.seen_whole
+        answer = await self._inner.send(request)
+        refused = answer.status in (401, 403, 503) and not answer.ok
+        said = str((answer.obj or {}).get("message") or "") if refused else ""
+        error = f"cluster {self._remote.declared.server}: {said}" if refused else ""
+        if error != self._remote.error or whole != self._remote.seen_whole:
+            self._remote.error = error
+            self._changed()
+        elif request.method == "GET":
+            asyncio.get_running_loop().call_soon(self._look, whole)
+        return answer
+
+    def _look(self, whole: bool) -> None:
+        if whole != self._remote.seen_whole:
+            self._changed()
+
+    def watch(self, request: Request) -> AsyncIterator[Batch]:
+        return self._inner.watch(request)
+
+
+class RoutedPort:
+    """Requests for another cluster go there, all else home."""
+
+    def __init__(self, home: Port, way: LiveWay) -> None:
+        self._home, self._way = home, way
+
+    async def send(self, request: Request) -> Response:
+        if not request.cluster:
+            return await self._home.send(request)
+        port = self._way.ports.get(request.cluster)
+        if port is None:
+            return Response.refused(Unavailable(f"cluster {request.cluster} is not connected"))
+        return await port.send(request)
+
+    def watch(self, request: Request) -> AsyncIterator[Batch]:
+        return self._home.watch(request)
+
+
+class RoutedTransport:
+    """The same for transports that answer at once."""
+
+    def __init__(self, home: Transport, others: Mapping[str, Transport]) -> None:
+        self._home, self._others = home, others
+
+    def send(self, request: Request) -> Response:
+        if not request.cluster:
+            return self._home.send(request)
+        other = self._others.get(request.cluster)
+        if other is None:
+            return Response.refused(Unavailable(f"cluster {request.cluster} is not connected"))
+        return other.send(request)

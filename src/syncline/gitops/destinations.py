@@ -1,0 +1,87 @@
+"""Keeps the connections to other clusters in step with the Secrets that declare them.
+
+One plan for all of them: what is declared, by server, against what is connected. The action names Secrets, never their
+content; its performer in ``assembly`` reads the credentials when it connects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Plan
+from syncline.gitops.clusters import clusters_of, is_cluster_secret
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of, resource_version
+
+__all__ = ["Connect", "Declared", "DestinationController", "ObservedDestinations", "applications_in"]
+
+SECRETS = GroupKind("", "Secret")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Declared:
+    """A cluster Secret as it is now: by server, name and version."""
+
+    server: str
+    secret: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Be connected to exactly these clusters."""
+
+    wanted: tuple[Declared, ...]
+    reason: str
+
+    def describe(self) -> str:
+        return f"connect to {', '.join(one.server for one in self.wanted) or 'no other cluster'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedDestinations:
+    declared: tuple[Declared, ...]
+    connected: tuple[Declared, ...]
+
+
+class DestinationController:
+    """Kind Secret; every change of a cluster Secret looks at all of them."""
+
+    name = "destination"
+    kind = SECRETS
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, control_namespace: str, connected: Callable[[], tuple[Declared, ...]]) -> None:
+        self._namespace = control_namespace
+        self._connected = connected
+        self.watches: tuple[Watch, ...] = ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> ObservedDestinations | None:
+        if ref.namespace != self._namespace:
+            return None
+        found = [obj for obj in cache.objects(SECRETS, self._namespace) if is_cluster_secret(obj)]
+        elsewhere: Mapping[str, Obj] = {
+            one.server: secret for secret in found for one in clusters_of([secret]) if not one.is_here
+        }
+        declared = (Declared(server, name_of(obj), resource_version(obj)) for server, obj in elsewhere.items())
+        return ObservedDestinations(tuple(sorted(declared)), self._connected())
+
+    def plan(self, seen: ObservedDestinations, now: datetime) -> Plan:
+        if seen.declared == seen.connected:
+            return Plan(why="connected to what is declared")
+        why = "the cluster Secrets changed"
+        return Plan(steps=((Connect(seen.declared, why),),), why=why)
+
+
+def applications_in(cache: Snapshot, server: str, control_namespace: str) -> Iterable[ObjectRef]:
+    """Applications whose destination is this cluster."""
+    secrets = cache.objects(SECRETS, control_namespace)
+    names = {one.name for one in clusters_of(secrets) if one.server == server}
+    for app in cache.objects(APPLICATION.group_kind):
+        destination = (app.get("spec") or {}).get("destination") or {}
+        if str(destination.get("server") or "").rstrip("/") == server or destination.get("name") in names:
+            yield ref_of(app)
