@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from syncline.control.cache import IndexFn, Snapshot
+from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on
@@ -68,7 +68,7 @@ class ApplicationController:
         )
         self.indices: Mapping[str, IndexFn] = {
             INSTANCE_INDEX: self._system.instances,
-            DEPENDENCY_INDEX: _depended_on,
+            DEPENDENCY_INDEX: OfKind(APPLICATION.group_kind, _depended_on),
         }
 
     @property

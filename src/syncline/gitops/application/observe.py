@@ -5,13 +5,13 @@ Called by the controller with the cache; returns frozen values only. Missing inp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
 from syncline.base.action import Action
-from syncline.control.cache import Snapshot
+from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.addressed import addressed
 from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import Manifests, ManifestStore, local_manifests
@@ -85,29 +85,9 @@ class Destinations(Protocol):
         ...
 
 
-class _Nowhere:
+def _nowhere() -> Snapshot:
     """A cluster of which nothing is known."""
-
-    def __init__(self) -> None:
-        self.mapper = Mapper()
-
-    def get(self, _ref: ObjectRef) -> Obj | None:
-        return None
-
-    def objects(self, _kind: GroupKind, _namespace: str = "") -> list[Obj]:
-        return []
-
-    def owned(self, _uid: str, _kind: GroupKind | None = None) -> list[Obj]:
-        return []
-
-    def indexed(self, _index: str, _value: str) -> list[Obj]:
-        return []
-
-    def kinds(self) -> Iterator[GroupKind]:
-        return iter(())
-
-    def has_synced(self, _kind: GroupKind) -> bool:
-        return False
+    return Cache(Mapper(), {INSTANCE_INDEX: lambda _obj: ()})
 
 
 @dataclass(frozen=True)
@@ -299,7 +279,7 @@ def observe_application(
     if remote:
         there = destinations.snapshot(remote) if destinations is not None else None
         problem = destinations.problem(remote) if destinations is not None else "this process does not connect to it"
-    looked = there if there is not None else _Nowhere()
+    looked = there if there is not None else _nowhere()
     context = render_context(view, settings)
     latest = store.get(view.sources, view.revisions_wanted, context)
     pinned = None
