@@ -35,9 +35,7 @@ def annotate(play: Play, name: str = "app", **annotations: str | None) -> None:
         {},
         {"jsonpath": ".data.k=v"},
         {"jsonpath": "{.data.k}"},
-        pytest.param(
-            {"cel": "object.data.k == 'v'"},
-        ),
+        {"cel": "object.data.k == 'v'"},
     ],
     ids=["there", "jsonpath=value", "jsonpath", "cel"],
 )
@@ -77,6 +75,7 @@ def test_a_deadline_of_a_condition_fails_the_operation_with_its_reason() -> None
         ('{"kind": "Pod", "name": "a", "until": "x"}', "unknown field 'until'"),
         ('{"kind": "Pod", "name": "a", "deadline": "soon"}', "soon"),
         ('{"kind": "Pod", "name": "a", "cel": "a", "condition": "b"}', "give one of"),
+        ('{"kind": "Pod", "name": "a", "cel": "object.("}', "wait-for: cel: "),
     ],
 )
 def test_a_condition_that_cannot_be_read_stops_the_sync_before_anything(text: str, told: str) -> None:

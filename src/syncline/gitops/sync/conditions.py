@@ -80,8 +80,6 @@ class Condition:
     def _by_cel(self, obj: Obj) -> str:
         try:
             found = _program(self.cel).evaluate({"object": obj})
-        except CelError as error:
-            raise ConditionError(f"{WAIT_FOR}: cel {self.cel!r}: {error}") from error
         except EvaluationError as error:
             return f"{self.cel} of {self.ref}: {error}"
         return "" if found is True else f"{self.cel} of {self.ref} is {found}"
@@ -89,7 +87,10 @@ class Condition:
 
 @lru_cache(maxsize=1000)
 def _program(text: str) -> Program:
-    return compile_program(text, {"object": DYN})
+    try:
+        return compile_program(text, {"object": DYN})
+    except CelError as error:
+        raise ConditionError(f"{WAIT_FOR}: cel: {error}") from error
 
 
 def waits_of(obj: Obj, kinds: KindTable, namespace: str) -> tuple[Condition, ...]:
@@ -120,6 +121,8 @@ def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
         raise ConditionError(f"{WAIT_FOR}: unknown field {unknown[0]!r}; allowed are {', '.join(sorted(FIELDS))}")
     if sum(bool(entry.get(key)) for key in ("condition", "jsonpath", "cel")) > 1:
         raise ConditionError(f"{WAIT_FOR}: give one of condition, jsonpath and cel")
+    if entry.get("cel"):
+        _program(str(entry["cel"]))
     kind = str(entry["kind"])
     known = sorted({info.group_kind for info in kinds.served.values() if info.kind == kind})
     group = str(entry["group"]) if "group" in entry else (known[0].group if known else "")
