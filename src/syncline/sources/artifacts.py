@@ -292,8 +292,8 @@ class Artifacts:
     # -- values -------------------------------------------------------------------------------------------------
 
     def text(self, url: str) -> bytes:
-        """A values file by its address; nobody's credentials go with it. Raises :class:`SourceError`."""
-        label = f"values file {shown_url(url)}"
+        """A values file or manifest by its address; nobody's credentials go with it. Raises :class:`SourceError`."""
+        label = f"file {shown_url(url)}"
         answer = self._asked(WebRequest(url, label, limits=WebLimits(bytes=MAX_VALUES)), "values")
         if not answer.ok:
             raise _failed(answer, f"{label}: {answer.said}")

@@ -95,6 +95,11 @@ class Git:
         owner = access.project if access is not None else ""
         return self._opened(url, owner, access, project)
 
+    def anonymous(self, url: str) -> Repository:
+        """The repository at ``url`` as anybody may reach it; its mirror is apart from those that credentials opened."""
+        check_url(url, allow_local=False)
+        return self._opened(url, "\nanybody", None, "")
+
     def _opened(self, url: str, owner: str, access: RepositoryAccess | None, project: str) -> Repository:
         with self._lock:
             found = self._repositories.get((url, owner))

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from syncline.kube import yaml
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import Lookup, join
-from syncline.sources.tree import Entry
+from syncline.sources.tree import Entry, Tree
 
 __all__ = ["Declared", "Remote", "declared_dependencies", "fetched_dependencies", "local_dependencies"]
 
@@ -41,7 +41,11 @@ class Remote(Protocol):
         ...
 
     def text(self, url: str) -> bytes:
-        """A values file by its address. Raises :class:`SourceError`."""
+        """A values file or manifest by its address. Raises :class:`SourceError`."""
+        ...
+
+    def base(self, url: str, ref: str) -> tuple[Tree, str]:
+        """A whole repository that a kustomization names, and its commit. Raises :class:`SourceError`."""
         ...
 
 

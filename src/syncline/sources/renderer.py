@@ -210,13 +210,13 @@ class KustomizeRenderer:
         return SourceType.KUSTOMIZE
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
-        return self.engine.reads(tree, self.options(spec))
+        return self.engine.reads(tree, self.options(spec), spec.remote)
 
     def options(self, spec: SourceSpec) -> KustomizeOptions:
         return spec.kustomize.expanded(spec.environment)
 
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
-        return self.engine.render(tree, self.options(spec), entries)
+        return self.engine.render(tree, self.options(spec), entries, spec.remote)
 
 
 DEFAULT_RENDERERS: tuple[Renderer, ...] = (DirectoryRenderer(), KustomizeRenderer(), HelmRenderer())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from syncline.sources.address import check_url
 from syncline.sources.artifacts import Artifacts
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.errors import Problem, SourceError
@@ -90,7 +91,7 @@ class Sources:
 
     def remote(self, project: str) -> ProjectRemote:
         """What renders for an application of ``project`` may fetch."""
-        return ProjectRemote(self.artifacts, self._rules, project)
+        return ProjectRemote(self.artifacts, self.git, self._rules, project)
 
     def open(self, source: Mapping[str, Any], revision: str, project: str = "", look: Look | None = None) -> Opened:
         """The folder of ``source`` at ``revision`` as it was asked for. Raises :class:`SourceError`.
@@ -163,6 +164,7 @@ class ProjectRemote:
     """Fetches for one project what its charts name (``sources/helm_dependencies.py``)."""
 
     artifacts: Artifacts
+    git: Git
     rules: SourceRules
     project: str
 
@@ -190,3 +192,11 @@ class ProjectRemote:
 
     def text(self, url: str) -> bytes:
         return self.artifacts.text(url)
+
+    def base(self, url: str, ref: str) -> tuple[Tree, str]:
+        """With credentials only if the project lists the repository; never a place on this machine."""
+        check_url(url, allow_local=False)
+        trusted = self.rules.permits(self.project, url)
+        repository = self.git.repository(url, self.project) if trusted else self.git.anonymous(url)
+        resolved = repository.resolve(ref)
+        return repository.tree(resolved).whole(), resolved.sha

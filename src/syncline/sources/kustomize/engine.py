@@ -15,7 +15,7 @@ from syncline.base.report import Position
 from syncline.sources.directory import Manifests, SourcedObject
 from syncline.sources.kustomize.argocd import KustomizeOptions, edit_of
 from syncline.sources.kustomize.build import build
-from syncline.sources.kustomize.loader import DEFAULT_LIMITS, Folder, Limits, Source, TreeFiles
+from syncline.sources.kustomize.loader import DEFAULT_LIMITS, Folder, Limits, RemoteFiles, Source, TreeFiles, is_remote
 from syncline.sources.tree import Entry, Tree
 
 __all__ = ["KustomizeEngine"]
@@ -29,6 +29,8 @@ SAME_PATH = 4
 MAX_WAITING = 64
 """Builds that wait to be fetched: one for each thread that renders at the same time."""
 
+FETCHED_MODE = "000001"
+"""Mode of an entry that stands for something fetched; the blob is its hash or commit."""
 MISSING_MODE = "000000"
 """Mode of an entry that stands for a path where nothing is."""
 
@@ -51,7 +53,7 @@ class KustomizeEngine:
         self._last: OrderedDict[int, tuple[_Trace, Manifests]] = OrderedDict()
         self.builds = 0
 
-    def reads(self, tree: Tree, options: KustomizeOptions) -> tuple[Entry, ...]:
+    def reads(self, tree: Tree, options: KustomizeOptions, remote: RemoteFiles | None = None) -> tuple[Entry, ...]:
         """Everything that the manifests depend on, sorted; raises :class:`SourceError`."""
         files = self._index(tree)
         key = (tree.path, repr(options))
@@ -59,7 +61,7 @@ class KustomizeEngine:
             known = self._traces.get(key, ())
         trace = next((one for one in known if _is_fresh(one, files)), None)
         if trace is None:
-            trace, manifests = self._build(files, tree.path, options)
+            trace, manifests = self._build(files, tree.path, options, remote)
             with self._lock:
                 self._traces[key] = (trace, *known[: SAME_PATH - 1])
                 self._traces.move_to_end(key)
@@ -69,15 +71,26 @@ class KustomizeEngine:
                 self._last[threading.get_ident()] = (trace, manifests)
                 while len(self._last) > MAX_WAITING:
                     self._last.popitem(last=False)
-        return tuple(files.entry(path) or Entry(path, MISSING_MODE, "", 0) for path, _ in trace.touched)
+        return tuple(
+            Entry(path, FETCHED_MODE, blob, 0)
+            if is_remote(path)
+            else files.entry(path) or Entry(path, MISSING_MODE, "", 0)
+            for path, blob in trace.touched
+        )
 
-    def render(self, tree: Tree, options: KustomizeOptions, entries: tuple[Entry, ...]) -> Manifests:
+    def render(
+        self,
+        tree: Tree,
+        options: KustomizeOptions,
+        entries: tuple[Entry, ...],
+        remote: RemoteFiles | None = None,
+    ) -> Manifests:
         """The manifests; ``entries`` are those that :meth:`reads` gave."""
         with self._lock:
             last = self._last.pop(threading.get_ident(), None)
         if last is not None and last[0].touched == tuple((entry.path, entry.blob) for entry in entries):
             return last[1]
-        return self._build(self._index(tree), tree.path, options)[1]
+        return self._build(self._index(tree), tree.path, options, remote)[1]
 
     def _index(self, tree: Tree) -> TreeFiles:
         """The files of the repository; those of the last commit are kept, since many folders of it follow."""
@@ -91,8 +104,10 @@ class KustomizeEngine:
             self._files = (whole.id, made)
         return made
 
-    def _build(self, files: TreeFiles, path: str, options: KustomizeOptions) -> tuple[_Trace, Manifests]:
-        source = Source(files, limits=self._limits)
+    def _build(
+        self, files: TreeFiles, path: str, options: KustomizeOptions, remote: RemoteFiles | None
+    ) -> tuple[_Trace, Manifests]:
+        source = Source(files, limits=self._limits, remote=remote)
         built = build(source, path, edit=edit_of(options, Folder(source, path)))
         with self._lock:
             self.builds += 1
@@ -103,6 +118,8 @@ class KustomizeEngine:
 
 def _is_fresh(trace: _Trace, files: TreeFiles) -> bool:
     for path, blob in trace.touched:
+        if is_remote(path):
+            continue  # as upstream: what was fetched for a commit stays with it
         entry = files.entry(path)
         if (entry.blob if entry is not None else "") != blob or (not blob and files.is_folder(path)):
             return False

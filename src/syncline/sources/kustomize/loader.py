@@ -7,16 +7,27 @@ leaves it and everything remote, and notes what was read or looked for, so that 
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from syncline.sources.errors import Problem
+from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree
 
-__all__ = ["DEFAULT_LIMITS", "Files", "Folder", "Limits", "Source", "TreeFiles"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "Files",
+    "Folder",
+    "Limits",
+    "RemoteFiles",
+    "Source",
+    "TreeFiles",
+    "is_remote",
+    "remote_base",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +42,8 @@ class Limits:
     """Kustomizations inside kustomizations."""
     kustomizations: int = 2_000
     """All that are built in one go; a diamond of bases is built once per way to it."""
+    remotes: int = 30
+    """Files and repositories that a build fetches."""
     links: int = 40
     """Symbolic links on the way to one file (Linux)."""
 
@@ -57,6 +70,18 @@ class Files(Protocol):
 
     def read(self, entry: Entry) -> bytes:
         """The content of a file, the target of a link; raises :class:`SourceError`."""
+        ...
+
+
+class RemoteFiles(Protocol):
+    """Fetches what kustomizations name beyond their repository; both raise :class:`SourceError`."""
+
+    def text(self, url: str) -> bytes:
+        """A file by its address."""
+        ...
+
+    def base(self, url: str, ref: str) -> tuple[Tree, str]:
+        """A whole repository at a reference, and the commit that it is."""
         ...
 
 
@@ -115,6 +140,10 @@ class Source:
     restricted: bool = True
     limits: Limits = DEFAULT_LIMITS
     touched: dict[str, str] = field(default_factory=dict)
+    remote: RemoteFiles | None = None
+    """None: nothing remote is fetched."""
+    fetched: list[int] = field(default_factory=lambda: [0])
+    """How many remote places this build and those inside it have asked for."""
     built: int = 0
     _contents: dict[str, bytes] = field(default_factory=dict)
     _size: int = 0
@@ -161,6 +190,43 @@ class Source:
             )
         return target
 
+    def fetch(self, url: str) -> bytes:
+        """The content of a file by its address, which must not be a page for people."""
+        remote = self._allowed(url)
+        try:
+            content = remote.text(url)
+        except SourceError as error:  # it may be a repository: then the caller enters it
+            raise BuildError(error.message, problem=error.problem, fix=error.fix) from None
+        if content.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):
+            raise BuildError(f"URL is a git repository or a page: '{url}'")
+        self._size += len(content)
+        if self._size > self.limits.bytes:
+            raise BuildError(f"the build reads more than {self.limits.bytes} bytes", problem=Problem.TOO_LARGE)
+        self.touched[url] = hashlib.sha256(content).hexdigest()
+        return content
+
+    def fetch_base(self, name: str) -> tuple[Source, str]:
+        """The repository that ``name`` means and the path in it."""
+        remote = self._allowed(name)
+        url, ref, path = remote_base(name)
+        try:
+            tree, sha = remote.base(url, ref)
+        except SourceError as error:
+            raise BuildError(error.message, problem=error.problem, fix=error.fix) from None
+        self.touched[f"{url}?ref={ref}"] = sha
+        inner = Source(TreeFiles(tree), f"{url}@{sha[:7]}", self.restricted, self.limits, remote=remote)
+        inner.fetched = self.fetched
+        return inner, path
+
+    def _allowed(self, name: str) -> RemoteFiles:
+        if self.remote is None:
+            raise _remote(name)
+        self.fetched[0] += 1
+        if self.fetched[0] > self.limits.remotes:
+            message = f"the build fetches more than {self.limits.remotes} remote places"
+            raise BuildError(message, problem=Problem.TOO_LARGE)
+        return self.remote
+
     def read(self, real: str) -> bytes:
         """The content of the file at a real place."""
         entry = self.files.entry(real)
@@ -204,7 +270,7 @@ class Folder:
     def load(self, name: str) -> bytes:
         """The content of a file by its path from here; raises :class:`BuildError`."""
         if _REMOTE_FILE.match(name):
-            raise _remote(name)
+            return self.source.fetch(name)
         joined, found = self._find(name)
         if found is None:
             raise BuildError(f"evalsymlink failure on '{self.source.shown(joined)}' : no such file or directory")
@@ -229,7 +295,7 @@ class Folder:
             raise BuildError(f"new root '{name}' cannot be absolute")
         joined, found = self._find(name)
         if found is None and _REMOTE.search(name):
-            raise _remote(name)
+            return self._enter_remote(name)
         shown = self.source.shown(joined)
         if found is None:
             raise BuildError(
@@ -241,6 +307,8 @@ class Folder:
             raise BuildError(f"must build at directory: '{shown}': file is not directory")
         here: Folder | None = self
         while here is not None:
+            if here.source is not self.source:
+                break
             if here.path == real or not real or here.path.startswith(f"{real}/"):
                 raise BuildError(
                     f"cycle detected: candidate root '{self.source.shown(real)}' contains visited root '{here.shown}'"
@@ -251,6 +319,16 @@ class Folder:
                 f"kustomizations are nested deeper than {self.source.limits.depth} levels", problem=Problem.TOO_LARGE
             )
         return Folder(self.source, real, self)
+
+    def _enter_remote(self, name: str) -> Folder:
+        if self.depth >= self.source.limits.depth:
+            message = f"kustomizations are nested deeper than {self.source.limits.depth} levels"
+            raise BuildError(message, problem=Problem.TOO_LARGE)
+        source, path = self.source.fetch_base(name)
+        found = source.find(path)
+        if found is None or not found[1]:
+            raise BuildError(f"'{path}' is no folder of the repository '{name}'")
+        return Folder(source, found[0], self)
 
     def _find(self, name: str) -> tuple[str, tuple[str, bool] | None]:
         if name.startswith("/"):
@@ -268,6 +346,42 @@ def decoded(content: bytes) -> str:
         if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
             return content.decode("utf-16", "replace")
         raise BuildError("MalformedYAMLError: yaml: invalid leading UTF-8 octet") from None
+
+
+_QUERY = re.compile(r"[?&](ref|version)=([^&]*)")
+_SCP = re.compile(r"[^/\s]+@[^/:\s]+:")
+
+
+def remote_base(name: str) -> tuple[str, str, str]:
+    """Address, reference and path of ``github.com/org/repo//path?ref=v1`` and its kin (kustomize ``git/repospec``)."""
+    text, _, query = name.removeprefix("git::").partition("?")
+    ref = next((value for _, value in _QUERY.findall(f"?{query}")), "") or "HEAD"
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = ("", text) if _SCP.match(text) else ("https", text)
+    repository, path = _split_base(rest)
+    address = f"{scheme}://{repository}" if scheme else repository
+    if "github.com" in address.split("/")[2 if scheme else 0] and not address.endswith(".git"):
+        address += ".git"
+    return address, ref, path
+
+
+def _split_base(rest: str) -> tuple[str, str]:
+    """At ``//``, after ``.git``, after ``_git/NAME``, else after host, owner and name."""
+    if "//" in rest:
+        repository, _, path = rest.partition("//")
+        return repository, path
+    if ".git/" in rest:
+        repository, _, path = rest.partition(".git/")
+        return f"{repository}.git", path
+    parts = rest.split("/")
+    taken = parts.index("_git") + 2 if "_git" in parts else (2 if _SCP.match(rest) else 3)
+    return "/".join(parts[:taken]), "/".join(parts[taken:])
+
+
+def is_remote(path: str) -> bool:
+    """Whether what was touched lies beyond the repository."""
+    return _REMOTE.search(path) is not None and ("://" in path or _SCP.match(path) is not None)
 
 
 def _remote(name: str) -> BuildError:
