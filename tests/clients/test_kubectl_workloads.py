@@ -203,7 +203,7 @@ def test_a_cron_job_starts_jobs_by_hand(kubectl: Kubectl) -> None:
 def test_connections_into_containers_are_refused_with_what_to_do_instead(kubectl: Kubectl) -> None:
     kubectl("run p --image=shop:1")
     kubectl(f"wait --for=condition=Ready pod/p {WAIT}")
-    assert "exec is not offered for pods/p" in kubectl.refused("exec p -- ls")
+    assert "is no process now" in kubectl.refused("exec p -- ls")
     assert "attach is not offered for pods/p" in kubectl.refused("attach p")
     assert "portforward is not offered for pods/p" in kubectl.refused("port-forward p 8080:80")
     assert 'pods "nobody" not found' in kubectl.refused("exec nobody -- ls")
