@@ -55,6 +55,15 @@ def test_fields_of_kubectl_move_over_s066(options: list[str], left: bool) -> Non
     assert (("kubectl-client-side-apply", "Update") in managers(live)) is left
 
 
+def test_what_is_too_large_for_an_annotation_of_the_last_applied_passes_the_dry_run_of_a_server_side_apply() -> None:
+    large = config("a")
+    large["data"] = {"text": "x" * 300_000}
+    play = Play(large, syncOptions=["ServerSideApply=true"])
+    assert play.sync()["phase"] == "Succeeded"
+    play = Play(large)
+    assert "Too long" in play.sync()["syncResult"]["resources"][0]["message"]
+
+
 def test_a_resource_opts_out_of_server_side_apply_s067() -> None:
     play = Play(config("a", sync_options="ServerSideApply=false"), syncOptions=["ServerSideApply=true"])
     assert rows(play.sync())["ConfigMap/a"]["message"] == "configmap/a created"

@@ -113,10 +113,14 @@ def read_object(task: Task) -> ReadObject:
 
 
 def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
-    """How a manifest is applied; a dry run never uses server-side apply and never moves field managers."""
+    """How a manifest is applied. A dry run never moves field managers.
+
+    Upstream's dry run asks no server and so never applies server-side; ours does, and must not refuse what the apply
+    would take: an annotation of what was last applied may be too large for an object that is never to have one.
+    """
     assert task.target is not None, "a task without target is a prune"
-    server_side = not dry and _server_side(seen, task.target)
     force = seen.options.force or _option(task, "Force=true")
+    server_side = _server_side(seen, task.target) and (not dry or (seen.durable and not force))
     mode = _mode(seen, task, server_side, force)
     return ApplyObject(
         ref=task.ref,
@@ -126,7 +130,7 @@ def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
         reason=_why(task),
         force=force,
         validate=seen.options.validate and not has_option(task.target, "Validate=false"),
-        migrate_from=_manager_to_move(seen, task) if server_side else "",
+        migrate_from=_manager_to_move(seen, task) if server_side and not dry else "",
         kind_may_appear=seen.durable and (task.gvk.group, task.gvk.kind) in seen.defined_kinds,
         propagation=seen.options.prune_propagation,
     )
