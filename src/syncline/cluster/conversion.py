@@ -8,9 +8,10 @@ pod autoscalers (v1 and v2) are one object with two faces; custom resources with
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from syncline.kube.objects import GVK, Obj, dig
+from syncline.cluster.kinds.autoscalerversions import autoscaler_to_v1, autoscaler_to_v2
+from syncline.kube.defaults.policies import fill_autoscaler
+from syncline.kube.objects import GVK, Obj
 
 __all__ = ["convert", "hub_of"]
 
@@ -71,49 +72,15 @@ def _event_to_new(obj: Obj) -> Obj:
     return new
 
 
-def _hpa_to_v2(obj: Obj) -> Obj:
-    spec = dict(obj.get("spec") or {})
-    target = spec.pop("targetCPUUtilizationPercentage", None)
-    if target is not None:
-        spec["metrics"] = [_cpu_metric({"target": {"type": "Utilization", "averageUtilization": target}})]
-    status = dict(obj.get("status") or {})
-    current = status.pop("currentCPUUtilizationPercentage", None)
-    if current is not None:
-        status["currentMetrics"] = [_cpu_metric({"current": {"averageUtilization": current}})]
-    return {**obj, "apiVersion": "autoscaling/v2", "spec": spec, "status": status}
-
-
-def _cpu_metric(rest: Obj) -> Obj:
-    return {"type": "Resource", "resource": {"name": "cpu", **rest}}
-
-
-def _hpa_to_v1(obj: Obj) -> Obj:
-    spec = dict(obj.get("spec") or {})
-    percent = _cpu_percent(spec.pop("metrics", None), "target")
-    spec.pop("behavior", None)
-    if percent is not None:
-        spec["targetCPUUtilizationPercentage"] = percent
-    status = dict(obj.get("status") or {})
-    current = _cpu_percent(status.pop("currentMetrics", None), "current")
-    status.pop("conditions", None)
-    if current is not None:
-        status["currentCPUUtilizationPercentage"] = current
-    status.setdefault("currentReplicas", 0)
-    status.setdefault("desiredReplicas", 0)
-    return {**obj, "apiVersion": "autoscaling/v1", "spec": spec, "status": status}
-
-
-def _cpu_percent(metrics: Any, part: str) -> int | None:
-    for metric in metrics if isinstance(metrics, list) else ():
-        if dig(metric, "type") == "Resource" and dig(metric, "resource", "name") == "cpu":
-            value = dig(metric, "resource", part, "averageUtilization")
-            return value if isinstance(value, int) else None
-    return None
+def _autoscaler_to_stored(obj: Obj) -> Obj:
+    new = autoscaler_to_v2(obj)
+    fill_autoscaler(_HPA_V2, new)
+    return new
 
 
 _CHANGES: dict[tuple[str, GVK], Callable[[Obj], Obj]] = {
     (_EVENT_NEW.api_version, _EVENT_CORE): _event_to_core,
     (_EVENT_CORE.api_version, _EVENT_NEW): _event_to_new,
-    (_HPA_V1.api_version, _HPA_V2): _hpa_to_v2,
-    (_HPA_V2.api_version, _HPA_V1): _hpa_to_v1,
+    (_HPA_V1.api_version, _HPA_V2): _autoscaler_to_stored,
+    (_HPA_V2.api_version, _HPA_V1): autoscaler_to_v1,
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from syncline.cluster.kinds import names
+from syncline.cluster.kinds.autoscalerversions import autoscaler_to_v1, autoscaler_to_v2, drop_kept
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import forbidden, invalid, required, unsupported
 from syncline.cluster.kinds.claims import amount
@@ -21,6 +22,7 @@ from syncline.kube.objects import Obj
 
 __all__ = ["AutoscalerKind"]
 
+V1 = "autoscaling/v1"
 TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 FIELDS = {
     "Object": "object",
@@ -41,12 +43,17 @@ class AutoscalerKind(Kind):
     revalidates = False
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        super().prepare_create(obj, ctx)
-        if obj.get("apiVersion") == "autoscaling/v1":
-            obj["status"] = {"currentReplicas": 0, "desiredReplicas": 0}
+        hub = _as_v2(obj)
+        super().prepare_create(hub, ctx)
+        _take(obj, hub)
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        hub = _as_v2(new)
+        super().prepare_update(hub, _as_v2(old), ctx, subresource)
+        _take(new, hub)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
+        spec = spec_of(_as_v2(obj))
         causes: list[FieldCause] = []
         least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
         if isinstance(least, int) and least < 1:
@@ -58,10 +65,6 @@ class AutoscalerKind(Kind):
         if isinstance(least, int) and most < least:
             causes.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
         causes += _reference_causes(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef", grouped=True)
-        percent = spec.get("targetCPUUtilizationPercentage")
-        if isinstance(percent, int) and percent < 1:
-            where = "spec.metrics[0].resource.target.averageUtilization"
-            causes.append(invalid(where, percent, "must be greater than 0"))
         for at, metric in each(spec, "metrics", "spec"):
             causes += _metric_causes(metric, at)
         if least == 0 and not any(one.get("type") in ("Object", "External") for _, one in each(spec, "metrics", "")):
@@ -78,6 +81,17 @@ class AutoscalerKind(Kind):
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return natural_numbers(new.get("status") or {}, "status", "currentReplicas", "desiredReplicas")
+
+
+def _as_v2(obj: Obj) -> Obj:
+    return autoscaler_to_v2(obj) if obj.get("apiVersion") == V1 else {**obj, "metadata": drop_kept(obj)}
+
+
+def _take(obj: Obj, hub: Obj) -> None:
+    """Make ``obj``, in its own version, what ``hub`` is."""
+    made = autoscaler_to_v1(hub, exact=True) if obj.get("apiVersion") == V1 else hub
+    obj.clear()
+    obj.update(made)
 
 
 def _reference_causes(reference: Obj, path: str, *, grouped: bool = False) -> list[FieldCause]:

@@ -125,9 +125,8 @@ def _fill_behavior(behavior: Obj) -> None:
 
 
 def fill_autoscaler_v1(gvk: GVK, obj: Obj) -> None:
-    spec = structure(obj, "spec")
-    default(spec, "minReplicas", 1)
-    default(spec, "targetCPUUtilizationPercentage", DEFAULT_CPU_PERCENT)
+    """The percentage of the CPU is left to the conversion, which sees the metrics that are kept in annotations."""
+    default(structure(obj, "spec"), "minReplicas", 1)
     always(structure(obj, "status"), currentReplicas=0, desiredReplicas=0)
 
 

@@ -50,6 +50,10 @@ def canonical(value: Any) -> Any:
         return value
 
 
+_EMPTY_IS_SAID = {("HPAScalingRules", "policies")}
+"""Lists whose defaults take the place of a missing one but not of an empty one."""
+
+
 class _Plan:
     """One Go structure: the fields that can vanish, those that are always written, those that hold more."""
 
@@ -111,7 +115,8 @@ def _plan(message: str, stored: bool = True) -> _Plan:
         change = _change(kind, marks, stored)
         if change is not None:
             plan.below[name] = change
-        _emptiness(plan, name, kind, marks, stored)
+        if (message.rpartition(".")[2], name) not in _EMPTY_IS_SAID:
+            _emptiness(plan, name, kind, marks, stored)
     return plan
 
 
