@@ -140,6 +140,16 @@ def test_a_failed_hook_shows_exit_code_and_last_log_lines(tmp_path: Path) -> Non
     assert asked and asked[0] == (pods_of(stage, "migrate")[0], "migrate")
 
 
+def test_a_log_that_prints_its_password_is_repeated_without_it(tmp_path: Path) -> None:
+    secret = (
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: default}\nstringData: {pin: hunter2-canary}\n"
+    )
+    stage = stuck(tmp_path, secret=secret, wave=job('"syncline.dev/exit-code": "3"').replace("PreSync", "PostSync"))
+    encoded = "aHVudGVyMi1jYW5hcnk="
+    _, lines = explained(stage, tmp_path, lambda *_: ("dsn=postgres://u:hunter2-canary@db", f"as {encoded}"))
+    assert lines[3].endswith("last lines: dsn=postgres://u:***@db | as ***")
+
+
 def test_a_crashing_deployment_leads_to_its_pod(tmp_path: Path) -> None:
     crashing = DEPLOYMENT % '"syncline.dev/exit-code": "1", "syncline.dev/run-seconds": "2"'
     blocked, lines = explained(stuck(tmp_path, wait_s=200, web=crashing), tmp_path)

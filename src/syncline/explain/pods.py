@@ -10,6 +10,7 @@ from typing import Any
 
 from syncline.base.cause import Cause
 from syncline.explain.advice import advice
+from syncline.explain.masking import masked
 from syncline.explain.view import Found, View, instant, one_line, warnings_of
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of, uid_of
 
@@ -83,9 +84,9 @@ def _exit(view: View, pod: Obj, status: Obj, end: Obj, state: str, why: str = ""
     """How a container ended, with the end of its log below it."""
     name = str(status.get("name"))
     reason = end.get("reason") or "Error"
-    said = f": {end['message']}" if end.get("message") else ""
+    said = masked(view, namespace_of(pod), f": {end['message']}" if end.get("message") else "")
     message = f'container "{name}" ended with exit code {end.get("exitCode")} ({reason}){said}'
-    lines = view.logs(namespace_of(pod), name_of(pod), name)
+    lines = masked(view, namespace_of(pod), "\n".join(view.logs(namespace_of(pod), name_of(pod), name))).splitlines()
     log = _log_cause(pod, name, lines)
     return _cause(
         pod,
@@ -97,7 +98,7 @@ def _exit(view: View, pod: Obj, status: Obj, end: Obj, state: str, why: str = ""
     )
 
 
-def _log_cause(pod: Obj, container: str, lines: tuple[str, ...]) -> tuple[Cause, ...]:
+def _log_cause(pod: Obj, container: str, lines: list[str]) -> tuple[Cause, ...]:
     kept = [line.strip() for line in lines if line.strip()]
     if not kept:
         return ()

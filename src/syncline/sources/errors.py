@@ -44,7 +44,7 @@ class SourceError(Exception):
         position: Position | None = None,
     ) -> None:
         self.problem = problem
-        self.message = mask_credentials(message)
+        self.message = _mask_scalars(mask_credentials(message))
         self.subject = mask_credentials(subject)
         self.field = field
         self.fix = fix
@@ -59,3 +59,11 @@ _TOKEN_USER = re.compile(r"(?<=://)[^/@:\s]{20,}@")
 def mask_credentials(text: str) -> str:
     """``https://user:secret@host`` becomes ``https://***@host``, also where a bare token stands for the user."""
     return _TOKEN_USER.sub("***@", _USER_INFO.sub("***@", text))
+
+
+_SCALAR = re.compile(r"(?<=unknown anchor )'[^'\n]*'|(?<= !!)(str|int|float|bool|null|binary) `[^`]*`")
+
+
+def _mask_scalars(text: str) -> str:
+    """What YAML readers (ours, Go's inside Helm) quote of a file may be a Secret's value: its place is enough."""
+    return _SCALAR.sub(lambda found: f"{found[1]} `***`" if found[1] else "'***'", text)

@@ -5,15 +5,24 @@ Messages keep kustomize's own words where it has them, because people search for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["BuildError", "about"]
+__all__ = ["BuildError", "about", "quoted"]
 
 MALFORMED = "MalformedYAMLError"
 """Part of the text of an error about YAML syntax (kustomize's own word)."""
+
+_SECRETIVE = re.compile(r"Secret|stringData|\bdata\b")
+"""A text that may carry values of a Secret: a patch of one, or a path into its data."""
+
+
+def quoted(text: str) -> str:
+    """The text as an error repeats it, but for what may be a Secret's."""
+    return "(not shown: it may hold values of a Secret)" if _SECRETIVE.search(text) else text
 
 
 class BuildError(SourceError):

@@ -13,7 +13,7 @@ from typing import Any
 
 from syncline.kube.errors import ApiError
 from syncline.kube.patches import json_patch
-from syncline.sources.kustomize.failure import BuildError
+from syncline.sources.kustomize.failure import BuildError, quoted
 from syncline.sources.kustomize.kustomization import read_yaml
 from syncline.sources.kustomize.loader import Folder
 from syncline.sources.kustomize.merge import merge
@@ -37,10 +37,10 @@ def patch_transformer(settings: dict[str, Any], folder: Folder, schema: SchemaIn
     """An entry of ``patches``: strategic merge or JSON patch, told apart by what can be read."""
     patch, path = (settings.get("patch") or "").strip(), settings.get("path") or ""
     if not patch and not path:
-        raise BuildError(f"must specify one of patch and path in\n{write_one(settings)}")
+        raise BuildError(f"must specify one of patch and path in\n{quoted(write_one(settings))}")
     if patch and path:
-        raise BuildError(f"patch and path can't be set at the same time\n{write_one(settings)}")
-    source = f"[patch: {json.dumps(patch)}]" if patch else f"[path: {json.dumps(path)}]"
+        raise BuildError(f"patch and path can't be set at the same time\n{quoted(write_one(settings))}")
+    source = f"[patch: {quoted(json.dumps(patch))}]" if patch else f"[path: {json.dumps(path)}]"
     content = patch
     if path:
         try:
@@ -84,14 +84,14 @@ def read_operations(content: str) -> list[Any]:
         try:
             operations = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise BuildError(f"decoding {content}: {error}") from None
+            raise BuildError(f"decoding {quoted(content)}: {error}") from None
     else:
         operations = read_yaml(content.encode())
     if operations is None:
         return []
     if not isinstance(operations, list) or not all(isinstance(step, dict) for step in operations):
         raise BuildError(
-            f"decoding {json.dumps(operations)}: json: cannot unmarshal into Go value of type jsonpatch.Patch"
+            f"decoding {quoted(json.dumps(operations))}: json: cannot unmarshal into Go value of type jsonpatch.Patch"
         )
     return operations
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from syncline.sources.errors import Problem
 from syncline.sources.kustomize import transform
-from syncline.sources.kustomize.failure import BuildError, about
+from syncline.sources.kustomize.failure import BuildError, about, quoted
 from syncline.sources.kustomize.fieldspec import FieldSpec
 from syncline.sources.kustomize.generate import generate_config_map, generate_secret, service_account_for_gke
 from syncline.sources.kustomize.kustomization import (
@@ -107,7 +107,7 @@ _GENERATORS = ("ConfigMapGenerator", "SecretGenerator", "IAMPolicyGenerator", "H
 
 def transformer(kind: str, settings: dict[str, Any], folder: Folder, context: Context) -> Transform:
     """A built-in transformer for a field of a kustomization; ``settings`` carry its field specs."""
-    with about(f"trouble configuring builtin {kind} with config: `\n{_shown(settings)}`"):
+    with about(f"trouble configuring builtin {kind} with config: `\n{quoted(_shown(settings))}`"):
         return _transformer(kind, settings, folder, context)
 
 
@@ -116,7 +116,7 @@ def generator(kind: str, settings: dict[str, Any], folder: Folder) -> Generate:
 
 
 def helm_refused(settings: dict[str, Any]) -> BuildError:
-    shown = write_one(settings)
+    shown = write_one({key: value for key, value in settings.items() if key != "valuesInline"})
     return BuildError(
         f"trouble configuring builtin HelmChartInflationGenerator with config: `\n{shown}`: must specify --enable-helm",
         problem=Problem.UNSUPPORTED,

@@ -83,7 +83,8 @@ def _part_of(found: Node, options: dict[str, Any]) -> Node:
         raise BuildError("delimiter option can only be used with scalar nodes")
     parts = found.value.split(delimiter)
     if not 0 <= index < len(parts):
-        raise BuildError(f"options.index {index} is out of bounds for value {found.value}")
+        # The value may be a Secret's, so it is not shown.
+        raise BuildError(f"options.index {index} is out of bounds for value of {len(parts)} parts")
     part = found.copy()
     part.value = parts[index]
     return part
