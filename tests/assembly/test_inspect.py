@@ -131,7 +131,7 @@ def test_deleting_everything_is_unsafe(tmp_path: Path) -> None:
     repo.commit("all gone")
     planned = plan(stage, tmp_path, request=SyncRequest(prune=True))
     assert planned.verdict is Verdict.UNSAFE
-    assert "4 of 4 live objects would be deleted" in planned.unsafe[0]
+    assert "4 of 5 objects would be deleted" in planned.unsafe[0]
 
 
 @pytest.mark.parametrize(

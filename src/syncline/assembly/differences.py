@@ -22,7 +22,7 @@ from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, ref_of
 
-__all__ = ["AppDifferences", "ObjectDifference", "application_differences"]
+__all__ = ["AppDifferences", "ObjectDifference", "application_differences", "object_difference"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def application_differences(
     comparison = compare(wanted)
     try:
         pairs = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
-        found = tuple(_difference(pair, diff_settings(wanted)) for pair in pairs)
+        found = tuple(object_difference(pair, diff_settings(wanted)) for pair in pairs)
     except DiffError as error:
         return AppDifferences(problems=(f"ComparisonError: Failed to compare desired state to live state: {error}",))
     masked = [_masked(pair.target, pair.live) for pair in pairs]
@@ -92,7 +92,8 @@ def application_differences(
     )
 
 
-def _difference(pair: Pair, settings: DiffSettings) -> ObjectDifference:
+def object_difference(pair: Pair, settings: DiffSettings) -> ObjectDifference:
+    """Both sides of one pair, masked. Raises :class:`DiffError`."""
     result = compare_objects(pair.target, pair.live, settings)
     wanted, live = _masked(result.predicted, result.live)
     modified = result.modified or pair.live is None or pair.target is None

@@ -6,11 +6,23 @@ from a file) and a reader of sources; out goes a frozen :class:`PlannedSync`. No
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any, assert_never
 
+from syncline.assembly.differences import ObjectDifference, object_difference
+from syncline.assembly.forecast import (
+    broken_conditions,
+    conditions_before,
+    gate_limits,
+    guarded,
+    held_pools,
+    left_out,
+    needs_first,
+)
 from syncline.assembly.snapshot import system_of
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import Manifests, ManifestStore, SourceReader
@@ -24,10 +36,11 @@ from syncline.gitops.application.observe import (
     wanted_revisions,
 )
 from syncline.gitops.application.operation import begun, sync_observed
-from syncline.gitops.application.plan import compare_application, spec_problems
+from syncline.gitops.application.plan import compare_application, comparison_input, spec_problems
 from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, decide
-from syncline.gitops.compare import Comparison, SyncCode
+from syncline.gitops.compare import Comparison, SyncCode, diff_settings
+from syncline.gitops.diff import DiffError, DiffSettings
 from syncline.gitops.sync.actions import (
     AfterWave,
     ApplyMode,
@@ -42,10 +55,10 @@ from syncline.gitops.sync.actions import (
 from syncline.gitops.sync.annotations import is_hook
 from syncline.gitops.sync.change import immutable_fields
 from syncline.gitops.sync.gates import PlannedWait
-from syncline.gitops.sync.model import SyncObserved
+from syncline.gitops.sync.model import Pair, SyncObserved
 from syncline.gitops.sync.plan import PlannedWave, plan_preview
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, ObjectRef, dig, meta, name_of, namespace_of
+from syncline.kube.objects import Obj, ObjectRef, dig, meta, name_of, namespace_of, ref_of
 
 __all__ = [
     "PlannedChange",
@@ -58,10 +71,6 @@ __all__ = [
     "planned_sync",
 ]
 
-MASS_DELETION_LEAST = 4
-"""Fewer deletions than this are no mass deletion, however small the application."""
-MASS_DELETION_PART = 0.5
-"""Deleting more than this part of what is live is worth a second look."""
 FIELDS_NAMED = 3
 """Changed fields that a line names; the rest is counted."""
 MAX_DEPTH = 32
@@ -101,9 +110,14 @@ class PlannedChange:
     ref: ObjectRef
     """An object whose name is still to be generated has its prefix and an ellipsis."""
     why: str
+    difference: ObjectDifference | None = None
+    """What changes of a live object; values of Secrets are masked."""
 
     def to_obj(self) -> Obj:
-        return {"action": str(self.verb), "object": str(self.ref), "reason": self.why}
+        made = {"action": str(self.verb), "object": str(self.ref), "reason": self.why}
+        if self.difference is None:
+            return made
+        return made | {"live": self.difference.live, "wanted": self.difference.wanted}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +129,20 @@ class PlannedGroup:
     changes: tuple[PlannedChange, ...]
     waits: tuple[PlannedWait, ...] = ()
     warnings: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    """Conditions that its objects wait for before they are applied."""
+    limits: tuple[str, ...] = ()
+    """Deadlines of its gate, and what happens then."""
+    holds: tuple[str, ...] = ()
+    """Pools on which the sync takes its Hold before this wave."""
 
     def to_obj(self) -> Obj:
         return {
             "phase": self.phase,
             "wave": self.wave,
+            "needs": list(self.needs),
+            "deadlines": list(self.limits),
+            "holds": list(self.holds),
             "actions": [change.to_obj() for change in self.changes],
             "waitsFor": [{"what": str(wait.kind), "objects": [str(ref) for ref in wait.refs]} for wait in self.waits],
             "warnings": list(self.warnings),
@@ -140,6 +163,10 @@ class PlannedSync:
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     unsafe: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    """What has to be so before the first wave: Applications that this one depends on."""
+    left_out: tuple[str, ...] = ()
+    """Hooks that are in the source and do not run in this sync."""
 
     @property
     def verdict(self) -> Verdict:
@@ -157,7 +184,7 @@ class PlannedSync:
         return sum(change.verb is verb for group in self.groups for change in group.changes)
 
     def to_obj(self) -> Obj:
-        """Plain JSON; no object of the cluster is in it, only names and reasons."""
+        """Plain JSON; of the objects only those that change are in it, and no value of a Secret."""
         return {
             "application": f"{self.application.namespace}/{self.application.name}",
             "revisions": list(self.revisions),
@@ -165,10 +192,12 @@ class PlannedSync:
             "health": self.health,
             "by": self.by,
             "verdict": str(self.verdict),
+            "waitsFirst": list(self.first),
             "waves": [group.to_obj() for group in self.groups],
             "warnings": list(self.warnings),
             "problems": list(self.problems),
             "unsafe": list(self.unsafe),
+            "leftOut": list(self.left_out),
         }
 
 
@@ -254,21 +283,50 @@ def _decision(cache: Cache, view: AppView, manifests: Manifests, settings: AppSe
 def _planned(seen: AppObserved, manifests: Manifests, comparison: Comparison, now: datetime) -> PlannedSync:
     observed = sync_observed(seen, manifests, comparison)
     waves = plan_preview(observed, now)
-    groups = tuple(_group(observed, wave) for wave in waves)
+    first, circles = needs_first(seen)
+    broken = [text for wave in waves for text in broken_conditions(observed, wave)]
     errors = [f"{c.type}: {c.message}" for c in comparison.conditions if c.type.endswith("Error")]
     return PlannedSync(
         seen.view.ref,
         revisions=manifests.revisions,
         sync=str(comparison.status),
         health=str(comparison.health.status),
-        groups=groups,
+        groups=_groups(seen, observed, manifests, waves),
         warnings=(
             *manifests.warnings,
             *(f"{c.type}: {c.message}" for c in comparison.conditions if not c.type.endswith("Error")),
         ),
-        problems=(*errors, *(text for wave in waves for text in wave.invalid)),
-        unsafe=(*_refusals(waves), *_mass_deletion(observed, waves)),
+        problems=(*errors, *circles, *(text for wave in waves for text in wave.invalid), *broken),
+        unsafe=(*_refusals(waves), *guarded(seen, observed, waves, comparison.resources)),
+        first=first,
+        left_out=left_out(observed, manifests.objects),
     )
+
+
+def _groups(
+    seen: AppObserved, observed: SyncObserved, manifests: Manifests, waves: list[PlannedWave]
+) -> tuple[PlannedGroup, ...]:
+    settings = diff_settings(comparison_input(seen, manifests))
+    differences = partial(_difference, {ref_of(pair.obj): pair for pair in observed.pairs}, settings)
+    held: frozenset[str] = frozenset()
+    groups: list[PlannedGroup] = []
+    for wave in waves:
+        wanted = held_pools(seen, observed, wave.actions)
+        groups.append(_group(observed, wave, differences, tuple(sorted(wanted - held))))
+        held |= wanted
+    return tuple(groups)
+
+
+def _difference(
+    pairs: Mapping[ObjectRef, Pair], settings: DiffSettings, action: ApplyObject
+) -> ObjectDifference | None:
+    pair = pairs.get(action.ref) if action.live is None else pairs.get(ref_of(action.live))
+    if pair is None or pair.live is None:
+        return None
+    try:
+        return object_difference(pair, settings)
+    except DiffError:
+        return None  # the comparison has said so
 
 
 def _with_decision(planned: PlannedSync, view: AppView, decision: AutoSync, *, automated: bool) -> PlannedSync:
@@ -290,26 +348,21 @@ def _refusals(waves: list[PlannedWave]) -> list[str]:
     ]
 
 
-def _mass_deletion(observed: SyncObserved, waves: list[PlannedWave]) -> list[str]:
-    """Everything, or more than half of what is live and more than a handful (DECISIONS 6: the guard)."""
-    live = sum(pair.live is not None for pair in observed.pairs)
-    gone = sum(isinstance(action, PruneObject) for wave in waves for action in wave.actions)
-    everything = gone == live and gone > 1
-    if not everything and (gone < MASS_DELETION_LEAST or gone <= live * MASS_DELETION_PART):
-        return []
-    return [f"{gone} of {live} live objects would be deleted; if that is meant, sync with `syncline app sync --prune`"]
+Differ = Callable[[ApplyObject], ObjectDifference | None]
 
 
-def _group(seen: SyncObserved, wave: PlannedWave) -> PlannedGroup:
-    changes = tuple(change for action in wave.actions if (change := _change(seen, wave, action)) is not None)
-    return PlannedGroup(str(wave.phase), wave.wave, changes, wave.waits, wave.notes)
+def _group(seen: SyncObserved, wave: PlannedWave, differ: Differ, holds: tuple[str, ...]) -> PlannedGroup:
+    changes = tuple(change for action in wave.actions if (change := _change(seen, wave, action, differ)) is not None)
+    needs, limits = conditions_before(seen, wave), gate_limits(seen, wave)
+    return PlannedGroup(str(wave.phase), wave.wave, changes, wave.waits, wave.notes, needs, limits, holds)
 
 
-def _change(seen: SyncObserved, wave: PlannedWave, action: SyncAction) -> PlannedChange | None:
+def _change(seen: SyncObserved, wave: PlannedWave, action: SyncAction, differ: Differ) -> PlannedChange | None:
     match action:
         case ApplyObject():
             verb, why = _applied(seen, wave, action)
-            return PlannedChange(verb, _shown(action), why)
+            difference = differ(action) if verb in CHANGES else None
+            return PlannedChange(verb, _shown(action), why, difference)
         case PruneObject():
             return PlannedChange(Verb.PRUNE, action.ref, "no longer in the source")
         case DeleteHook():

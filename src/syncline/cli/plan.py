@@ -34,6 +34,7 @@ DIFFERENCES = 2
 @click.option("--revision", default="", help="Plan a sync to this branch, tag or commit.")
 @click.option("--prune", is_flag=True, help="Plan as `app sync --prune` would run.")
 @click.option("--all", "everything", is_flag=True, help="List unchanged objects too.")
+@click.option("--diff", "differences", is_flag=True, help="Show what changes line by line; Secrets are masked.")
 @output_option("json", "yaml")
 @click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Its namespace.")
 @connection_options
@@ -43,6 +44,7 @@ def plan(
     revision: str,
     prune: bool,
     everything: bool,
+    differences: bool,
     output: str | None,
     app_namespace: str,
     kubeconfig: str | None,
@@ -65,7 +67,7 @@ def plan(
     if output:
         print_documents(found[0].to_obj() if len(found) == 1 else [one.to_obj() for one in found], output)
     else:
-        print("\n\n".join(describe_plan(one, everything=everything) for one in found))
+        print("\n\n".join(describe_plan(one, everything=everything, differences=differences) for one in found))
     return max(exit_code(one.verdict) for one in found)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from syncline.assembly.inspect import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.cli.appview import short_revision
+from syncline.cli.diffview import describe_difference
 from syncline.gitops.sync.model import WaitKind
 from syncline.kube.objects import ObjectRef
 
@@ -41,11 +42,16 @@ def short_ref(ref: ObjectRef) -> str:
     return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
 
 
-def describe_plan(plan: PlannedSync, *, everything: bool = False) -> str:
-    """Header, waves, what to know, verdict. ``everything``: unchanged objects are listed too."""
+def describe_plan(plan: PlannedSync, *, everything: bool = False, differences: bool = False) -> str:
+    """Header, waves, what to know, verdict. ``everything``: unchanged objects are listed too; ``differences``: what
+    changes of them line by line, values of Secrets masked."""
     lines = _header(plan)
     for group in plan.groups:
         lines += ["", *_group(group, everything)]
+    if differences:
+        changes = [change.difference for group in plan.groups for change in group.changes]
+        lines += [line for one in changes if one is not None for line in ("", describe_difference(one))]
+    lines += _listed("left out", plan.left_out)
     lines += _listed("warning", plan.warnings) + _listed("blocked", plan.problems) + _listed("unsafe", plan.unsafe)
     return "\n".join([*lines, "", _summary(plan)])
 
@@ -54,18 +60,24 @@ def _header(plan: PlannedSync) -> list[str]:
     revisions = ", ".join(short_revision(revision) for revision in plan.revisions)
     at = f" at {revisions}" if revisions else ""
     lines = [f"Application {plan.application.namespace}/{plan.application.name}{at}: {plan.sync}, {plan.health}"]
-    return lines + ([f"next sync by: {plan.by}"] if plan.by else [])
+    lines += [f"next sync by: {plan.by}"] if plan.by else []
+    return lines + [f"first waits for {text}" for text in plan.first]
 
 
 def _group(group: PlannedGroup, everything: bool) -> list[str]:
     unchanged = sum(change.verb is Verb.UNCHANGED for change in group.changes)
     shown = [change for change in group.changes if everything or change.verb is not Verb.UNCHANGED]
     only = "  (only if the sync fails)" if group.phase == "SyncFail" else ""
-    lines = [f"{group.phase}, wave {group.wave}{only}", *_changes(shown)]
+    lines = [f"{group.phase}, wave {group.wave}{only}"]
+    lines += [f"  first waits for {text}" for text in group.needs]
+    if group.holds:
+        lines.append(f"  takes a Hold on {'pool' if len(group.holds) == 1 else 'pools'} {', '.join(group.holds)}")
+    lines += _changes(shown)
     if unchanged and not everything:
         lines.append(f"    {unchanged} unchanged")
     for wait in group.waits:
         lines.append(f"  then waits for {WORDS[wait.kind]} {_names(wait.refs)}")
+    lines += [f"  waits for {limit}" for limit in group.limits]
     return lines + [f"  ! {warning}" for warning in group.warnings]
 
 

@@ -29,7 +29,7 @@ from syncline.gitops.sync.model import SyncObserved, SyncPlan, WaitKind
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, ref_of
 
-__all__ = ["HOLD_POOLS", "give_back_for_gate", "released", "renewed", "taken"]
+__all__ = ["HOLD_POOLS", "give_back_for_gate", "pools_to_hold", "released", "renewed", "taken"]
 
 TAKES_EFFECT = timedelta(seconds=30)
 """After this long nobody honours Holds on this cluster, and the sync goes on as it would without."""
@@ -73,7 +73,7 @@ def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: dateti
     """Hold the pools that the next step of this pass reaches, before it is performed."""
     if HOLD not in seen.kinds.served or not seen.pools:
         return None
-    wanted = _wanted(seen, observed, [action for step in sync.steps for action in step])
+    wanted = pools_to_hold(seen, observed, [action for step in sync.steps for action in step])
     hold = _own(seen, observed.operation)
     if hold is not None and wanted <= hold.pools:
         return _not_in_effect(seen, hold, wanted, now)
@@ -102,7 +102,8 @@ def _not_in_effect(seen: AppObserved, hold: Hold, wanted: frozenset[str], now: d
     return Plan(outcome=Requeue((made + TAKES_EFFECT - now).total_seconds(), why), why=why)
 
 
-def _wanted(seen: AppObserved, observed: SyncObserved, actions: Iterable[SyncAction]) -> frozenset[str]:
+def pools_to_hold(seen: AppObserved, observed: SyncObserved, actions: Iterable[SyncAction]) -> frozenset[str]:
+    """Pools whose machines these actions reach, or that the Application's annotation names."""
     asked = annotations_of(seen.view.obj).get(HOLD_POOLS, "").strip()
     changes = [action for action in actions if isinstance(action, (ApplyObject, PruneObject, DeleteHook))]
     if asked == "none" or not changes:

@@ -1,0 +1,138 @@
+"""What surrounds the waves of a planned sync: what it waits for first, Holds it takes, hooks it leaves out, its guards.
+
+Called by ``inspect`` with the same observation that the sync would see. Pure; sentences leave, from the functions that
+the controller asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+from syncline.gitops.application.depends import dependency_circle, depends_on, not_ready
+from syncline.gitops.application.guard import GUARD, guard_asked, mass_deletion
+from syncline.gitops.application.holds import pools_to_hold
+from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.sync.actions import ApplyObject, PruneObject, SyncAction
+from syncline.gitops.sync.annotations import is_delete_hook
+from syncline.gitops.sync.conditions import Condition, ConditionError, gate_deadline, waits_of
+from syncline.gitops.sync.model import SyncObserved
+from syncline.gitops.sync.plan import PlannedWave
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import Obj, annotations_of, dig, meta, name_of, ref_of
+
+__all__ = ["broken_conditions", "conditions_before", "gate_limits", "guarded", "held_pools", "left_out", "needs_first"]
+
+FUTURE = "; if that is meant, sync with `syncline app sync --prune`"
+
+
+def needs_first(seen: AppObserved) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the sync waits for before its first wave, and why it would be refused (a circle)."""
+    app = seen.view.obj
+    named = [f"{ref.namespace}/{ref.name}" for ref in depends_on(app)]
+    if not named:
+        return (), ()
+    circle = dependency_circle(app, seen.before)
+    if circle:
+        return (), (circle,)
+    waits = not_ready(app, seen.before).removeprefix("waiting for ")
+    told = f"Application {', '.join(named)} to be Synced and Healthy"
+    return (f"{told} (now: {waits})" if waits else f"{told} (ready)",), ()
+
+
+def conditions_before(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
+    """``syncline.dev/wait-for`` of the wave's objects with how it stands now."""
+    found: list[str] = []
+    for action in _applied(seen, wave):
+        with suppress(ConditionError):  # then the sync is refused, see broken_conditions
+            found += [_condition(seen, one) for one in waits_of(action.target, seen.kinds, seen.namespace)]
+    return tuple(dict.fromkeys(found))
+
+
+def gate_limits(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
+    """Deadlines that the wave's objects set for its gate, and what happens then."""
+    found: list[str] = []
+    for action in _applied(seen, wave):
+        with suppress(ConditionError):
+            deadline = gate_deadline(action.target)
+            if deadline is not None:
+                then = "the operation fails" if deadline[1] == "fail" else "the operation goes on without it"
+                found.append(f"{action.ref.kind} {action.ref.name} at most {_span(deadline[0])}, then {then}")
+    return tuple(found)
+
+
+def _applied(seen: SyncObserved, wave: PlannedWave) -> list[ApplyObject]:
+    return [action for action in wave.actions if isinstance(action, ApplyObject)] if seen.durable else []
+
+
+def _condition(seen: SyncObserved, condition: Condition) -> str:
+    ref = condition.ref
+    where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
+    if condition.condition:
+        wanted = f"condition {condition.condition} is True"
+    elif condition.jsonpath:
+        wanted = f"{condition.jsonpath} is {condition.value!r}" if condition.value is not None else condition.jsonpath
+    else:
+        wanted = condition.cel or "it is healthy"
+    problem = condition.problem(seen.lookup(ref), seen.health)
+    limit = f", at most {_span(condition.deadline)}" if condition.deadline is not None else ""
+    return f"{ref.kind} {where}: {wanted}{limit} (now: {problem or 'it holds'})"
+
+
+def _span(time: timedelta) -> str:
+    seconds = int(time.total_seconds())
+    return f"{seconds // 60}m" if seconds and seconds % 60 == 0 else f"{time.total_seconds():g}s"
+
+
+def broken_conditions(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
+    """Annotations that cannot be read: the whole operation is refused for them."""
+    found: list[str] = []
+    for action in _applied(seen, wave):
+        try:
+            gate_deadline(action.target)
+            waits_of(action.target, seen.kinds, seen.namespace)
+        except ConditionError as error:
+            found.append(f"{action.ref}: {error}")
+    return tuple(found)
+
+
+def held_pools(seen: AppObserved, observed: SyncObserved, actions: Iterable[SyncAction]) -> frozenset[str]:
+    """Pools on which a Hold is taken before these actions."""
+    if HOLD not in seen.kinds.served or not seen.pools:
+        return frozenset()
+    return pools_to_hold(seen, observed, actions)
+
+
+def left_out(observed: SyncObserved, targets: Sequence[Obj]) -> tuple[str, ...]:
+    """Hooks among the manifests that this sync does not run, and why."""
+    running = {id(hook) for hook in observed.hooks}
+    found: list[str] = []
+    for obj in targets:
+        kinds = [kind for kind in ("PreDelete", "PostDelete") if is_delete_hook(obj, kind)]
+        if kinds:
+            found.append(f"{_hook(obj)}: {' and '.join(kinds)} hook, runs when the Application is deleted")
+    for hook in observed.all_hooks:
+        if id(hook) not in running and not any(is_delete_hook(hook, kind) for kind in ("PreDelete", "PostDelete")):
+            found.append(f"{_hook(hook)}: its inputs are as when it last ran")
+    if observed.options.skip_hooks:
+        found += [f"{_hook(hook)}: only some resources are synced" for hook in observed.hooks]
+    return tuple(dict.fromkeys(found))
+
+
+def _hook(obj: Obj) -> str:
+    return f"{ref_of(obj).kind} {name_of(obj) or str(meta(obj).get('generateName') or '') + '…'}"
+
+
+def guarded(seen: AppObserved, observed: SyncObserved, waves: Sequence[PlannedWave], rows: Sequence[Obj]) -> list[str]:
+    """The guard on mass deletion, where this sync deletes anything; deleting everything always wants a second look."""
+    gone = sum(isinstance(action, PruneObject) for wave in waves for action in wave.actions)
+    if not gone or annotations_of(seen.view.obj).get(GUARD) == "off":
+        return []
+    told = mass_deletion(seen.view.obj, [row for row in rows if not row.get("hook")])
+    if told and (guard_asked(seen.view.obj) or dig(seen.view.operation, "initiatedBy", "automated")):
+        return [told]
+    if told:
+        return [f"{told.partition('; if that is meant')[0]}{FUTURE}"]
+    live = sum(pair.live is not None for pair in observed.pairs)
+    return [f"all {live} live objects would be deleted{FUTURE}"] if gone == live and gone > 1 else []
