@@ -1,7 +1,7 @@
 """What decides over requests: webhooks, policies that validate or change, and what binds policies.
 
 Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. Source: Kubernetes
-``pkg/apis/admissionregistration/validation``; CEL expressions are not compiled here.
+``pkg/apis/admissionregistration/validation``. Expressions are compiled, by ``kube/admissionrules.py``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, too_many, unsupported
 from syncline.cluster.kinds.fields import each, label_selector_causes, port_number
+from syncline.kube.admissionrules import APPLIED, AUDITED, CONDITION, JSON_PATCHES, MESSAGE, Expressions, Fault
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -23,6 +24,7 @@ __all__ = ["MutatingPolicyKind", "PolicyBindingKind", "ValidatingBindingKind", "
 MAX_WEBHOOK_TIMEOUT_S = 30
 MOST_CONDITIONS = 64
 MOST_AUDIT_ANNOTATIONS = 20
+LONGEST_AUDIT_BYTES = 5 * 1024
 REVIEW_VERSIONS = ("v1", "v1beta1")
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
@@ -32,6 +34,7 @@ MATCH_POLICIES = ("Equivalent", "Exact")
 REINVOCATIONS = ("IfNeeded", "Never")
 REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 ACTIONS = ("Audit", "Deny", "Warn")
+MUTATIONS = {"ApplyConfiguration": APPLIED, "JSONPatch": JSON_PATCHES}
 URL_FORM = "; desired format: https://host[/path]"
 IDENTIFIER = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 RESERVED = frozenset(
@@ -83,7 +86,7 @@ def _webhook_causes(hook: Obj, path: str) -> list[FieldCause]:
         causes.append(invalid(f"{path}.timeoutSeconds", timeout, why))
     causes += _selector_causes(hook, path)
     causes += _client_causes(hook.get("clientConfig") or {}, f"{path}.clientConfig")
-    return causes + _condition_causes(hook, path)
+    return causes + _condition_causes(hook, path, Expressions())
 
 
 def _full_name_causes(name: str, path: str) -> list[FieldCause]:
@@ -185,36 +188,45 @@ class _Policy(Kind):
             causes += _match_causes(match, "spec.matchConstraints")
             if not match.get("resourceRules"):
                 causes.append(required("spec.matchConstraints.resourceRules"))
-        causes += _condition_causes(spec, "spec")
+        expressions = Expressions(params=isinstance(spec.get("paramKind"), dict), composed=self.composes(spec))
+        causes += _condition_causes(spec, "spec", expressions)
         for where, variable in each(spec, "variables", "spec"):
-            causes += _variable_causes(variable, where)
-        return causes
+            causes += _variable_causes(variable, where, expressions)
+        return causes + self.rule_causes(obj, spec, expressions)
+
+    def composes(self, spec: Obj) -> bool:
+        """Whether expressions may name variables."""
+        return True
+
+    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> list[FieldCause]:
+        """What is wrong with the rules of the policy, which may name all of its variables."""
+        raise NotImplementedError
 
 
 class ValidatingPolicyKind(_Policy):
     has_status = True
     empty_status: ClassVar[Obj | None] = {}
 
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes = super().content_causes(obj)
-        spec = spec_of(obj)
+    def composes(self, spec: Obj) -> bool:
+        return bool(spec.get("variables"))
+
+    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> list[FieldCause]:
+        causes: list[FieldCause] = []
         if not spec.get("validations") and not spec.get("auditAnnotations"):
             why = "validations or auditAnnotations must contain at least one item"
-            return [*causes, required("spec.validations", why), required("spec.auditAnnotations", why)]
+            return [required("spec.validations", why), required("spec.auditAnnotations", why)]
         for where, validation in each(spec, "validations", "spec"):
-            causes += _validation_causes(validation, where)
-        return causes + _audit_causes(spec, dig(obj, "metadata", "name", default=""))
+            causes += _validation_causes(validation, where, expressions)
+        return causes + _audit_causes(spec, dig(obj, "metadata", "name", default=""), expressions)
 
 
 class MutatingPolicyKind(_Policy):
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes = super().content_causes(obj)
-        spec = spec_of(obj)
-        causes += _mutating_operation_causes(spec.get("matchConstraints"), "spec.matchConstraints")
+    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> list[FieldCause]:
+        causes = _mutating_operation_causes(spec.get("matchConstraints"), "spec.matchConstraints")
         if not spec.get("mutations"):
             causes.append(required("spec.mutations", "mutations must contain at least one item"))
         for where, mutation in each(spec, "mutations", "spec"):
-            causes += _mutation_causes(mutation, where)
+            causes += _mutation_causes(mutation, where, expressions)
         if not spec.get("reinvocationPolicy"):
             return [*causes, required("spec.reinvocationPolicy")]
         return causes + _choice(spec, "spec", "reinvocationPolicy", REINVOCATIONS)
@@ -247,25 +259,40 @@ def _param_kind_causes(param: Obj, path: str) -> list[FieldCause]:
     return causes
 
 
-def _variable_causes(variable: Obj, path: str) -> list[FieldCause]:
+def _told(fault: Fault | None, path: str, text: str) -> list[FieldCause]:
+    if fault is None:
+        return []
+    if fault.internal:
+        return [FieldCause("InternalError", f"Internal error: {fault.detail}", path)]
+    return [invalid(path, text, fault.detail)]
+
+
+def _variable_causes(variable: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
     name = str(variable.get("name") or "")
     causes: list[FieldCause] = []
     if not name.strip():
         causes.append(required(f"{path}.name", "name is not specified"))
     elif not IDENTIFIER.fullmatch(name) or name in RESERVED:
         causes.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
-    if not str(variable.get("expression") or "").strip():
-        causes.append(required(f"{path}.expression", "expression is not specified"))
-    return causes
+    text = str(variable.get("expression") or "")
+    if not text.strip():
+        return [*causes, required(f"{path}.expression", "expression is not specified")]
+    return causes + _told(expressions.declare(name, text), f"{path}.expression", text)
 
 
-def _validation_causes(validation: Obj, path: str) -> list[FieldCause]:
+def _validation_causes(validation: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
     causes: list[FieldCause] = []
     message, text = str(validation.get("message") or ""), str(validation.get("messageExpression") or "")
-    if not str(validation.get("expression") or "").strip():
+    rule = str(validation.get("expression") or "")
+    if not rule.strip():
         causes.append(required(f"{path}.expression", "expression is not specified"))
+    else:
+        causes += _told(expressions.fault(rule, CONDITION), f"{path}.expression", rule)
+    where = f"{path}.messageExpression"
     if text and not text.strip():
-        causes.append(invalid(f"{path}.messageExpression", text, "must be non-empty if specified"))
+        causes.append(invalid(where, text, "must be non-empty if specified"))
+    elif text:
+        causes += _told(expressions.fault(text, MESSAGE, authorizer=False), where, text)
     if message and not message.strip():
         causes.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip():
@@ -276,7 +303,7 @@ def _validation_causes(validation: Obj, path: str) -> list[FieldCause]:
     return causes
 
 
-def _audit_causes(spec: Obj, name: str) -> list[FieldCause]:
+def _audit_causes(spec: Obj, name: str, expressions: Expressions) -> list[FieldCause]:
     causes: list[FieldCause] = []
     found = spec.get("auditAnnotations") or []
     if len(found) > MOST_AUDIT_ANNOTATIONS:
@@ -287,15 +314,23 @@ def _audit_causes(spec: Obj, name: str) -> list[FieldCause]:
         key = str(entry.get("key") or "")
         whole = f"{name}/{key}"
         causes += [invalid(f"{where}.key", whole, problem) for problem in names.qualified_name(whole)]
-        if not str(entry.get("valueExpression") or "").strip():
-            causes.append(required(f"{where}.valueExpression", "valueExpression is not specified"))
+        causes += _audit_value_causes(str(entry.get("valueExpression") or ""), f"{where}.valueExpression", expressions)
         if key in seen:
             causes.append(duplicate(f"{where}.key", key))
         seen.add(key)
     return causes
 
 
-def _mutation_causes(mutation: Obj, path: str) -> list[FieldCause]:
+def _audit_value_causes(text: str, path: str, expressions: Expressions) -> list[FieldCause]:
+    trimmed = text.strip()
+    if not trimmed:
+        return [required(path, "valueExpression is not specified")]
+    if len(trimmed.encode()) > LONGEST_AUDIT_BYTES:
+        return [required(path, f"must not exceed {LONGEST_AUDIT_BYTES} bytes in length")]
+    return _told(expressions.fault(trimmed, AUDITED), path, text)
+
+
+def _mutation_causes(mutation: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
     patch = str(mutation.get("patchType") or "")
     members = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
     if not patch:
@@ -310,8 +345,10 @@ def _mutation_causes(mutation: Obj, path: str) -> list[FieldCause]:
             causes.append(invalid(f"{path}.{member}", f"{{{member}}}", why))
         elif kind == patch and given is None:
             causes.append(required(f"{path}.{member}", f"must be specified when patchType is {patch}"))
-        elif kind == patch and not str(dig(given, "expression", default="")).strip():
-            causes.append(required(f"{path}.{member}.expression"))
+        elif kind == patch:
+            text, where = str(dig(given, "expression", default="")).strip(), f"{path}.{member}.expression"
+            fault = expressions.fault(text, MUTATIONS[kind]) if text else None
+            causes += _told(fault, where, text) if text else [required(where)]
     return causes
 
 
@@ -423,7 +460,7 @@ def _mutating_operation_causes(match: Any, path: str) -> list[FieldCause]:
     ]
 
 
-def _condition_causes(owner: Obj, path: str) -> list[FieldCause]:
+def _condition_causes(owner: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
     found = owner.get("matchConditions") or []
     causes: list[FieldCause] = []
     if len(found) > MOST_CONDITIONS:
@@ -431,7 +468,10 @@ def _condition_causes(owner: Obj, path: str) -> list[FieldCause]:
     seen: set[str] = set()
     for where, condition in each(owner, "matchConditions", path):
         name = str(condition.get("name") or "")
-        if not str(condition.get("expression") or "").strip():
+        text = str(condition.get("expression") or "").strip()
+        if text:
+            causes += _told(expressions.fault(text, CONDITION, composed=False), f"{where}.expression", text)
+        else:
             causes.append(required(f"{where}.expression"))
         if not name:
             causes.append(required(f"{where}.name"))

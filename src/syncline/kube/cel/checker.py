@@ -6,17 +6,17 @@ raises :class:`CelError` with every fault, as cel-go lists them. Source: cel-go 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncline.kube.cel.declarations import declarations
 from syncline.kube.cel.literals import literal_faults
-from syncline.kube.cel.nodes import CelError, Node, located, walk
+from syncline.kube.cel.nodes import CelError, Node, dotted, located, walk
 from syncline.kube.cel.parser import UInt
 from syncline.kube.cel.types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, shown
 
-__all__ = ["Declared", "check"]
+__all__ = ["Declared", "Messages", "check"]
 
 
 @dataclass(eq=False, slots=True)
@@ -46,12 +46,19 @@ _TYPE_NAMES: dict[str, Type] = {
     "type": ("type", ("type", DYN)),
     "optional_type": ("type", ("optional_type", DYN)),
 }
-_NAMESPACES = frozenset(name.rpartition(".")[0] for name in declarations() if "." in name and name[0] != "_")
+_NAMESPACES = frozenset(
+    name.rpartition(".")[0] for name in declarations(patches=True) if "." in name and name[0] != "_"
+)
 _NULLABLE = frozenset({"null", "timestamp", "duration", "object", "dyn"})
 
 
-def check(text: str, root: Node, variables: Mapping[str, Type]) -> Type:
-    checker = _Checker(text, variables)
+Messages = Callable[[str], Type | None]
+"""The type of a name that stands before braces."""
+
+
+def check(text: str, root: Node, variables: Mapping[str, Type], messages: Messages | None = None) -> Type:
+    """The type of the result. Raises :class:`CelError` with every fault. ``messages``: where objects may be made."""
+    checker = _Checker(text, variables, messages)
     kind = checker.visit(root)
     errors = [told for _, told in sorted(checker.faults, key=lambda fault: fault[0])]
     if not errors:
@@ -64,8 +71,10 @@ def check(text: str, root: Node, variables: Mapping[str, Type]) -> Type:
 
 
 class _Checker:
-    def __init__(self, text: str, variables: Mapping[str, Type]) -> None:
+    def __init__(self, text: str, variables: Mapping[str, Type], messages: Messages | None) -> None:
         self._text = text
+        self._messages = messages
+        self._functions = declarations(patches=messages is not None)
         self._scopes: list[dict[str, Type]] = [dict(variables)]
         self._bound: dict[Any, Type] = {}
         self._fresh = 0
@@ -149,19 +158,11 @@ class _Checker:
             return _TYPE_NAMES[node.value]
         return self._fail(node.at, f"undeclared reference to '{node.value}' (in container '')")
 
-    def _dotted(self, node: Node | None) -> str:
-        """``a.b.c`` of plain selects; empty for anything else."""
-        if node is None:
-            return ""
-        if node.kind == "ident":
-            return str(node.value)
-        if node.kind == "select" and not node.test:
-            head = self._dotted(node.target)
-            return f"{head}.{node.value}" if head else ""
-        return ""
-
     def _select(self, node: Node) -> Type:
-        name = self._dotted(node)
+        name = dotted(node)
+        if name in self._scopes[0] and not any(name.partition(".")[0] in scope for scope in self._scopes[1:]):
+            node.kind, node.value, node.target = "ident", name, None
+            return self._scopes[0][name]
         if name in _TYPE_NAMES:
             node.kind, node.value, node.target = "ident", name, None
             return _TYPE_NAMES[name]
@@ -216,6 +217,21 @@ class _Checker:
             value = self._joined(value, kind, node.args[index + 1].at)
         return ("map", key or self._new(), value or self._new())
 
+    def _struct(self, node: Node) -> Type:
+        kind = self._messages(node.value) if self._messages is not None else None
+        if kind is None:
+            kind = self._fail(node.at, f"undeclared reference to '{node.value}' (in container '')")
+        for index, arg in enumerate(node.args):
+            given = self._known(self.visit(arg))
+            if index in node.optional:
+                given = given[1] if given[0] == "optional_type" else DYN
+            name, at = node.parts["names"][index], node.parts["places"][index]
+            wanted = self._field(kind, name, at) if kind[0] != "error" else kind
+            if "error" not in (wanted[0], given[0]) and not self._unify(wanted, given):
+                texts = f"'{shown(self.solved(wanted))}' but provided type is '{shown(self.solved(given))}'"
+                self._fail(at, f"expected type of field '{name}' is {texts}")
+        return kind
+
     def _comp(self, node: Node) -> Type:
         parts = node.parts
         over = self._known(self.visit(parts["range"]))
@@ -253,12 +269,12 @@ class _Checker:
             return kind if kind[0] in ("error", "optional_type") else ("optional_type", kind)
         name = node.value
         if node.target is not None:
-            dotted = self._dotted(node.target)
-            full = f"{dotted}.{name}"
-            local = any(dotted.partition(".")[0] in scope for scope in self._scopes)
-            if dotted in _NAMESPACES and not local and full in declarations():
+            head = dotted(node.target)
+            full = f"{head}.{name}"
+            local = any(head.partition(".")[0] in scope for scope in self._scopes)
+            if head in _NAMESPACES and not local and full in self._functions:
                 node.value, node.target, name = full, None, full
-        if name not in declarations():
+        if name not in self._functions:
             for arg in ([node.target] if node.target else []) + node.args:
                 self.visit(arg)
             return self._fail(node.at, f"undeclared reference to '{name}' (in container '')")
@@ -281,7 +297,7 @@ class _Checker:
             return self._logical(node, name, given)
         result: Type | None = None
         found: list[str] = []
-        for overload in declarations()[name]:
+        for overload in self._functions[name]:
             if overload.member != (node.target is not None) or len(overload.args) != len(given):
                 continue
             self._fresh += 1

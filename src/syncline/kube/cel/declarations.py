@@ -151,7 +151,23 @@ minor: kubernetes.Semver.()->int
 patch: kubernetes.Semver.()->int
 format.named: (string)->optional_type<kubernetes.NamedFormat>
 validate: kubernetes.NamedFormat.(string)->optional_type<list<string>>
-"""
+path: {authz}Authorizer.(string)->{authz}PathCheck
+group: {authz}Authorizer.(string)->{authz}GroupCheck
+serviceAccount: {authz}Authorizer.(string,string)->{authz}Authorizer
+resource: {authz}GroupCheck.(string)->{authz}ResourceCheck
+subresource: {authz}ResourceCheck.(string)->{authz}ResourceCheck
+namespace: {authz}ResourceCheck.(string)->{authz}ResourceCheck
+name: {authz}ResourceCheck.(string)->{authz}ResourceCheck
+fieldSelector: {authz}ResourceCheck.(string)->{authz}ResourceCheck
+labelSelector: {authz}ResourceCheck.(string)->{authz}ResourceCheck
+check: {authz}PathCheck.(string)->{authz}Decision | {authz}ResourceCheck.(string)->{authz}Decision
+errored: {authz}Decision.()->bool
+error: {authz}Decision.()->string
+allowed: {authz}Decision.()->bool
+reason: {authz}Decision.()->string
+""".replace("{authz}", "kubernetes.authorization.")
+PATCHES = "\njsonpatch.escapeKey: (string)->string"
+"""Only where JSON patches are made."""
 
 
 def _more() -> list[str]:
@@ -173,11 +189,12 @@ def _more() -> list[str]:
     return lines
 
 
-@lru_cache(maxsize=1)
-def declarations() -> dict[str, tuple[Overload, ...]]:
+@lru_cache(maxsize=2)
+def declarations(*, patches: bool = False) -> dict[str, tuple[Overload, ...]]:
     """Function → overloads, in the order in which they are tried."""
     found: dict[str, tuple[Overload, ...]] = {}
-    for line in [*TEXT.strip().replace("\n  | ", " | ").splitlines(), *_more()]:
+    text = TEXT.strip() + (PATCHES if patches else "")
+    for line in [*text.replace("\n  | ", " | ").splitlines(), *_more()]:
         head, _, rest = line.partition(": ")
         first_id, _, name = head.rpartition(" ")
         options: list[Any] = []

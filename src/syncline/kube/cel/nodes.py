@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CelError", "Node", "located", "walk"]
+__all__ = ["CelError", "Node", "dotted", "located", "walk"]
 
 
 class CelError(Exception):
@@ -15,9 +15,10 @@ class CelError(Exception):
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """``kind``: const, ident, select, call, list, map, comp. What ``value`` is depends on it.
+    """``kind``: const, ident, select, call, list, map, struct, comp. What ``value`` is depends on it.
 
-    const: the value; ident: the name; select: the field; call: the function; comp: the name of what is gathered.
+    const: the value; ident: the name; select: the field; call: the function; struct: the type; comp: the name of what
+    is gathered.
     ``target`` is the operand of a select or of a member call. ``optional`` marks ``?`` entries.
     """
 
@@ -43,6 +44,18 @@ def walk(node: Node) -> Iterator[Node]:
     for part in node.parts.values():
         if isinstance(part, Node):
             yield from walk(part)
+
+
+def dotted(node: Node | None) -> str:
+    """``a.b.c`` of plain selects; empty for anything else."""
+    if node is None:
+        return ""
+    if node.kind == "ident":
+        return str(node.value)
+    if node.kind == "select" and not node.test:
+        head = dotted(node.target)
+        return f"{head}.{node.value}" if head else ""
+    return ""
 
 
 def located(text: str, at: int, message: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from syncline.kube.cel.nodes import CelError, Node, located
+from syncline.kube.cel.nodes import CelError, Node, dotted, located
 
 __all__ = ["UInt", "parse"]
 
@@ -48,6 +48,22 @@ def parse(text: str) -> Node:
     if len(text) > MAX_CODE_POINTS:
         raise CelError(f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_CODE_POINTS}")
     return _Parser(text).whole()
+
+
+BEGINNINGS = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
+"""What an expression may begin with, in the words of cel-go's grammar."""
+
+
+def _balanced(function: str, terms: list[Node], places: list[int]) -> Node:
+    """A long row of conditions as a tree of little depth; ``places``: of the signs between the terms."""
+    if not places:
+        return terms[0]
+    middle = len(places) // 2
+    left = _balanced(function, terms[: middle + 1], places[:middle])
+    right = _balanced(function, terms[middle + 1 :], places[middle + 1 :])
+    return Node("call", places[middle], function, [left, right])
 
 
 class _Parser:
@@ -123,11 +139,11 @@ class _Parser:
         return self._logic("&&", "_&&_", self._relation)
 
     def _logic(self, sign: str, function: str, below: Any) -> Node:
-        left: Node = below()
+        terms, places = [below()], []
         while self._is(sign):
-            at = self._want(sign)
-            left = Node("call", at, function, [left, below()])
-        return left
+            places.append(self._want(sign))
+            terms.append(below())
+        return _balanced(function, terms, places)
 
     def _relation(self) -> Node:
         left = self._chain(_SUMS, lambda: self._chain(_PRODUCTS, self._unary))
@@ -193,6 +209,9 @@ class _Parser:
                     node = self._call(name, node, at)
                 else:
                     node = Node("select", at, name, target=node)
+            elif self._is("{") and (name := dotted(node)):
+                self._next += 1
+                node = self._struct(at, name)
             elif self._take("["):
                 function = "_[?_]" if self._take("?") else "_[_]"
                 node = Node("call", at, function, [node, self._expression()])
@@ -219,7 +238,7 @@ class _Parser:
         absolute = self._take(".")
         kind, text, at = self._token
         if kind != "name" or text == "in":
-            raise self._error(at, f"Syntax error: mismatched input '{text}' expecting an expression")
+            raise self._error(at, f"Syntax error: mismatched input '{text}' expecting {BEGINNINGS}")
         self._next += 1
         if text in ("true", "false", "null"):
             return Node("const", at, {"true": True, "false": False, "null": None}[text])
@@ -254,6 +273,29 @@ class _Parser:
                 self._want("}")
                 break
         return Node("map", at, args=args, optional=tuple(marked))
+
+    def _struct(self, at: int, name: str) -> Node:
+        """``Name{field: value}``; ``parts`` holds the names of the fields and the places of their colons."""
+        made = Node("struct", at, name, parts={"names": [], "places": []})
+        marked: list[int] = []
+        while not self._take("}"):
+            if self._take("?"):
+                marked.append(len(made.args))
+            kind, found, where = self._token
+            if kind != "name":
+                raise self._error(where, f"Syntax error: mismatched input '{found}' expecting IDENTIFIER")
+            self._next += 1
+            kind, after, where = self._token
+            if kind in ("name", "num", "str"):
+                raise self._error(where, f"Syntax error: missing ':' at '{after}'")
+            made.parts["names"].append(found)
+            made.parts["places"].append(self._want(":"))
+            made.args.append(self._expression())
+            if not self._take(","):
+                self._want("}")
+                break
+        made.optional = tuple(marked)
+        return made
 
     def _string(self, text: str, at: int) -> Any:
         prefix = re.match(r"[rRbB]*", text).group().lower()  # type: ignore[union-attr]

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from syncline.kube.cel.checker import check
+from syncline.kube.cel.checker import Messages, check
 from syncline.kube.cel.functions import FUNCTIONS
-from syncline.kube.cel.nodes import Node
+from syncline.kube.cel.nodes import CelError, Node
 from syncline.kube.cel.parser import parse
 from syncline.kube.cel.types import Type
 from syncline.kube.cel.values import EvaluationError, Optional, TypeValue, no_overload
 
-__all__ = ["Program", "compile_program"]
+__all__ = ["Program", "compile_program", "result_type"]
 
+TOO_DEEP = "ERROR: <input>:-1:0: max recursion depth exceeded"
 MAX_STEPS = 200_000
 """Calls in one evaluation. Kubernetes' limit for one call (a million units of cost) is about as far away."""
 
@@ -57,8 +58,20 @@ class Program:
 
 def compile_program(text: str, variables: Mapping[str, Type]) -> Program:
     """Raises :class:`CelError` with every fault that can be told."""
-    root = parse(text)
-    return Program(text, root, check(text, root, variables))
+    try:
+        root = parse(text)
+        return Program(text, root, check(text, root, variables))
+    except RecursionError:
+        raise CelError(TOO_DEEP) from None
+
+
+def result_type(text: str, variables: Mapping[str, Type], messages: Messages | None = None) -> Type:
+    """What ``text`` evaluates to, for those who do not evaluate it; raises as :func:`compile_program`. ``messages``:
+    where objects may be made."""
+    try:
+        return check(text, parse(text), variables, messages)
+    except RecursionError:
+        raise CelError(TOO_DEEP) from None
 
 
 def _names(node: Node) -> list[str]:
@@ -159,12 +172,17 @@ def _map(node: Node) -> Step:
     return make
 
 
+def _unanswered(*values: Any) -> Any:
+    raise no_overload()
+
+
 def _call(node: Node) -> Step:
     special = _SPECIAL.get(node.value)
     if special is not None:
         made: Step = special(node)
         return made
-    work = FUNCTIONS[node.value]
+    # What asks the authorizer compiles everywhere, but only admission has an authorizer to ask.
+    work: Callable[..., Any] = FUNCTIONS.get(node.value, _unanswered)
     steps = [_step(arg) for arg in ([node.target] if node.target is not None else []) + node.args]
 
     def call(scope: Scope) -> Any:

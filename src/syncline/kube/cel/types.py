@@ -21,6 +21,7 @@ __all__ = [
     "TIMESTAMP",
     "UINT",
     "Type",
+    "declared_name",
     "shown",
     "type_of_text",
 ]
@@ -50,6 +51,16 @@ def shown(kind: Type) -> str:
     if len(kind) == 1:
         return str(kind[0])
     return f"{kind[0]}({', '.join(shown(part) for part in kind[1:])})"
+
+
+_DECLARED = {"null": "null_type", "timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration"}
+
+
+def declared_name(kind: Type) -> str:
+    """As cel-go names a type where it prints the type itself."""
+    if kind[0] in ("object", "param") or len(kind) == 1:
+        return _DECLARED.get(kind[0], shown(kind))
+    return f"{kind[0]}({', '.join(declared_name(part) for part in kind[1:])})"
 
 
 def type_of_text(text: str) -> Type:

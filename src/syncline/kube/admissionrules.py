@@ -1,0 +1,164 @@
+"""Expressions of webhooks and admission policies: what they may name, and what is wrong with them.
+
+Called by the kinds that hold them. An :class:`Expressions` is made for one object and remembers its variables. Nothing
+is evaluated. Source: apiserver ``pkg/admission/plugin/cel`` (compile.go, composition.go) and ``pkg/cel/mutation``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncline.kube.cel.checker import Declared
+from syncline.kube.cel.literals import FoldingError
+from syncline.kube.cel.nodes import CelError
+from syncline.kube.cel.program import result_type
+from syncline.kube.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Type, declared_name
+
+__all__ = ["APPLIED", "AUDITED", "CONDITION", "JSON_PATCHES", "MESSAGE", "Expressions", "Fault"]
+
+
+def _object(name: str, /, **fields: Type) -> Type:
+    return ("object", Declared(f"kubernetes.{name}", dict(fields)))
+
+
+_STRINGS: Type = ("list", STRING)
+_LABELS: Type = ("map", STRING, STRING)
+_KIND = _object("GroupVersionKind", group=STRING, version=STRING, kind=STRING)
+_RESOURCE = _object("GroupVersionResource", group=STRING, version=STRING, resource=STRING)
+_USER = _object("UserInfo", username=STRING, uid=STRING, groups=_STRINGS, extra=("map", STRING, _STRINGS))
+REQUEST = _object(
+    "AdmissionRequest",
+    kind=_KIND,
+    resource=_RESOURCE,
+    subResource=STRING,
+    requestKind=_KIND,
+    requestResource=_RESOURCE,
+    requestSubResource=STRING,
+    name=STRING,
+    namespace=STRING,
+    operation=STRING,
+    userInfo=_USER,
+    dryRun=BOOL,
+    options=DYN,
+)
+_METADATA = _object(
+    "NamespaceMetadata",
+    name=STRING,
+    generateName=STRING,
+    namespace=STRING,
+    labels=_LABELS,
+    annotations=_LABELS,
+    UID=STRING,
+    creationTimestamp=TIMESTAMP,
+    deletionGracePeriodSeconds=INT,
+    deletionTimestamp=TIMESTAMP,
+    generation=INT,
+    resourceVersion=STRING,
+    finalizers=_STRINGS,
+)
+_CONDITION = _object(
+    "NamespaceCondition", status=STRING, type=STRING, lastTransitionTime=TIMESTAMP, message=STRING, reason=STRING
+)
+NAMESPACE = _object(
+    "Namespace",
+    metadata=_METADATA,
+    spec=_object("NamespaceSpec", finalizers=_STRINGS),
+    status=_object("NamespaceStatus", conditions=("list", _CONDITION), phase=STRING),
+)
+_ALWAYS: dict[str, Type] = {"object": DYN, "oldObject": DYN, "namespaceObject": NAMESPACE, "request": REQUEST}
+_AUTHORIZER: dict[str, Type] = {
+    "authorizer": ("kubernetes.authorization.Authorizer",),
+    "authorizer.requestResource": ("kubernetes.authorization.ResourceCheck",),
+}
+
+
+class _AnyField(dict[str, Type]):
+    """The fields of an object whose schema is not known: whatever is asked for."""
+
+    def get(self, key: str, default: object = None) -> Type:
+        return DYN
+
+
+class _PatchFields(dict[str, Type]):
+    """Other fields than a JSON patch has are of no type, and so nothing fits them."""
+
+    def get(self, key: str, default: object = None) -> Type:
+        return super().get(key, ("",))
+
+
+OBJECT: Type = ("object", Declared("Object", _AnyField()))
+JSON_PATCH: Type = (
+    "object",
+    Declared("JSONPatch", _PatchFields(op=STRING, path=STRING, **{"from": STRING, "value": DYN})),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The types that the result may have (none: any), and whether patches may be made."""
+
+    types: tuple[Type, ...] = ()
+    patches: bool = False
+
+
+CONDITION = Wanted((BOOL,))
+MESSAGE = Wanted((STRING,))
+AUDITED = Wanted((STRING, NULL))
+APPLIED = Wanted((OBJECT,), patches=True)
+JSON_PATCHES = Wanted((("list", JSON_PATCH),), patches=True)
+_ANY = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an expression is refused. ``internal``: it is sound, but no program can be made of it."""
+
+    detail: str
+    internal: bool = False
+
+
+class _Messages:
+    """``Object.spec`` and its like, made when they are first named; one type for each name."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Type] = {"Object": OBJECT, "JSONPatch": JSON_PATCH}
+
+    def find(self, name: str) -> Type | None:
+        if name.startswith("Object.") and name not in self._made:
+            self._made[name] = ("object", Declared(name, _AnyField()))
+        return self._made.get(name)
+
+
+class Expressions:
+    """The expressions of one object. ``composed``: variables may be declared and named."""
+
+    def __init__(self, *, params: bool = False, composed: bool = False) -> None:
+        self._params: dict[str, Type] = {"params": DYN} if params else {}
+        self._composed = Declared("kubernetes.variables") if composed else None
+
+    def declare(self, name: str, text: str) -> Fault | None:
+        """Compile a variable; one that does not compile is there for the others all the same, of any type."""
+        kind, fault = self._compiled(text, _ANY, authorizer=True, composed=True)
+        assert self._composed is not None
+        self._composed.fields[name] = kind
+        return fault
+
+    def fault(self, text: str, wanted: Wanted, *, authorizer: bool = True, composed: bool = True) -> Fault | None:
+        """What is wrong with ``text``. ``composed``: False for conditions, which come before all variables."""
+        return self._compiled(text, wanted, authorizer=authorizer, composed=composed)[1]
+
+    def _compiled(self, text: str, wanted: Wanted, *, authorizer: bool, composed: bool) -> tuple[Type, Fault | None]:
+        variables = _ALWAYS | self._params | (_AUTHORIZER if authorizer else {})
+        if composed and self._composed is not None:
+            variables["variables"] = ("object", self._composed)
+        try:
+            kind = result_type(text, variables, _Messages().find if wanted.patches else None)
+        except FoldingError as error:
+            return DYN, Fault(f"program instantiation failed: {error}", internal=True)
+        except CelError as error:
+            return DYN, Fault(f"compilation failed: {error}")
+        if not wanted.types or kind in wanted.types:
+            return kind, None
+        names = [declared_name(one) for one in wanted.types]
+        listed = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
+        return DYN, Fault(f"must evaluate to {listed} but got {declared_name(kind)}")
