@@ -354,7 +354,14 @@ Differ = Callable[[ApplyObject], ObjectDifference | None]
 def _group(seen: SyncObserved, wave: PlannedWave, differ: Differ, holds: tuple[str, ...]) -> PlannedGroup:
     changes = tuple(change for action in wave.actions if (change := _change(seen, wave, action, differ)) is not None)
     needs, limits = conditions_before(seen, wave), gate_limits(seen, wave)
-    return PlannedGroup(str(wave.phase), wave.wave, changes, wave.waits, wave.notes, needs, limits, holds)
+    waits = tuple(replace(wait, refs=tuple(_placed(seen, ref) for ref in wait.refs)) for wait in wave.waits)
+    return PlannedGroup(str(wave.phase), wave.wave, changes, waits, wave.notes, needs, limits, holds)
+
+
+def _placed(seen: SyncObserved, ref: ObjectRef) -> ObjectRef:
+    """The engine gives everything the destination's namespace; what is cluster-wide has none."""
+    cluster_wide = seen.kinds.namespaced(ref.group_kind) is False
+    return ref._replace(namespace="") if cluster_wide else ref
 
 
 def _change(seen: SyncObserved, wave: PlannedWave, action: SyncAction, differ: Differ) -> PlannedChange | None:
@@ -362,11 +369,11 @@ def _change(seen: SyncObserved, wave: PlannedWave, action: SyncAction, differ: D
         case ApplyObject():
             verb, why = _applied(seen, wave, action)
             difference = differ(action) if verb in CHANGES else None
-            return PlannedChange(verb, _shown(action), why, difference)
+            return PlannedChange(verb, _placed(seen, _shown(action)), why, difference)
         case PruneObject():
-            return PlannedChange(Verb.PRUNE, action.ref, "no longer in the source")
+            return PlannedChange(Verb.PRUNE, _placed(seen, action.ref), "no longer in the source")
         case DeleteHook():
-            return PlannedChange(Verb.DELETE_HOOK, action.ref, action.reason)
+            return PlannedChange(Verb.DELETE_HOOK, _placed(seen, action.ref), action.reason)
         case DryRun() | ReadObject() | RemoveHookFinalizer() | AfterWave():
             return None
         case _:

@@ -17,8 +17,9 @@ from syncline.sources.plugins import PluginRenderer, load_plugins
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, SourceType, render_opened
 from syncline.sources.sourcing import Opened, SourceRules, Sources
+from syncline.sources.tree import Tree
 
-__all__ = ["GitSourceReader", "renderers_with"]
+__all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
 
 CHECK = "GIT/GPG: "
 SANDBOX = Path(__file__).parents[1] / "cluster" / "machines" / "sandbox.py"
@@ -120,6 +121,26 @@ class GitSourceReader:
             cache=self._cache,
             renderers=self._renderers,
         )
+
+
+class FolderReader:
+    """Reads a folder as it lies there instead of the one source of an Application."""
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        self._tree, self._path = tree, path
+
+    def read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
+        """Never raises for what the folder may contain."""
+        if len(sources) != 1:
+            return Manifests((), (), (), now, error=f"a folder stands for one source; there are {len(sources)}")
+        try:
+            found = render_opened(dict(sources[0]) | {"path": self._path}, self._tree, "local", context=context)
+        except SourceError as error:
+            return Manifests((), (), (), now, error=str(error))
+        types = (str(found.source_type),)
+        return Manifests((found.sha,), tuple(found.manifests), types, now, warnings=tuple(found.warnings))
 
 
 def _of_source(error: SourceError, source: Obj, number: int, count: int) -> SourceError:

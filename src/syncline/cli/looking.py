@@ -14,18 +14,22 @@ from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.assembly.source_rules import source_rules
 from syncline.cli.connection import Connection
-from syncline.cli.failure import CommandFailed
+from syncline.cli.failure import USAGE, CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APP_PROJECT
-from syncline.kube.objects import GroupKind
+from syncline.kube.objects import GroupKind, Obj, name_of
+from syncline.kube.yaml import Budget, load_all
 from syncline.sources.credentials import credential_book
 
-__all__ = ["is_local", "look_at", "source_reader"]
+__all__ = ["exported", "is_local", "look_at", "look_offline", "source_reader"]
 
 SECRETS = GroupKind("", "Secret")
 CONFIG_MAPS = GroupKind("", "ConfigMap")
+ENDINGS = (".yaml", ".yml", ".json")
+MAX_EXPORT = 256 * 1024 * 1024
+"""Bytes of one file of an export."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -42,14 +46,50 @@ def look_at(link: Connection, control_namespace: str) -> Cache:
 
 
 @contextlib.contextmanager
-def source_reader(link: Connection, cache: Cache, control_namespace: str) -> Iterator[GitSourceReader]:
-    """Repositories with the credentials that may be read; by path only where the cluster runs on this machine."""
+def source_reader(link: Connection | None, cache: Cache, control_namespace: str) -> Iterator[GitSourceReader]:
+    """Repositories with the credentials that may be read; by path only where the cluster runs on this machine.
+    ``link`` None: there is no cluster but the one in ``cache``."""
     with tempfile.TemporaryDirectory(prefix="syncline-") as scratch:
-        reader = GitSourceReader(Path(scratch), allow_local=is_local(link))
+        reader = GitSourceReader(Path(scratch), allow_local=link is None or is_local(link))
         secrets, maps = (cache.objects(kind, control_namespace) for kind in (SECRETS, CONFIG_MAPS))
         reader.learn(credential_book(secrets, maps))
         reader.learn_rules(source_rules(cache.objects(APP_PROJECT.group_kind, control_namespace), maps))
         yield reader
+
+
+def exported(against: str) -> list[Obj]:
+    """The objects of a file or of every YAML and JSON file below a folder; ``empty`` holds none."""
+    if against == "empty":
+        return []
+    place = Path(against)
+    if not place.exists():
+        raise CommandFailed(f"--against {against}: no such file or folder; write `empty` for an empty cluster", USAGE)
+    files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix in ENDINGS and p.is_file())
+    return [obj for file in files for obj in _objects_in(file)]
+
+
+def _objects_in(file: Path) -> Iterator[Obj]:
+    loaded = load_all(file.read_bytes(), file=str(file), budget=Budget(bytes=MAX_EXPORT))
+    if loaded.report.errors:
+        raise CommandFailed(f"--against: {loaded.report.errors[0]}")
+    for document in loaded.documents:
+        value = document.value
+        items = value.get("items") if isinstance(value, dict) and str(value.get("kind")).endswith("List") else [value]
+        for one in items or ():
+            if not isinstance(one, dict) or not all((one.get("apiVersion"), one.get("kind"), name_of(one))):
+                raise CommandFailed(f"--against: {file}: an object without apiVersion, kind or metadata.name")
+            yield one
+
+
+def look_offline(against: str, control_namespace: str) -> Cache:
+    """An exported cluster as if it were looked at; what cannot be placed in it is said on stderr."""
+    from syncline.assembly.offline import exported_cluster
+
+    settings = AppSettings(control_namespace=control_namespace)
+    look = exported_cluster(exported(against), settings, application_indices(settings))
+    for problem in look.unreadable:
+        click.echo(f"warning: left out: {problem}", err=True)
+    return look.cache
 
 
 def is_local(link: Connection) -> bool:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from pathlib import Path
 
 import click
 
 from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.reading import FolderReader
+from syncline.base.clock import SystemClock
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.disktree import DiskTree, repository_root
 from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
-from syncline.cli.looking import look_at, source_reader
+from syncline.cli.looking import look_at, look_offline, source_reader
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.planview import describe_plan
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, ObjectRef, name_of, namespace_of
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, namespace_of
 
 DIFFERENCES = 2
 """Exit code where there is something to do, as ``diff`` has it."""
@@ -35,6 +40,18 @@ DIFFERENCES = 2
 @click.option("--prune", is_flag=True, help="Plan as `app sync --prune` would run.")
 @click.option("--all", "everything", is_flag=True, help="List unchanged objects too.")
 @click.option("--diff", "differences", is_flag=True, help="Show what changes line by line; Secrets are masked.")
+@click.option(
+    "--local",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Take this folder, committed or not, for the source; without APP, as an Application of its own.",
+)
+@click.option(
+    "--against",
+    default=None,
+    metavar="empty|FILE|DIR",
+    help="Plan without a cluster: against none, or what `kubectl get -o yaml` wrote of one.",
+)
 @output_option("json", "yaml")
 @click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Its namespace.")
 @connection_options
@@ -45,6 +62,8 @@ def plan(
     prune: bool,
     everything: bool,
     differences: bool,
+    folder: Path | None,
+    against: str | None,
     output: str | None,
     app_namespace: str,
     kubeconfig: str | None,
@@ -54,15 +73,22 @@ def plan(
 
     \b
     Exit codes: 0 nothing to do, 2 changes, 3 blocked, 4 unsafe (a change would be refused, or a mass deletion)
+    Examples:   syncline plan shop --revision next --diff
+                syncline plan --local deploy/ --against empty
     """
-    if (target is None) == (file is None):
-        raise click.UsageError("give either APP or -f FILE")
-    with Connection(kubeconfig, context) as link:
+    given = [one for one in (target, file) if one is not None]
+    if len(given) > 1 or not (given or folder):
+        raise click.UsageError("give either APP, -f FILE or --local FOLDER")
+    if folder is not None and revision:
+        raise click.UsageError("--local is what lies on the disk; it has no --revision")
+    with contextlib.ExitStack() as open_links:
+        link = None if against is not None else open_links.enter_context(Connection(kubeconfig, context))
         settings = AppSettings(control_namespace=app_namespace)
-        look = look_at(link, app_namespace)
+        look = look_at(link, app_namespace) if link is not None else look_offline(against or "", app_namespace)
         request = SyncRequest(revision, prune)
         found = [
-            _planned(link, look, app, settings, request) for app in _applications(look, target, file, app_namespace)
+            _planned(link, look, app, settings, request, folder)
+            for app in _applications(look, target, file, folder, app_namespace)
         ]
     if output:
         print_documents(found[0].to_obj() if len(found) == 1 else [one.to_obj() for one in found], output)
@@ -84,17 +110,33 @@ def exit_code(verdict: Verdict) -> int:
             return UNSAFE
 
 
-def _applications(cache: Cache, target: str | None, file: Path | None, namespace: str) -> list[Obj]:
+def _applications(
+    cache: Cache, target: str | None, file: Path | None, folder: Path | None, namespace: str
+) -> list[Obj]:
     if file is not None:
         from syncline.cli.app.create import applications_in
 
         return [_as_stored(cache, app) for app in applications_in(file, namespace)]
-    assert target is not None, "one of them is given"
+    if target is None:
+        assert folder is not None, "one of them is given"
+        return [_of_folder(folder, namespace)]
     ref = application_ref(target, namespace)
     found = cache.get(ref)
     if found is None:
         raise CommandFailed(f"Application {ref.namespace}/{ref.name} does not exist; see `syncline app list`")
     return [found]
+
+
+def _of_folder(folder: Path, namespace: str) -> Obj:
+    """An Application that brings the folder to namespace ``default``."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "local"
+    spec = {
+        "project": "default",
+        "source": {"repoURL": folder.resolve().as_uri(), "path": "."},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+    }
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind, "metadata": metadata, "spec": spec}
 
 
 def application_ref(target: str, namespace: str) -> ObjectRef:
@@ -109,10 +151,13 @@ def application_ref(target: str, namespace: str) -> ObjectRef:
 
 
 def _as_stored(cache: Cache, app: Obj) -> Obj:
-    """The Application of a file on top of the one in the cluster, if there is one: its spec wins."""
+    """The Application of a file on top of the one in the cluster, if there is one: spec and annotations win."""
     ref = ObjectRef(APPLICATION.group, APPLICATION.kind, namespace_of(app), name_of(app))
     known = cache.get(ref)
-    return app if known is None else known | {"spec": app.get("spec") or {}}
+    if known is None:
+        return app
+    metadata = {**meta(known), "annotations": {**annotations_of(known), **annotations_of(app)}}
+    return known | {"metadata": metadata, "spec": app.get("spec") or {}}
 
 
 def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync | None:
@@ -124,6 +169,19 @@ def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync 
         return None  # the sync itself will say what is wrong
 
 
-def _planned(link: Connection, cache: Cache, app: Obj, settings: AppSettings, request: SyncRequest) -> PlannedSync:
-    with source_reader(link, cache, settings.control_namespace) as reader:
-        return planned_sync(cache, app, reader, settings, link.now(), request)
+def _planned(
+    link: Connection | None,
+    cache: Cache,
+    app: Obj,
+    settings: AppSettings,
+    request: SyncRequest,
+    folder: Path | None = None,
+) -> PlannedSync:
+    now = link.now() if link is not None else SystemClock().now()
+    if folder is not None:
+        root = repository_root(folder)
+        path = folder.resolve().relative_to(root).as_posix()
+        reader = FolderReader(DiskTree(root, "" if path == "." else path), path)
+        return planned_sync(cache, app, reader, settings, now, request)
+    with source_reader(link, cache, settings.control_namespace) as sources:
+        return planned_sync(cache, app, sources, settings, now, request)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from syncline.assembly.inspect import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.cli.appview import short_revision
 from syncline.cli.diffview import describe_difference
+from syncline.explain.advice import advice
 from syncline.gitops.sync.model import WaitKind
 from syncline.kube.objects import ObjectRef
 
@@ -53,7 +54,8 @@ def describe_plan(plan: PlannedSync, *, everything: bool = False, differences: b
         lines += [line for one in changes if one is not None for line in ("", describe_difference(one))]
     lines += _listed("left out", plan.left_out)
     lines += _listed("warning", plan.warnings) + _listed("blocked", plan.problems) + _listed("unsafe", plan.unsafe)
-    return "\n".join([*lines, "", _summary(plan)])
+    steps = dict.fromkeys(step for text in (*plan.problems, *plan.unsafe) if (step := advice(text)))
+    return "\n".join([*lines, *(f"next: {step}" for step in steps), "", _summary(plan)])
 
 
 def _header(plan: PlannedSync) -> list[str]:

@@ -1,0 +1,67 @@
+"""A look at a cluster that is not there: an empty one of ours with the objects of an export laid over it.
+
+Called by ``syncline plan --against``. The kinds are those of the embedded cluster and of the definitions that the
+export holds; its other objects are taken as they were, with their status. No socket, nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from syncline.assembly.snapshot import ClusterLook, look_at_cluster
+from syncline.assembly.virtual import VirtualWorld
+from syncline.control.cache import IndexFn
+from syncline.control.executor import run_in_place
+from syncline.gitops.application.manifests import Manifests
+from syncline.gitops.application.observe import AppSettings
+from syncline.kube.client import Request
+from syncline.kube.objects import GroupKind, Obj, gvk_of, meta, name_of
+from syncline.sources.environment import NO_CONTEXT, RenderContext
+
+__all__ = ["exported_cluster"]
+
+DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MADE_BY_SERVER = ("status", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
+SETTLE_S = 10
+"""Virtual seconds in which definitions come into effect."""
+
+
+def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Mapping[str, IndexFn]) -> ClusterLook:
+    """``exported``: objects as ``kubectl get -o yaml`` prints them, Lists already taken apart. ``unreadable`` names
+    what has no kind here."""
+    world = VirtualWorld(_Nothing(), settings=settings, nodes=0)
+    world.driver.settle()
+    problems = [text for obj in exported if (text := _define(world, obj))]
+    world.driver.advance(SETTLE_S)
+    look = run_in_place(look_at_cluster(indices), world.admin)
+    for obj in exported:
+        gvk = gvk_of(obj)
+        info = look.cache.mapper.find(gvk) or look.cache.mapper.preferred(gvk.group_kind)
+        if info is None:
+            problems.append(f"{gvk.api_version} {gvk.kind} {name_of(obj)}: the export holds no definition of its kind")
+            continue
+        namespace = {"namespace": meta(obj).get("namespace") or "default"} if info.namespaced else {}
+        look.cache.put(info.group_kind, obj | {"metadata": {**meta(obj), **namespace}})
+    return ClusterLook(look.cache, (*look.unreadable, *problems))
+
+
+def _define(world: VirtualWorld, obj: Obj) -> str:
+    if gvk_of(obj).group_kind != DEFINITION:
+        return ""
+    kept = {key: value for key, value in meta(obj).items() if key not in MADE_BY_SERVER}
+    body = {key: value for key, value in obj.items() if key != "status"} | {"metadata": kept}
+    answer = world.admin.send(Request("POST", DEFINITIONS, body=body))
+    if answer.ok or answer.status == 409:
+        return ""
+    return f"CustomResourceDefinition {name_of(obj)}: {answer.obj.get('message')}"
+
+
+class _Nothing:
+    """The Application controller of that world has no Applications, so it reads nothing."""
+
+    def read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
+        return Manifests((), (), (), now, error="nothing is read here")
