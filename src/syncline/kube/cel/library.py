@@ -28,7 +28,7 @@ from syncline.kube.cel.values import (
 from syncline.kube.formats import matches_format
 from syncline.kube.names import LABEL_LENGTH, dns_label, dns_label_1035, dns_subdomain
 from syncline.kube.quantity import parse_quantity
-from syncline.kube.re2 import compile_pattern
+from syncline.kube.re2 import Pattern, compile_pattern
 
 __all__ = ["FUNCTIONS"]
 
@@ -52,7 +52,7 @@ def _works(read: Function) -> Function:
 # --- regular expressions -------------------------------------------------------------------------------------------
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _pattern(text: str) -> Pattern:
     try:
         return compile_pattern(text)
     except re.error as error:
