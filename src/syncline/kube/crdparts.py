@@ -86,10 +86,19 @@ def tidy_version(version: Any) -> Any:
     for key in ("deprecated", "additionalPrinterColumns", "selectableFields"):
         if not kept.get(key, True):
             del kept[key]
+    columns = kept.get("additionalPrinterColumns")
+    if isinstance(columns, list):
+        kept["additionalPrinterColumns"] = [_tidy_column(column) for column in columns]
     raw = dig(kept, "schema", "openAPIV3Schema")
     if isinstance(raw, dict):
         kept["schema"] = {**kept["schema"], "openAPIV3Schema": _tidy(raw)}
     return kept
+
+
+def _tidy_column(column: Any) -> Any:
+    if not isinstance(column, dict):
+        return column
+    return {key: value for key, value in column.items() if value or key not in ("format", "description", "priority")}
 
 
 def _tidy(raw: Any) -> Any:
