@@ -37,7 +37,7 @@ def test_zones_are_given_out_in_turn() -> None:
         (["--zones", "a,,b"], "a zone has a name"),
         (["--zones", "a,b c"], "a valid label must be"),
         (["--label", "role"], "write KEY=VALUE"),
-        (["--label", "a/b/c=d"], "a qualified name must consist of"),
+        (["--label", "a/b/c=d"], "a valid label key must consist of"),
     ],
 )
 def test_zones_and_labels_that_no_node_may_have_are_refused(

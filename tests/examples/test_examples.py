@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.scenes.scenes import APPS, Stage
 
-from syncline.cli.story import Repository, Story, application, masked, prerequisites, reached, read_story, transcript
+from syncline.cli.story import Repository, Step, Story, application, masked, over, prerequisites, read_story, transcript
 from syncline.cluster.machines.process import sandbox_problem
 from syncline.control.executor import run_in_place
 from syncline.kube.mapper import Mapper, discover
@@ -44,11 +44,10 @@ def tell(story: Story, folder: Path) -> str:
         else:
             stage.create(application(story, repository))
 
-        def over(ends: str = step.ends, commit: str = commits[-1]) -> bool:
-            found = {name_of(app): app for app in stage.items(APPS)}
-            return all(reached(found.get(name), commit, ends) for name in story.waited_for())
+        def ended(step: Step = step, commit: str = commits[-1]) -> bool:
+            return over(story, step, commit, {name_of(app): app for app in stage.items(APPS)})
 
-        stage.world.driver.until(over, limit_s=900)
+        stage.world.driver.until(ended, limit_s=900)
         told += transcript(story, step, [stage.app(name) for name in story.waited_for()], stage.items) + "\n"
     return masked(told, commits)
 

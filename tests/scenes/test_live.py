@@ -171,5 +171,5 @@ def test_the_pool_is_paused_by_oc_in_the_hook_and_resumed_after_the_last_resourc
     paused, resumed = lines.index("pool paused: True"), lines.index("pool paused: False")
     brought = [lines.index("added machineconfigs 99-worker-motd"), lines.index("added deployments kam-blog")]
     assert paused < min(brought)
-    assert max(brought) < resumed
+    assert max(brought) < resumed, "\n".join(lines)
     assert dig(live.send("GET", POOL), "spec", "paused") is False

@@ -29,8 +29,8 @@ from syncline.cli.story import (
     Step,
     Story,
     application,
+    over,
     prerequisites,
-    reached,
     read_story,
     transcript,
 )
@@ -170,7 +170,7 @@ async def _follow(
                 if kind != "BOOKMARK":
                     seen[name_of(app)] = app
                     _show(app, story, step, progress, clock)
-            if all(reached(seen.get(name), commit, step.ends) for name in story.waited_for()):
+            if over(story, step, commit, seen):
                 return [seen[name] for name in story.waited_for()]
         raise CommandFailed("the watch of the Application ended early")
     finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from syncline.cli.failure import CommandFailed
 from syncline.cli.output import table
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.kube.yaml import load, load_all
 
 __all__ = [
@@ -29,8 +29,8 @@ __all__ = [
     "Story",
     "application",
     "masked",
+    "over",
     "prerequisites",
-    "reached",
     "read_story",
     "transcript",
 ]
@@ -38,6 +38,8 @@ __all__ = [
 PLACE = "https://git.example.org/repository.git"
 """What the manifests of an example call their own repository; the copy that is played says where it really is."""
 
+LEFT_PAUSED = "syncline.dev/pools-left-paused"
+"""An operation that ended so has something to put right yet."""
 REPOSITORY = "repository"
 CHANGES = "changes"
 BEFORE = "prerequisites"
@@ -67,6 +69,8 @@ class Step:
     say: str
     change: str = ""
     ends: str = Ends.SUCCEEDED
+    moves: str = ""
+    """The Application that the commit touches, if it is not the story's own: others stay at their commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +178,15 @@ def prerequisites(story: Story) -> Iterator[Obj]:
             yield document.value
 
 
-def reached(app: Obj | None, commit: str, ends: str) -> bool:
-    """Whether an Application has come to the end of a step that made ``commit``."""
-    if app is None or app.get("operation"):
+def over(story: Story, step: Step, commit: str, apps: Mapping[str, Obj]) -> bool:
+    """Whether all Applications (by name) that the story waits for have come to the end of a step that made ``commit``.
+    Those that neither are the story's own nor are touched only have to be calm."""
+    moved = {story.name, step.moves} if step.change else set(story.waited_for())
+    return all(_reached(apps.get(name), commit if name in moved else "", step.ends) for name in story.waited_for())
+
+
+def _reached(app: Obj | None, commit: str, ends: str) -> bool:
+    if app is None or app.get("operation") or LEFT_PAUSED in annotations_of(app):
         return False
     status = app.get("status") or {}
     state = status.get("operationState") or {}
@@ -184,7 +194,7 @@ def reached(app: Obj | None, commit: str, ends: str) -> bool:
         return commit in _revisions(state.get("syncResult") or {}) and state.get("phase") == ends
     sync = status.get("sync") or {}
     calm = state.get("phase") == Ends.SUCCEEDED and dig(status, "health", "status") == "Healthy"
-    return calm and commit in _revisions(sync) and sync.get("status") == "Synced"
+    return calm and (not commit or commit in _revisions(sync)) and sync.get("status") == "Synced"
 
 
 def _revisions(result: Obj) -> list[str]:

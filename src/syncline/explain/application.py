@@ -287,7 +287,7 @@ def _settled(view: View, seen: AppObserved) -> Found:
 def _with_left_behind(seen: AppObserved, found: Found) -> Found:
     """Pools that an ended operation of this application left paused (DECISIONS 30)."""
     ended = seen.view.operation is None
-    now_left = left_paused(seen.view.obj, seen.pools) if ended else ()
+    now_left = left_paused(seen.view.obj, seen.pools, seen.latest.objects if seen.latest else ()) if ended else ()
     left = {one.pool: one for one in (*still_left(seen.view.obj, seen.pools), *now_left)}
     if not left:
         return found

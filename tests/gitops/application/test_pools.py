@@ -14,6 +14,7 @@ from syncline.gitops.application.pools import AT_START, LEFT, STAYS, begin_notes
 from syncline.kube.objects import Obj, annotations_of
 
 START, END, LATER = "2026-01-01T00:00:10Z", "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
+HOOK_KEY = "argocd.argoproj.io/hook"
 POOLS = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
 
 
@@ -27,6 +28,14 @@ def app(noted: Any = None, *, hooks: bool = True, left: Any = None) -> Obj:
     rows = [{"kind": "Job", "hookType": "PreSync"}] if hooks else [{"kind": "ConfigMap"}]
     state = {"phase": "Failed", "startedAt": START, "finishedAt": END, "syncResult": {"resources": rows}}
     return {"metadata": {"name": "app", "annotations": annotations}, "status": {"operationState": state}}
+
+
+def hook(pool: str) -> Obj:
+    """A Job that pauses a pool, as people write it."""
+    command = ["sh", "-c", 'oc patch --type=merge --patch=\'{"spec":{"paused":true}}\' machineconfigpool/$MCP']
+    container = {"name": "oc", "command": command, "env": [{"name": "MCP", "value": pool}]}
+    spec = {"template": {"spec": {"containers": [container]}}}
+    return {"metadata": {"name": f"pause-{pool}", "annotations": {HOOK_KEY: "PreSync"}}, "spec": spec}
 
 
 @pytest.mark.parametrize(
@@ -47,11 +56,24 @@ def app(noted: Any = None, *, hooks: bool = True, left: Any = None) -> Obj:
 def test_a_pool_is_left_behind_if_a_hook_of_this_operation_paused_it(
     given: Obj, pools: list[Obj], expected: list[str]
 ) -> None:
-    assert [one.pool for one in left_paused(given, pools)] == expected
+    assert [one.pool for one in left_paused(given, pools, [hook("a"), hook("b"), hook("w")])] == expected
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        pytest.param([], id="no hook"),
+        pytest.param([{"metadata": {"annotations": {HOOK_KEY: "PreSync"}}, "spec": {}}], id="a hook that says nothing"),
+        pytest.param([hook("other")], id="a hook for another pool"),
+        pytest.param([{"spec": hook("w")["spec"]}], id="no hook, although it speaks of it"),
+    ],
+)
+def test_what_somebody_else_paused_meanwhile_is_not_ours(hooks: list[Obj]) -> None:
+    assert left_paused(app({"w": False}), [pool("w", True)], hooks) == ()
 
 
 def test_a_pool_that_was_left_behind_stays_ours_until_somebody_writes_it() -> None:
-    left = left_paused(app({"w": False}), [pool("w", True)])
+    left = left_paused(app({"w": False}), [pool("w", True)], [hook("w")])
     noted = json.loads(end_notes(left)[LEFT] or "")
     assert noted == {"w": START}
     again = app(left=noted)
@@ -90,7 +112,10 @@ spec:
   backoffLimit: 0
   template:
     metadata: {annotations: {syncline.dev/run-seconds: "20", syncline.dev/exit-code: "%s"}}
-    spec: {containers: [{name: one, image: i, command: [x]}], restartPolicy: Never}
+    spec:
+      restartPolicy: Never
+      containers:
+        - {name: one, image: i, command: [oc, patch, mcp/worker, --type=merge, -p, '{"spec":{"paused":true}}']}
 """
 
 

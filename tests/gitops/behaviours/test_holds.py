@@ -228,7 +228,9 @@ def test_a_dry_run_holds_nothing() -> None:
 
 
 def test_a_pool_that_a_hook_paused_is_resumed_when_the_operation_fails() -> None:
-    play = staged(job("pause", seconds=20, code=1, hook="PreSync"))
+    pause = job("pause", seconds=20, code=1, hook="PreSync")
+    pause["spec"]["template"]["spec"]["containers"][0]["args"] = ["oc patch mcp worker", '{"spec":{"paused":true}}']
+    play = staged(pause)
     play.begin()
     play.driver.advance(10)
     play.patch(f"{POOLS}/worker", {"spec": {"paused": True}})
@@ -238,6 +240,16 @@ def test_a_pool_that_a_hook_paused_is_resumed_when_the_operation_fails() -> None
     events = [e["message"] for e in play.world.send("GET", EVENTS)["items"] if e["reason"] == "PoolResumed"]
     assert len(events) == 1 and "MachineConfigPool worker is resumed" in events[0]
     assert "syncline.dev/pools-left-paused" not in annotations_of(play.app())
+
+
+def test_a_pool_that_somebody_pauses_while_hooks_of_another_purpose_run_is_left_alone() -> None:
+    play = staged(job("migrate", seconds=20, code=1, hook="PreSync"))
+    play.begin()
+    play.driver.advance(10)
+    play.patch(f"{POOLS}/worker", {"spec": {"paused": True}})
+    assert play.finish()["phase"] == "Failed"
+    play.driver.advance(60)
+    assert paused(play)
 
 
 def test_a_pool_that_was_paused_before_or_after_the_operation_is_left_alone() -> None:

@@ -503,7 +503,8 @@ def _finish(
         if retried is not None:
             return retried
     notes = noted if phase is OperationPhase.SUCCEEDED and noted else {}
-    return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, state), now, notes)
+    hooks = pinned.objects if pinned is not None else ()
+    return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, hooks, state), now, notes)
 
 
 def _sync_result(seen: AppObserved, sync: SyncPlan, pinned: Manifests) -> Obj:

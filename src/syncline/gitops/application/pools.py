@@ -9,12 +9,13 @@ since its status has upstream's schema; so a crash in between changes nothing (D
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from syncline.control.plan import Emit, Patch
 from syncline.gitops.holds.model import BRIDGE_MANAGER, pause_writer
+from syncline.gitops.sync.annotations import is_hook
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, name_of, resource_version
 
 __all__ = [
@@ -86,26 +87,37 @@ def still_left(app: Obj, pools: Sequence[Obj]) -> tuple[LeftPaused, ...]:
     return tuple(LeftPaused(pool, by, at) for pool, by, at in found if noted.get(pool) == at)
 
 
-def left_paused(app: Obj, pools: Sequence[Obj], state: Obj | None = None) -> tuple[LeftPaused, ...]:
-    """By name. ``state``: the operation's state where it is newer than the Application's own.
+def left_paused(
+    app: Obj, pools: Sequence[Obj], hooks: Iterable[Obj], state: Obj | None = None
+) -> tuple[LeftPaused, ...]:
+    """By name. ``hooks``: manifests of the operation; ``state``: its state, if newer than that of the Application.
 
-    A pool counts if it was noted as running, is paused now, the operation ran hooks, and nobody wrote the field after
-    the operation's end.
+    A pool counts if it was noted as running, is paused now, a hook of this very operation may have paused it, and
+    nobody wrote the field after the operation's end. A pool's managed fields do not say which Job wrote them, and other
+    operations and people pause pools, too: so the hook has to say in its own text that it pauses this pool.
     """
     state = dig(app, "status", "operationState", default={}) if state is None else state
     started = state.get("startedAt")
     if not any(row.get("hookType") for row in dig(state, "syncResult", "resources", default=[])):
         return ()
+    texts = [text for text in (json.dumps(obj).lower() for obj in hooks if is_hook(obj)) if _pauses(text)]
     before = _noted(app, AT_START)
     found: list[LeftPaused] = []
     for pool in sorted(pools, key=name_of):
         if before.get(name_of(pool)) is not False or not _paused(pool):
+            continue
+        if not any(name_of(pool).lower() in text for text in texts):
             continue
         manager, written = pause_writer(pool)
         before_begin = isinstance(started, str) and bool(written) and written < started
         if manager != BRIDGE_MANAGER and not before_begin and not _after(written, state.get("finishedAt")):
             found.append(LeftPaused(name_of(pool), manager, written))
     return tuple(found)
+
+
+def _pauses(text: str) -> bool:
+    """Whether the text of a hook, in small letters, speaks of pausing pools."""
+    return "paused" in text and ("machineconfigpool" in text or "mcp" in text)
 
 
 def leaves_paused(app: Obj) -> bool:
