@@ -15,6 +15,9 @@ from syncline.control.virtual import CrashingTransport
 MOST_REQUESTS = 120
 """More than any story's controllers write; a story that needs more goes round in circles."""
 
+SETTLES_S = 120
+"""What a controller needs under faults until the next act: a story's acts look at what is there by then."""
+
 
 @cache
 def undisturbed(name: str) -> Counter[str]:
@@ -44,10 +47,10 @@ def test_the_controller_converges_after_conflicts_lost_watches_and_stale_lists(n
     world.driver.add(faulty)
     for act in STORIES[name]:
         act(world)
-        world.advance(40)
+        world.advance(SETTLES_S)
         world.make_ready("default")
         world.reap("default")
-        world.advance(40)
+        world.advance(SETTLES_S)
     faulty.heal()
     world.advance(60)
     calm_down(world)
