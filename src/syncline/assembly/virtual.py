@@ -17,6 +17,7 @@ from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
+from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.store import Store
 from syncline.control.executor import run_in_place
 from syncline.control.virtual import LoopActor, VirtualDriver
@@ -69,7 +70,7 @@ class VirtualWorld:
         self.core: ClusterCore = build_core(store=Store(), clock=self.clock, entropy=self.entropy)
         self.admin = self.core.transport()
         self.core.bootstrap(port=6443)
-        run_in_place(ensure_objects(gitops_objects(self.settings.control_namespace)), self.admin)
+        run_in_place(ensure_objects([*gitops_objects(self.settings.control_namespace), standard_class()]), self.admin)
         self.others: dict[str, Transport] = {}
         """Other clusters by server; take one out and it does not answer."""
         self._far: list[LoopActor] = []
