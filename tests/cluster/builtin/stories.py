@@ -22,6 +22,7 @@ BATCH = "/apis/batch/v1/namespaces/default"
 PODS = f"{CORE}/pods"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 VOLUMES = "/api/v1/persistentvolumes"
+AUTOSCALERS = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 
 Act = Callable[[World], Any]
 Story = tuple[Act, ...]
@@ -113,6 +114,12 @@ def a_service(name: str = "w", **spec: Any) -> Obj:
 def some_endpoints() -> Obj:
     subsets = [{"addresses": [{"ip": "192.0.2.9"}, {"ip": "192.0.2.8"}], "ports": [{"port": 80, "protocol": "TCP"}]}]
     return {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "ext"}, "subsets": subsets}
+
+
+def an_autoscaler() -> Obj:
+    target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w"}
+    spec = {"scaleTargetRef": target, "minReplicas": 4, "maxReplicas": 5}
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "w"}, "spec": spec}
 
 
 def a_budget() -> Obj:
@@ -234,6 +241,7 @@ STORIES: dict[str, Story] = {
         merge(f"{BATCH}/cronjobs/tick/status", MISSED),
     ),
     "disruption-budget": (*SET, post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", a_budget), evict_one),
+    "horizontal-pod-autoscaler": (*SET, post(AUTOSCALERS, an_autoscaler), a_minute, a_minute),
     "endpoints": (
         *SET,
         post(f"{CORE}/services", lambda: a_service(selector={"app": "w"})),
@@ -292,6 +300,7 @@ _LOOKED_AT = (
     *(f"{CORE}/{each}" for each in ("resourcequotas", "persistentvolumeclaims")),
     "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
     "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    AUTOSCALERS,
     *(VOLUMES, "/api/v1/nodes", "/api/v1/namespaces"),
 )
 

@@ -17,13 +17,13 @@ from tests.cluster.builtin.stories import STORIES, a_world, play
 from tests.cluster.world import World
 
 from syncline.cluster.builtin import builtin_controllers
-from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ReadScale
+from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, FindScale, ReadScale
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Emit, Plan
 from syncline.kube.objects import GroupKind, ObjectRef, ref_of
 
-LOOKS = (Emit, ConfirmAbsent, ConfirmEmpty, ReadScale)
+LOOKS = (Emit, ConfirmAbsent, ConfirmEmpty, FindScale, ReadScale)
 """Actions that change no object."""
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.base.action import Performer
-from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer, ReadScale
+from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer, FindScale, ReadScale
+from syncline.cluster.builtin.autoscaler import AutoscalerController
 from syncline.cluster.builtin.certificates.approval import ApproveIfAllowed, ApprovePerformer
 from syncline.cluster.builtin.certificates.controller import signing_request_controllers
 from syncline.cluster.builtin.certificates.signing import Sign, SignPerformer
@@ -79,6 +80,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         JobController(),
         CronJobController(),
         DisruptionBudgetController(),
+        AutoscalerController(),
         EndpointsController(),
         MirroringController(),
         ResourceQuotaController(),
@@ -105,6 +107,7 @@ def performers(mapper: Mapper, settings: BuiltinSettings | None = None) -> dict[
         ConfirmAbsent: confirm,
         ConfirmEmpty: confirm,
         ReadScale: confirm,
+        FindScale: confirm,
         Bind: BindPerformer(),
         ApproveIfAllowed: ApprovePerformer(),
     }

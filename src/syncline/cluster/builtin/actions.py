@@ -2,7 +2,7 @@
 
 The garbage collector asks whether an owner is really gone, the namespace controller whether a namespace is really
 empty. Both are steps ahead of the step that destroys: a refusal stops the plan, and the key is planned again. The
-disruption controller asks a controller that it does not know for its scale.
+disruption controller asks a controller that it does not know for its scale, an autoscaler what it scales.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from syncline.kube.errors import Conflict, NotFound
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, uid_of
 
-__all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmPerformer", "ReadScale"]
+__all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmPerformer", "FindScale", "ReadScale"]
 
 CONTENT_VERBS = {"list", "watch", "delete"}
 """What a kind must allow to count as the content of a namespace."""
@@ -64,13 +64,26 @@ class ReadScale:
         return f"read the scale of {self.target}"
 
 
+@dataclass(frozen=True, slots=True)
+class FindScale:
+    """The Scale of an object of a kind in whichever version. Refused, in Kubernetes' words, where there is none."""
+
+    target: ObjectRef
+    reason: str
+
+    def describe(self) -> str:
+        return f"find the scale of {self.target}"
+
+
 class ConfirmPerformer:
     """Performs the looks."""
 
     def __init__(self, mapper: Mapper) -> None:
         self._mapper = mapper
 
-    def perform(self, action: ConfirmAbsent | ConfirmEmpty | ReadScale) -> Generator[Request, Response, Any]:
+    def perform(
+        self, action: ConfirmAbsent | ConfirmEmpty | ReadScale | FindScale
+    ) -> Generator[Request, Response, Any]:
         match action:
             case ConfirmAbsent():
                 return (yield from self._absent(action))
@@ -78,6 +91,8 @@ class ConfirmPerformer:
                 return (yield from self._empty(action))
             case ReadScale():
                 return (yield from self._scale(action))
+            case FindScale():
+                return (yield from self._found_scale(action))
             case _ as never:
                 assert_never(never)
 
@@ -99,6 +114,17 @@ class ConfirmPerformer:
             answer = yield client.list_(info, action.namespace, limit=1)
             if answer.status != NotFound.code and answer.or_raise().get("items"):
                 raise Conflict(f"{info.group_resource} are left in namespace {action.namespace}")
+
+    def _found_scale(self, action: FindScale) -> Generator[Request, Response, Obj]:
+        target = action.target
+        info = self._mapper.preferred(GroupKind(target.group, target.kind))
+        if info is None:
+            raise NotFound(f'no matches for kind "{target.kind}" in group "{target.group}"')
+        if "scale" not in info.subresources:
+            raise NotFound("the server could not find the requested resource")
+        answer = yield client.get(info, target.namespace, target.name, "scale")
+        found: Obj = answer.or_raise()
+        return found
 
     def _scale(self, action: ReadScale) -> Generator[Request, Response, Obj | None]:
         target = action.target

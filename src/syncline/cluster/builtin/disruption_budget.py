@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.actions import ReadScale
+from syncline.cluster.builtin.gotext import go_selector
 from syncline.cluster.builtin.owners import controller_of, selector_of
 from syncline.cluster.builtin.pods import POD, condition, instant, is_ready
 from syncline.cluster.builtin.shares import share
@@ -159,25 +160,13 @@ def _told(seen: Observed) -> tuple[Emit, ...]:
         return (Emit(seen.budget, "NoPods", "No matching pods found", COMPONENT),)
     if not seen.unmanaged or not seen.counts_controllers:
         return ()
-    selector = _go_selector(dig(seen.budget, "spec", "selector", default={}))
+    selector = go_selector(dig(seen.budget, "spec", "selector", default={}))
     text = (
         f"Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, "
         "the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for "
         'these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
     )
     return (Emit(seen.budget, "UnmanagedPods", text, COMPONENT, warning=True),)
-
-
-def _go_selector(selector: Obj) -> str:
-    """As Go prints a pointer to a LabelSelector."""
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    rows = "".join(
-        f"LabelSelectorRequirement{{Key:{each.get('key')},Operator:{each.get('operator')},"
-        f"Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in selector.get("matchExpressions") or ()
-    )
-    fields = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{rows}}},"
-    return f"&LabelSelector{{{fields}}}"
 
 
 def _left_s(since: datetime, now: datetime) -> float:

@@ -1,0 +1,341 @@
+"""Keeps HorizontalPodAutoscalers within their bounds and says of each why it does not scale further.
+
+Source: Kubernetes' horizontal controller. There are no metrics in an embedded cluster, so what is left of it is: what
+is scaled is found, brought between the least and the most replicas, and every metric is told as one that cannot be
+had, in the words that Kubernetes uses in a cluster without a metrics API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncline.base.clock import format_time
+from syncline.cluster.builtin.actions import FindScale
+from syncline.cluster.builtin.gotext import go_selector
+from syncline.cluster.builtin.pods import instant
+from syncline.cluster.builtin.said import Said
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Emit, Patch, Plan, Requeue, Result, SetStatus, set_status
+from syncline.kube.objects import (
+    GVK,
+    GroupKind,
+    Obj,
+    ObjectRef,
+    dig,
+    is_terminating,
+    name_of,
+    namespace_of,
+    split_api_version,
+    uid_of,
+)
+
+__all__ = ["AutoscalerController", "Observed", "plan", "settle"]
+
+COMPONENT = "horizontal-pod-autoscaler"
+AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+MAX_OBJECTS = 10_000
+"""Autoscalers of which it is remembered when they were looked at."""
+PERIOD_S = 15.0
+"""``--horizontal-pod-autoscaler-sync-period``: between two looks, and before the first."""
+NO_RESOURCES = (
+    "unable to fetch metrics from resource metrics API: the server could not find the requested resource "
+    "(get pods.metrics.k8s.io)"
+)
+NO_CUSTOM = "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
+GET_SCALE = "the HPA controller was unable to get the target's current scale: "
+REPEATED = frozenset(
+    (
+        *("FailedGetScale", "FailedComputeMetricsReplicas", "AmbiguousSelector", "SelectorRequired"),
+        *("FailedGetResourceMetric", "FailedGetContainerResourceMetric", "FailedGetPodsMetric"),
+        *("FailedGetObjectMetric", "FailedGetExternalMetric"),
+    )
+)
+"""Reasons of Events that are the same at each look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``rivals``: the names of all autoscalers of the same target; ``looked``: when the scale was found last;
+    ``scale``: what was found."""
+
+    autoscaler: Obj
+    rivals: tuple[str, ...]
+    looked: datetime | None = None
+    scale: Obj | None = None
+
+    @property
+    def target(self) -> ObjectRef:
+        return _target(self.autoscaler)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """A metric that cannot be had. ``error`` is what is told of it, ``whole`` of the computation."""
+
+    reason: str
+    error: str
+    whole: str
+
+
+def _target(autoscaler: Obj) -> ObjectRef:
+    reference = dig(autoscaler, "spec", "scaleTargetRef", default={})
+    group, _ = split_api_version(str(reference.get("apiVersion") or ""))
+    return ObjectRef(group, str(reference.get("kind")), namespace_of(autoscaler), str(reference.get("name")))
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    autoscaler = cache.get(ref)
+    if autoscaler is None or is_terminating(autoscaler):
+        return None
+    target = _target(autoscaler)
+    others = (each for each in cache.objects(AUTOSCALER, ref.namespace) if _target(each) == target)
+    return Observed(autoscaler, tuple(sorted(name_of(each) for each in others)))
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """The scale is looked for a period after the autoscaler was made or last looked at, whatever changes meanwhile;
+    :func:`settle` goes on from it."""
+    since = seen.looked or instant(dig(seen.autoscaler, "metadata", "creationTimestamp")) or now
+    left = (since + timedelta(seconds=PERIOD_S) - now).total_seconds()
+    if left > 0:
+        again = seen.looked is not None
+        return Plan(outcome=Requeue(left, "an autoscaler looks every period", background=again), why="it is not time")
+    return Plan(((FindScale(seen.target, "an autoscaler scales it"),),), outcome=_later(), why="its scale is asked for")
+
+
+def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    """What the scale makes of the autoscaler; then what became of the change of the scale."""
+    for result in results:
+        if isinstance(result.action, FindScale):
+            if not result.ok:
+                return seen, _without_scale(seen, str(result.error), now)
+            found = replace(seen, scale=result.value)
+            return found, _judge(found, now)
+        if isinstance(result.action, SetStatus) and result.ok and isinstance(result.value, dict):
+            seen = replace(seen, autoscaler=result.value)
+        if isinstance(result.action, Patch) and seen.scale is not None:
+            return seen, _rescaled(seen, result, now)
+    return None
+
+
+def _later() -> Requeue:
+    return Requeue(PERIOD_S, "an autoscaler looks every period", background=True)
+
+
+def _told(seen: Observed, reason: str, message: str, *, warning: bool = True) -> Emit:
+    return Emit(seen.autoscaler, reason, message, COMPONENT, warning=warning)
+
+
+def _conditions(status: Obj, now: datetime, *new: tuple[str, str, str, str]) -> list[Obj]:
+    """``new``: type, status, reason, message; the place of a type does not change."""
+    found = {str(one.get("type")): one for one in status.get("conditions") or ()}
+    for kind, value, reason, message in new:
+        old = found.get(kind) or {}
+        since = old.get("lastTransitionTime") if old.get("status") == value else format_time(now)
+        found[kind] = {"type": kind, "status": value, "lastTransitionTime": since, "reason": reason, "message": message}
+    return list(found.values())
+
+
+def _without_scale(seen: Observed, error: str, now: datetime) -> Plan:
+    status = dict(seen.autoscaler.get("status") or {})
+    status["conditions"] = _conditions(status, now, ("AbleToScale", "False", "FailedGetScale", GET_SCALE + error))
+    writes = set_status(seen.autoscaler, status, "what is scaled cannot be found")
+    return Plan(status=(*writes, _told(seen, "FailedGetScale", error)), outcome=_later(), why="there is no scale")
+
+
+def _replicas(seen: Observed) -> int:
+    return int(dig(seen.scale, "spec", "replicas", default=0))
+
+
+def _bound(seen: Observed) -> tuple[int, str] | None:
+    """The bound that the target is beyond, and which one it is."""
+    spec, current = seen.autoscaler.get("spec") or {}, _replicas(seen)
+    least, most = int(spec.get("minReplicas") or 1), int(spec.get("maxReplicas") or 1)
+    if current > most:
+        return most, "Current number of replicas above Spec.MaxReplicas"
+    if 0 < current < least:
+        return least, "Current number of replicas below Spec.MinReplicas"
+    return None
+
+
+def _judge(seen: Observed, now: datetime) -> Plan:
+    bound = _bound(seen)
+    if bound is not None:
+        wanted, why = bound
+        _, version = split_api_version(str(dig(seen.autoscaler, "spec", "scaleTargetRef", "apiVersion", default="v1")))
+        target = seen.target
+        gvk = GVK(target.group, version, target.kind)
+        patch = Patch(gvk, target.namespace, target.name, {"spec": {"replicas": wanted}}, why, subresource="scale")
+        # Written first, so that it is known after a crash between the two.
+        status = {**(seen.autoscaler.get("status") or {}), "desiredReplicas": wanted}
+        steps = (set_status(seen.autoscaler, status, why), (patch,))
+        return Plan(tuple(step for step in steps if step), outcome=_later(), why=why)
+    able = ("AbleToScale", "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+    if _replicas(seen) == 0:
+        why = "scaling is disabled since the replica count of the target is zero"
+        return _status(seen, now, able, ("ScalingActive", "False", "ScalingDisabled", why), desired=0)
+    return _without_metrics(seen, able, now)
+
+
+def _status(
+    seen: Observed,
+    now: datetime,
+    *conditions: tuple[str, str, str, str],
+    desired: int | None = None,
+    metrics: int = 0,
+    rescaled: bool = False,
+    told: tuple[Emit, ...] = (),
+) -> Plan:
+    """``desired`` None: as it was; ``metrics``: how many there are of which nothing is known."""
+    old = seen.autoscaler.get("status") or {}
+    current = _replicas(seen)
+    status: Obj = {"lastScaleTime": format_time(now)} if rescaled else {}
+    if not rescaled and old.get("lastScaleTime"):
+        status["lastScaleTime"] = old["lastScaleTime"]
+    status |= {"currentReplicas": current} if current else {}
+    status["desiredReplicas"] = int(old.get("desiredReplicas") or 0) if desired is None else desired
+    status["currentMetrics"] = [{"type": ""}] * metrics or None
+    status["conditions"] = _conditions(old, now, *conditions)
+    writes = set_status(seen.autoscaler, status, "the target was looked at")
+    return Plan(status=(*writes, *told), outcome=_later(), why="the target was looked at")
+
+
+def _rescaled(seen: Observed, result: Result, now: datetime) -> Plan:
+    bound = _bound(seen)
+    assert bound is not None
+    wanted, why = bound
+    if not result.ok:
+        text = f"New size: {wanted}; reason: {why}; error: {result.error}"
+        message = f"the HPA controller was unable to update the target scale: {result.error}"
+        failed = ("AbleToScale", "False", "FailedUpdateScale", message)
+        return _status(seen, now, failed, told=(_told(seen, "FailedRescale", text),))
+    done = f"the HPA controller was able to update the target scale to {wanted}"
+    told = _told(seen, "SuccessfulRescale", f"New size: {wanted}; reason: {why}", warning=False)
+    able = ("AbleToScale", "True", "SucceededRescale", done)
+    return _status(seen, now, able, desired=wanted, rescaled=True, told=(told,))
+
+
+# --- metrics that cannot be had ------------------------------------------------------------------------------------
+
+
+def _without_metrics(seen: Observed, able: tuple[str, str, str, str], now: datetime) -> Plan:
+    selector = str(dig(seen.scale, "status", "selector", default=""))
+    if not selector:
+        why = "the HPA target's scale is missing a selector"
+        return _refused(seen, now, able, ("InvalidSelector", why), ("SelectorRequired", "selector is required"))
+    if len(seen.rivals) > 1 and dig(seen.scale, "status", "replicas", default=0):
+        keys = " ".join(f"{namespace_of(seen.autoscaler)}/{name}" for name in seen.rivals)
+        why = f"pods by selector {selector} are controlled by multiple HPAs: [{keys}]"
+        return _refused(seen, now, able, ("AmbiguousSelector", why), ("AmbiguousSelector", why))
+    metrics = dig(seen.autoscaler, "spec", "metrics", default=[])
+    unknown = [_SOURCES[str(metric["type"])](metric, namespace_of(seen.autoscaler)) for metric in metrics]
+    first = unknown[0]
+    whole = f"invalid metrics ({len(unknown)} invalid out of {len(unknown)}), first error is: {first.whole}"
+    message = f"the HPA was unable to compute the replica count: {first.error}"
+    told = [_told(seen, one.reason, one.error) for one in unknown]
+    told.append(_told(seen, "FailedComputeMetricsReplicas", whole))
+    active = ("ScalingActive", "False", first.reason, message)
+    return _status(seen, now, able, active, metrics=len(unknown), told=tuple(told))
+
+
+def _refused(
+    seen: Observed, now: datetime, able: tuple[str, str, str, str], why: tuple[str, str], told: tuple[str, str]
+) -> Plan:
+    events = (_told(seen, *told), _told(seen, "FailedComputeMetricsReplicas", told[1]))
+    return _status(seen, now, able, ("ScalingActive", "False", *why), told=events)
+
+
+def _usage(source: Obj) -> str:
+    name = source.get("name")
+    what = "usage" if dig(source, "target", "averageValue") is not None else "utilization"
+    return f"failed to get {name} {what}: unable to get metrics for resource {name}: {NO_RESOURCES}"
+
+
+def _resource(metric: Obj, _: str) -> _Unknown:
+    error = _usage(metric["resource"])
+    return _Unknown(
+        "FailedGetResourceMetric", error, f"failed to get {metric['resource']['name']} resource metric value: {error}"
+    )
+
+
+def _container(metric: Obj, _: str) -> _Unknown:
+    source = metric["containerResource"]
+    error = _usage(source)
+    whole = f"failed to get {source.get('container')} container metric value: {error}"
+    return _Unknown("FailedGetContainerResourceMetric", error, whole)
+
+
+def _pods(metric: Obj, _: str) -> _Unknown:
+    error = f"unable to get metric {dig(metric, 'pods', 'metric', 'name')}: {NO_CUSTOM}"
+    return _Unknown("FailedGetPodsMetric", error, f"failed to get pods metric value: {error}")
+
+
+def _object(metric: Obj, namespace: str) -> _Unknown:
+    source: Any = metric["object"]
+    name, of = dig(source, "metric", "name"), source.get("describedObject") or {}
+    error = f"unable to get metric {name}: {of.get('kind')} on {namespace} {of.get('name')}/{NO_CUSTOM}"
+    whole = f"failed to get {name} object metric: {error}" if _averages(source) else error
+    return _Unknown("FailedGetObjectMetric", error, f"failed to get object metric value: {whole}")
+
+
+def _external(metric: Obj, namespace: str) -> _Unknown:
+    source: Any = metric["external"]
+    name, selector = dig(source, "metric", "name"), dig(source, "metric", "selector")
+    shown = go_selector(selector) if isinstance(selector, dict) else "nil"
+    where = f"the server could not find the requested resource (get {name}.external.metrics.k8s.io)"
+    error = f"unable to get external metric {namespace}/{name}/{shown}: "
+    error += f"unable to fetch metrics from external metrics API: {where}"
+    what = f"{name} external metric" if _averages(source) else f"external metric {name}"
+    return _Unknown(
+        "FailedGetExternalMetric", error, f"failed to get {name} external metric value: failed to get {what}: {error}"
+    )
+
+
+def _averages(source: Obj) -> bool:
+    return dig(source, "target", "averageValue") is not None
+
+
+_SOURCES: dict[str, Callable[[Obj, str], _Unknown]] = {
+    "Resource": _resource,
+    "ContainerResource": _container,
+    "Pods": _pods,
+    "Object": _object,
+    "External": _external,
+}
+
+
+class AutoscalerController:
+    """A look at each autoscaler every period."""
+
+    name = "horizontal-pod-autoscaler"
+    kind = AUTOSCALER
+    watches: tuple[Watch, ...] = ()
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self) -> None:
+        self._said = Said()
+        self._looked: dict[str, datetime] = {}
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        seen = observe(cache, ref)
+        return None if seen is None else replace(seen, looked=self._looked.get(uid_of(seen.autoscaler)))
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return plan(seen, now)
+
+    def settle(
+        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        settled = settle(seen, results, now)
+        if settled is None:
+            return None
+        further, planned = settled
+        self._looked.pop(uid_of(seen.autoscaler), None)
+        self._looked[uid_of(seen.autoscaler)] = now
+        if len(self._looked) > MAX_OBJECTS:
+            del self._looked[next(iter(self._looked))]
+        return further, self._said.once(uid_of(seen.autoscaler), planned, REPEATED)

@@ -1,0 +1,19 @@
+"""What messages of Kubernetes hold because Go printed it."""
+
+from __future__ import annotations
+
+from syncline.kube.objects import Obj
+
+__all__ = ["go_selector"]
+
+
+def go_selector(selector: Obj) -> str:
+    """As Go prints a pointer to a LabelSelector."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    rows = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key')},Operator:{each.get('operator')},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    fields = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{rows}}},"
+    return f"&LabelSelector{{{fields}}}"
