@@ -42,8 +42,6 @@ _CONDITIONAL = frozenset(
         "apiextensions.k8s.io/customresourcedefinitions",
         "apiregistration.k8s.io/apiservices",
         "coordination.k8s.io/leases",
-        "flowcontrol.apiserver.k8s.io/flowschemas",
-        "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
         "policy/poddisruptionbudgets",
         "storage.k8s.io/csidrivers",
         "storage.k8s.io/csinodes",

@@ -205,6 +205,7 @@ class _Policy(Kind):
 
 class ValidatingPolicyKind(_Policy):
     has_status = True
+    status_keeps_metadata = True
     empty_status: ClassVar[Obj | None] = {}
 
     def composes(self, spec: Obj) -> bool:

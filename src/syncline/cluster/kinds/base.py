@@ -77,6 +77,8 @@ class Kind:
     """Top-level fields whose change makes a new generation."""
     pod_spec: ClassVar[tuple[str, ...]] = ()
     """Where the kind holds a pod spec, if it does."""
+    status_keeps_metadata: ClassVar[bool] = False
+    """Whether ``/status`` leaves labels, annotations, finalizers and owners as they are."""
     revalidates: ClassVar[bool] = True
     """Whether an update runs the checks of a create once more beside its own (most kinds do)."""
 
@@ -97,6 +99,8 @@ class Kind:
             drop_disabled(dig(new, *self.pod_spec))
         if subresource == "status":
             _keep_all_but(new, old, "metadata", "status")
+            for key in ("labels", "annotations", "finalizers", "ownerReferences") if self.status_keeps_metadata else ():
+                _keep(new.setdefault("metadata", {}), old.get("metadata") or {}, key)
         elif not subresource and self.has_status:
             _keep(new, old, "status")
         if not subresource or subresource in ("scale", "resize", "ephemeralcontainers"):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Kind, spec_of
-from syncline.cluster.kinds.causes import forbidden, invalid, required, unsupported
+from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, unsupported
 from syncline.cluster.kinds.fields import each
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
@@ -30,6 +30,19 @@ ZERO_SHARES = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 NATURAL = "must be a non-negative integer"
 
 
+def _status_causes(new: Obj) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    seen: set[str] = set()
+    for where, condition in each(new.get("status") or {}, "conditions", "status"):
+        kind = str(condition.get("type") or "")
+        if kind in seen:
+            causes.append(duplicate(f"{where}.type", kind))
+        if not kind:
+            causes.append(required(f"{where}.type"))
+        seen.add(kind)
+    return causes
+
+
 # --- priority levels -----------------------------------------------------------------------------------------------
 
 
@@ -38,6 +51,10 @@ class PriorityLevelKind(Kind):
     has_generation = True
     namespaced = False
     empty_status: ClassVar[Obj | None] = {}
+    status_keeps_metadata = True
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return _status_causes(new)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
@@ -124,6 +141,10 @@ class FlowSchemaKind(Kind):
     has_generation = True
     namespaced = False
     empty_status: ClassVar[Obj | None] = {}
+    status_keeps_metadata = True
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return _status_causes(new)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)

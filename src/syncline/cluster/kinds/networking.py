@@ -299,6 +299,7 @@ class IPAddressKind(Kind):
 
 class ServiceCIDRKind(Kind):
     has_status = True
+    status_keeps_metadata = True
     namespaced = False
     revalidates = False
     empty_status: ClassVar[Obj | None] = {}

@@ -27,6 +27,7 @@ __all__ = ["APIServiceKind", "NodeKind", "RuntimeClassKind"]
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 ONE_EACH = "may specify no more than one CIDR for each IP family"
 CIDR_STAYS = 'node updates may not change podCIDR except from "" to valid'
+CONDITION_STATUSES = ("True", "False", "Unknown")
 MOST_GROUP_PRIORITY = 20_000
 MOST_VERSION_PRIORITY = 1_000
 
@@ -166,6 +167,15 @@ class APIServiceKind(Kind):
     namespaced = False
     name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
     empty_status: ClassVar[Obj | None] = {}
+    status_keeps_metadata = True
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        found = each(new.get("status") or {}, "conditions", "status")
+        return [
+            unsupported(f"{where}.status", condition.get("status") or "", CONDITION_STATUSES)
+            for where, condition in found
+            if condition.get("status") not in CONDITION_STATUSES
+        ]
 
     def whole_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)

@@ -377,6 +377,7 @@ class AttributesClassKind(Kind):
 
 class AttachmentKind(Kind):
     has_status = True
+    status_keeps_metadata = True
     namespaced = False
     empty_status: ClassVar[Obj | None] = {"attached": False}
 

@@ -209,7 +209,10 @@ def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions
             raise x.missing()
         return _create_by_apply(x, body, options)
     result = apply_to(x, x.resource.shown(current.obj), body, options)
-    check_address(x, own_copy(body))
+    named = own_copy(body)
+    if not meta(named).get("name"):
+        named["metadata"] = {**meta(named), "name": x.route.name}
+    check_address(x, named)
     if not result.changed:
         return answer_written(x, change(x, current, own_copy(result.obj), options, owned=True, unconditional=True))
     obj = _after_apply(x, own_copy(result.obj), options)
