@@ -7,6 +7,7 @@ operation's failures, bad health, a difference. What operations left behind is a
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,6 +15,12 @@ from syncline.base.cause import Cause
 from syncline.explain.advice import advice
 from syncline.explain.graph import deepened, explain_object
 from syncline.explain.view import Found, View, instant, one_line
+from syncline.explain.waiting import (
+    awaited_applications,
+    awaited_conditions,
+    awaited_windows,
+    no_automated_sync,
+)
 from syncline.gitops.application.deletion import plan_deletion
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import sync_observed
@@ -56,8 +63,17 @@ def explain_application(view: View, seen: AppObserved) -> Found:
     for part in (_deletion, _operation, _conditions, _last_operation, _health):
         found = part(view, seen)
         if found is not None:
-            return _with_left_behind(seen, found)
-    return _with_left_behind(seen, _settled(view, seen))
+            break
+    else:
+        found = _settled(view, seen)
+    found = _with_left_behind(seen, found)
+    return replace(found, cause=_naming(found.cause, seen.view.name))
+
+
+def _naming(cause: Cause, name: str) -> Cause:
+    """Commands that a room wrote for any Application, for this one."""
+    step = re.sub(r"(syncline app [a-z-]+) APP\b", rf"\1 {name}", cause.next_action)
+    return replace(cause, next_action=step, because=tuple(_naming(each, name) for each in cause.because))
 
 
 def _head(
@@ -117,9 +133,18 @@ def _operation(view: View, seen: AppObserved) -> Found | None:
     if seen.pinned is not None and seen.pinned.error:
         text = f"{message}; its source cannot be read: {seen.pinned.error}"
         return Found(_head(seen, "Running", text, since, next_action=advice(seen.pinned.error)), blocked=True)
+    first = [] if state.get("syncResult") else awaited_windows(seen, view.now, manual=_by_hand(seen))
+    first = first or awaited_applications(view, seen)
+    first = first or [deepened(view, cause) for cause in awaited_conditions(seen, since)]
+    if first and not dig(state, "syncResult", "resources"):
+        return _joined(seen, str(state.get("phase") or "Running"), message, since, first)
     waits = _waits(view, seen)
     below = [deepened(view, cause) for cause in waits] if waits else _running_rows(view, state)
     return _joined(seen, str(state.get("phase") or "Running"), message, since, below)
+
+
+def _by_hand(seen: AppObserved) -> bool:
+    return not dig(seen.view.operation, "initiatedBy", "automated")
 
 
 def _waits(view: View, seen: AppObserved) -> tuple[Cause, ...]:
@@ -200,14 +225,15 @@ def _last_operation(view: View, seen: AppObserved) -> Found | None:
     message = str(state.get("message") or "the operation failed")
     since = instant(state.get("finishedAt"))
     below = _failed_rows(view, state)
-    fix = "" if any(f.cause.next_action for f in below) else advice(message)
+    known = any(f.cause.next_action or f.cause.because for f in below)
+    fix = "" if known else advice(message)
     head = _head(
         seen,
         f"sync {state['phase']}",
         message,
         since,
         *(found.cause for found in below),
-        next_action=fix or ("" if below else f"correct the cause, then: syncline app sync {seen.view.name}"),
+        next_action=fix or ("" if known else f"correct it in the source, then: syncline app sync {seen.view.name}"),
     )
     return Found(head, blocked=True)
 
@@ -281,7 +307,9 @@ def _settled(view: View, seen: AppObserved) -> Found:
     named = ", ".join(f"{r.get('kind')}/{r.get('name')}" for r in differing[:3])
     text = f"{len(differing)} resources differ from the source" + (f": {named}" if named else "")
     step = f"syncline plan {seen.view.name}, then: syncline app sync {seen.view.name}"
-    return Found(_head(seen, f"{sync}, {health}", text, since, next_action=step), blocked=False)
+    waits = no_automated_sync(seen, view.now)
+    head = _head(seen, f"{sync}, {health}", text, since, *(found.cause for found in waits), next_action=step)
+    return Found(head, blocked=any(found.blocked for found in waits))
 
 
 def _with_left_behind(seen: AppObserved, found: Found) -> Found:

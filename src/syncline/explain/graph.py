@@ -10,18 +10,22 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from syncline.base.cause import Cause
+from syncline.base.clock import format_time
 from syncline.explain.advice import advice
 from syncline.explain.deletion import explain_deletion
 from syncline.explain.pods import condition, explain_pod
 from syncline.explain.view import Found, View, instant, one_line, warnings_of
 from syncline.explain.workloads import explain_job, explain_workload
 from syncline.gitops.health import HealthStatus, health_of
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, ref_of, uid_of
+from syncline.gitops.holds.model import POOL, Hold, holds_of
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, name_of, ref_of, uid_of
 
 __all__ = ["cause_to_obj", "deepened", "explain_object"]
 
 MAX_DEPTH = 12
 """Causes below one another; a longer chain is a loop of ours."""
+HOLDS = HOLD.group_kind
 BAD = (HealthStatus.DEGRADED, HealthStatus.MISSING, HealthStatus.UNKNOWN)
 
 
@@ -49,7 +53,7 @@ def deepened(view: View, cause: Cause) -> Found:
             because=(*cause.because, *own.because),
             evidence=cause.evidence or own.evidence,
         ),
-        blocked=below.blocked or overdue or bool(cause.because),
+        blocked=below.blocked or overdue or bool(cause.because) or bool(cause.next_action),
     )
 
 
@@ -93,6 +97,32 @@ def _claim(view: View, claim: Obj) -> Found:
     return Found(_plain(claim, phase, f"storage class {wanted or '(default)'}: {said}", fix=fix), blocked=True)
 
 
+def _service(view: View, service: Obj) -> Found:
+    waits = dig(service, "spec", "type") == "LoadBalancer" and not dig(service, "status", "loadBalancer", "ingress")
+    if not waits:
+        return _by_health(view, service)
+    events = warnings_of(view, service)
+    said = str(events[0].get("message")) if events else "no load balancer has given it an address yet"
+    return Found(_plain(service, "Progressing", said, fix=advice("load balancer")), blocked=bool(events))
+
+
+def _pool(view: View, pool: Obj) -> Found:
+    found = _by_health(view, pool)
+    holds = [hold for hold in holds_of(view.cluster.objects(HOLDS)) if name_of(pool) in hold.pools]
+    living = tuple(_hold(view, hold.obj).cause for hold in holds if hold.lives(view.now))
+    return Found(replace(found.cause, because=(*found.cause.because, *living)), blocked=found.blocked or bool(living))
+
+
+def _hold(view: View, obj: Obj) -> Found:
+    hold = Hold.of(obj)
+    until = f"until {format_time(hold.expires)}" if hold.expires is not None else "without a readable end"
+    text = f"{hold.owner or 'somebody'} keeps pools {', '.join(sorted(hold.pools)) or '(none)'} from updating {until}"
+    reason = f": {hold.reason}" if hold.reason else ""
+    lives = hold.lives(view.now)
+    fix = f"wait, or ask {hold.owner or 'its owner'}; to end it: kubectl delete hold {name_of(obj)}" if lives else ""
+    return Found(_plain(obj, "Held" if lives else "Expired", text + reason, fix=fix), blocked=False)
+
+
 def _budget(view: View, budget: Obj) -> Found:
     status = dig(budget, "status", default={})
     healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
@@ -134,4 +164,7 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     GroupKind("", "PersistentVolumeClaim"): _claim,
     GroupKind("policy", "PodDisruptionBudget"): _budget,
     GroupKind("", "Node"): _node,
+    GroupKind("", "Service"): _service,
+    POOL: _pool,
+    HOLDS: _hold,
 }

@@ -6,6 +6,8 @@ kubelet wrote into the pod's status (Kubernetes ``pkg/kubelet``, ``pkg/scheduler
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 from syncline.base.cause import Cause
@@ -18,6 +20,7 @@ __all__ = ["explain_pod"]
 
 STARTING = ("", "ContainerCreating", "PodInitializing")
 """Reasons for waiting that are no trouble by themselves."""
+PREEMPTION = re.compile(r"\.? (?:no new claims to deallocate|preemption:).*", re.DOTALL)
 LOG_LINES = 3
 """Last lines of a log that an explanation repeats."""
 START_TROUBLE = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "NetworkNotReady")
@@ -120,13 +123,17 @@ def _unplaced(view: View, pod: Obj) -> Found | None:
     placed = condition(pod, "PodScheduled")
     if placed.get("status") == "False":
         said = str(placed.get("message") or placed.get("reason") or "")
-        return Found(
-            _cause(pod, "Pending", f"cannot be placed: {said}", placed.get("lastTransitionTime")), blocked=True
-        )
+        return Found(_not_placed(pod, said, placed.get("lastTransitionTime")), blocked=True)
     for event in warnings_of(view, pod):
         if event.get("reason") == "FailedScheduling":
-            return Found(_cause(pod, "Pending", f"cannot be placed: {event.get('message')}"), blocked=True)
+            return Found(_not_placed(pod, str(event.get("message"))), blocked=True)
     return Found(_cause(pod, "Pending", "waits for the scheduler"), blocked=False)
+
+
+def _not_placed(pod: Obj, said: str, since: Any = None) -> Cause:
+    """What the nodes lack; that preemption does not help either is in the evidence."""
+    cause = _cause(pod, "Pending", f"cannot be placed: {PREEMPTION.sub('', said)}", since)
+    return replace(cause, evidence=(*cause.evidence, ("scheduler", said)))
 
 
 def _containers(view: View, pod: Obj) -> Found | None:

@@ -55,9 +55,13 @@ class SyncWindow:
     overrun: bool = False
     """``syncOverrun``: an operation that began while it was allowed may go on."""
 
+    def local(self, now: datetime) -> datetime:
+        """``now`` on the clock of the window's zone, as the schedule reads it."""
+        return now.astimezone(UTC) + _offset(self.zone, now)
+
     def is_active(self, now: datetime) -> bool:
         """Started before ``now`` and not yet over; both ends are exclusive."""
-        local = now.astimezone(UTC) + _offset(self.zone, now)
+        local = self.local(now)
         start = self.schedule.next_after(local - self.duration)
         return start is not None and start < local
 

@@ -1,0 +1,170 @@
+"""What a sync waits for before it touches anything: closed windows, other Applications, conditions of manifests.
+
+Called by the explanation of Applications. Pure; what the controller asks is asked here again, with the same functions.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from syncline.base.cause import Cause
+from syncline.base.clock import format_time
+from syncline.explain.view import Found, View, instant, one_line
+from syncline.gitops.application.depends import DEPENDS_ON, depends_on, not_ready
+from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.autosync import SelfHealBackoff, decide
+from syncline.gitops.project.windows import SyncWindow, WindowError, read_windows, window_problem
+from syncline.gitops.sync.conditions import WAIT_FOR, Condition, ConditionError, waits_of
+from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
+
+MAX_STARTS = 1000
+"""Starts of a window that are followed to its end; one that begins more often never ends."""
+
+__all__ = ["awaited_applications", "awaited_conditions", "awaited_windows", "no_automated_sync"]
+
+
+# -- windows ---------------------------------------------------------------------------------------------------------
+
+
+def awaited_windows(seen: AppObserved, now: datetime, *, manual: bool) -> list[Found]:
+    """The windows of the project that keep the Application from being synced now; none where it may be."""
+    if not window_problem(seen.project, seen.view.obj, now, manual=manual):
+        return []
+    found: list[Found] = []
+    for number, entry in enumerate(dig(seen.project, "spec", "syncWindows", default=[])):
+        try:
+            (window,) = read_windows([entry])
+        except (WindowError, ValueError) as error:
+            found.append(Found(Cause(_place(seen, number), "unreadable", str(error)), blocked=True))
+            continue
+        if window.matches(seen.view.obj) and window.is_active(now) != window.allows:
+            found.append(Found(_window(seen, number, entry, window, now), blocked=True))
+    return found
+
+
+def _place(seen: AppObserved, number: int) -> str:
+    return f"sync window {number} of project {seen.view.project}"
+
+
+def _window(seen: AppObserved, number: int, entry: Obj, window: SyncWindow, now: datetime) -> Cause:
+    opens = _opens(window, now)
+    zone = f" {window.zone}" if window.zone else ""
+    text = f"{entry.get('kind')} {entry.get('schedule')!r} for {entry.get('duration')}{zone}"
+    until = f"{'opens' if window.allows else 'ends'} at {format_time(opens)}" if opens else "goes on and on"
+    by_hand = f"sync by hand: syncline app sync {seen.view.name}"
+    allow = f"allow syncs by hand: syncline proj windows enable-manual-sync {seen.view.project} {number}"
+    return Cause(
+        _place(seen, number),
+        "closed" if window.allows else "denies",
+        f"{text}, {until}",
+        next_action=f"wait for it, or {by_hand if window.manual else allow}",
+        evidence=(("entry", one_line(str(entry))),),
+    )
+
+
+def _opens(window: SyncWindow, now: datetime) -> datetime | None:
+    """When an allowing window begins next, or a denying one ends; in UTC."""
+    shift = window.local(now) - now.astimezone(UTC)
+    if window.allows:
+        begins = window.schedule.next_after(window.local(now))
+        return begins - shift if begins is not None else None
+    begun = window.schedule.next_after(window.local(now) - window.duration)
+    for _ in range(MAX_STARTS):
+        following = window.schedule.next_after(begun) if begun is not None else None
+        if begun is None or following is None or following >= begun + window.duration:
+            return begun + window.duration - shift if begun is not None else None
+        begun = following  # it begins again before it ends
+    return None
+
+
+def no_automated_sync(seen: AppObserved, now: datetime) -> list[Found]:
+    """Why an automated Application that differs is not synced by itself now; empty where it is not automated."""
+    app = seen.view.obj
+    if dig(app, "spec", "syncPolicy", "automated") is None:
+        return []
+    closed = awaited_windows(seen, now, manual=False)
+    if closed:
+        return closed
+    sync = dig(app, "status", "sync", default={})
+    revisions = sync.get("revisions") or [str(sync.get("revision") or "")]
+    rows = dig(app, "status", "resources", default=[])
+    decision = decide(app, str(sync.get("status")), revisions, rows, now, backoff=SelfHealBackoff())
+    if decision.operation is not None:
+        return [Found(Cause("automated sync", "due", decision.why), blocked=False)]
+    return [Found(Cause("automated sync", "not started", decision.why), blocked=False)]
+
+
+# -- other applications ----------------------------------------------------------------------------------------------
+
+
+def awaited_applications(view: View, seen: AppObserved) -> list[Found]:
+    """Applications that this one depends on and that are not ready."""
+    app = seen.view.obj
+    if not not_ready(app, seen.before):
+        return []
+    return [found for ref in depends_on(app) if (found := _application(view, seen, ref)) is not None]
+
+
+def _application(view: View, seen: AppObserved, ref: ObjectRef) -> Found | None:
+    subject = f"Application {ref.namespace}/{ref.name}"
+    other = view.cluster.get(ref)
+    if other is None:
+        fix = f"create it, or correct {DEPENDS_ON} of {seen.view.name}"
+        return Found(Cause(subject, "Missing", "does not exist", next_action=fix), blocked=True)
+    sync = str(dig(other, "status", "sync", "status", default="Unknown"))
+    health = str(dig(other, "status", "health", "status", default="Unknown"))
+    busy = bool(other.get("operation"))
+    if (sync, health, busy) == ("Synced", "Healthy", False):
+        return None
+    phase = dig(other, "status", "operationState", "phase", default="")
+    by_itself = busy or (dig(other, "spec", "syncPolicy", "automated") is not None and phase not in ("Failed", "Error"))
+    fix = f"syncline app sync {ref.name}" if sync != "Synced" and phase not in ("Failed", "Error") else ""
+    text = "an operation runs" if busy else str(dig(other, "status", "operationState", "message", default=""))
+    since = instant(dig(other, "status", "health", "lastTransitionTime"))
+    step = "" if by_itself and health != "Degraded" else fix or f"syncline explain {ref.name}"
+    return Found(
+        Cause(subject, f"{sync}, {health}", one_line(text), since, next_action=step or f"syncline explain {ref.name}"),
+        blocked=not by_itself or health == "Degraded",
+    )
+
+
+# -- conditions ------------------------------------------------------------------------------------------------------
+
+
+def awaited_conditions(seen: AppObserved, started: datetime | None) -> list[Cause]:
+    """``syncline.dev/wait-for`` of the running operation's manifests that do not hold."""
+    pinned = seen.pinned
+    found: dict[str, Cause] = {}
+    for target in pinned.objects if pinned is not None else ():
+        try:
+            conditions = waits_of(target, seen.kinds, seen.view.destination_namespace)
+            problems = [(one, one.problem(seen.lookup(one.ref), seen.health)) for one in conditions]
+        except ConditionError:
+            continue  # the operation has said so and ended
+        for condition, problem in problems:
+            if problem:
+                found.setdefault(str(condition.ref), _condition(seen, target, condition, problem, started))
+    return list(found.values())
+
+
+def _condition(seen: AppObserved, target: Obj, condition: Condition, problem: str, started: datetime | None) -> Cause:
+    limit: timedelta | None = condition.deadline
+    live = seen.lookup(condition.ref)
+    who = f"{ref_of(target).kind} {ref_of(target).name}"
+    own = [ref_of(one) for one in (seen.pinned.objects if seen.pinned is not None else ())]
+    same = any((one.group, one.kind, one.name) == (*condition.ref[:2], condition.ref.name) for one in own)
+    if live is not None:
+        fix = ""
+    elif same:
+        fix = f"the same sync brings it: give it an earlier sync wave than {who}"
+    else:
+        fix = f"bring it, or correct {WAIT_FOR} of {who}"
+    return Cause(
+        str(condition.ref),
+        "Missing" if live is None else "Present",
+        f"{who} waits for it: {problem}",
+        started,
+        until=started + limit if started is not None and limit is not None else None,
+        then="the operation fails" if limit is not None else "",
+        next_action=fix,
+    )
