@@ -12,14 +12,22 @@ import os
 import resource
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.table import Table
+from syncline.assembly.core import build_core
 from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.virtual import VirtualWorld
+from syncline.base.clock import VirtualClock
+from syncline.base.entropy import Entropy
+from syncline.cluster.store import Store
 from syncline.gitops.application.observe import AppSettings
-from syncline.kube.objects import Obj, dig
+from syncline.gitops.diff import DiffSettings
+from syncline.gitops.diff.compare import compare_objects
+from syncline.kube.client import create
+from syncline.kube.objects import Obj, ResourceInfo, dig, name_of
 
 __all__ = ["figures"]
 
@@ -36,6 +44,25 @@ data:
   version: "{version}"
   text: {text}
 """
+
+
+HOOK_S = 10
+PODS_OF_A_NODE = 50
+"""So that a thousand Jobs have room at one time: a simulated node takes 110 pods."""
+HOOK = """apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {app}
+  annotations: {{argocd.argoproj.io/hook: PreSync}}
+spec:
+  template:
+    metadata:
+      annotations: {{syncline.dev/run-seconds: "{seconds}"}}
+    spec:
+      restartPolicy: Never
+      containers: [{{name: work, image: "work:1", command: [work]}}]
+"""
+DEPLOYMENTS = ResourceInfo("apps", "v1", "Deployment", "deployments", namespaced=True)
 
 
 @dataclass(slots=True)
@@ -89,6 +116,50 @@ class Monorepo:
         return bool(found["data"]["version"] == "2")
 
 
+@dataclass(slots=True)
+class Hooks:
+    """``count`` Applications with a PreSync Job and a ConfigMap each; all syncs are asked for at one moment."""
+
+    count: int
+    world: VirtualWorld
+
+    @classmethod
+    def begin(cls, count: int, place: Path, *, nodes: int) -> Hooks:
+        repository = place / "repository"
+        for index in range(count):
+            folder = repository / "apps" / f"app-{index:04}"
+            folder.mkdir(parents=True)
+            (folder / "job.yaml").write_text(HOOK.format(app=f"app-{index:04}", seconds=HOOK_S))
+            (folder / "map.yaml").write_text(_manifest(index, 0, 1))
+        _git(repository, "init", "-q", "-b", "main")
+        _git(repository, "add", ".")
+        _git(repository, *IDENTITY, "commit", "-q", "-m", "All applications")
+        reader = GitSourceReader(place / "mirrors", allow_local=True)
+        world = VirtualWorld(reader, nodes=nodes, settings=AppSettings(poll_s=3600))
+        world.driver.settle()
+        for index in range(count):
+            made = _application(repository, index)
+            made["spec"]["syncPolicy"] = {}
+            world.send("POST", APPS, made)
+        world.driver.settle()
+        return cls(count, world)
+
+    def play(self) -> float:
+        body = {"operation": {"sync": {}}}
+        for index in range(self.count):
+            self.world.send("PATCH", f"{APPS}/app-{index:04}", body, "application/merge-patch+json")
+        began = self.world.clock.now()
+        self.world.driver.until(self._all_done, limit_s=7200)
+        return (self.world.clock.now() - began).total_seconds()
+
+    def _all_done(self) -> bool:
+        maps = self.world.send("GET", "/api/v1/namespaces/default/configmaps")["items"]
+        if len(maps) <= self.count:  # one is the cluster's own
+            return False
+        phases = [dig(app, "status", "operationState", "phase") for app in self.world.send("GET", APPS)["items"]]
+        return all(phase == "Succeeded" for phase in phases)
+
+
 def _manifest(index: int, number: int, version: int) -> str:
     return MANIFEST.format(app=f"app-{index:04}", number=number, version=version, text="x" * 400)
 
@@ -116,11 +187,57 @@ def _calm(app: Obj) -> bool:
 
 
 def figures(table: Table, *, quick: bool) -> None:
-    """The curve: what a period costs in which nothing happened, and one in which one Application's file changed."""
+    """The curve: what a period costs in which nothing happened, and one in which one Application's file changed. Then
+    hooks side by side, and comparisons by themselves."""
     table.title(f"Applications of {OBJECTS} objects each in one repository; CPU of one process")
     for count in CURVE[:2] if quick else CURVE:
         with tempfile.TemporaryDirectory(prefix="bench-") as place:
             _point(table, count, Path(place))
+    _hooks_side_by_side(table, 100 if quick else 1000)
+    _comparisons(table, 200 if quick else 2000)
+
+
+def _hooks_side_by_side(table: Table, count: int) -> None:
+    """Virtual seconds until all are synced, beside those of one alone: the critical path."""
+    table.title(f"{count:,} Applications with a PreSync Job of {HOOK_S} s each, in virtual time, nothing tuned")
+    spans = []
+    for many in (1, count):
+        with tempfile.TemporaryDirectory(prefix="bench-") as place:
+            hooks = Hooks.begin(many, Path(place), nodes=1 + count // PODS_OF_A_NODE)
+            begun = _cpu()
+            spans.append(hooks.play())
+            spent = _cpu() - begun
+    alone, together = spans
+    table.row("one alone", f"{alone:.1f} s", "virtual")
+    table.row(f"all {count:,}", f"{together:.1f} s", f"{together / alone:.2f} × one alone, {spent:.1f} s CPU")
+
+
+def _comparisons(table: Table, count: int) -> None:
+    """Targets against live objects with defaults, status and managed fields; no answer is remembered."""
+    settings, pairs = DiffSettings(), _pairs(count)
+    begun = time.process_time()
+    for target, live in pairs:
+        if compare_objects(target, live, settings).modified:
+            raise SystemExit(f"{name_of(target)} is not expected to differ")
+    spent = time.process_time() - begun
+    table.title("Comparison")
+    table.row("Deployments of 3 KB with their live objects", f"{count / spent:,.0f}/s", "nothing remembered")
+
+
+def _pairs(count: int) -> list[tuple[Obj, Obj]]:
+    """Deployments as somebody wrote them, and as a cluster holds them."""
+    core = build_core(store=Store(), clock=VirtualClock(), entropy=Entropy(1))
+    core.bootstrap(port=6443)
+    send, pairs = core.transport().send, []
+    for number in range(count):
+        env = [{"name": f"SETTING_{index}", "value": "x" * 20} for index in range(20)]
+        container = {"name": "main", "image": f"shop:{number}", "env": env, "ports": [{"containerPort": 8080}]}
+        pod = {"metadata": {"labels": {"app": f"a{number}"}}, "spec": {"containers": [container]}}
+        spec = {"replicas": 2, "selector": {"matchLabels": {"app": f"a{number}"}}, "template": pod}
+        metadata = {"name": f"a{number}", "namespace": "default"}
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+        pairs.append((target, send(create(DEPLOYMENTS, target, field_manager="argocd-controller")).or_raise()))
+    return pairs
 
 
 def _point(table: Table, count: int, place: Path) -> None:
