@@ -184,7 +184,7 @@ class Eavesdropper:
             self("plan", name, "-o", wanted)
             self("explain", name, "-o", wanted)
             self("app", "manifests", name, "-o", wanted)
-        self("plan", name, "--prune", "--all")
+        self("plan", name, "--prune", "--all", "--diff")
         self("explain", name)
         self("app", "manifests", name)
         self("app", "manifests", name, "--source", "live")
