@@ -1,4 +1,4 @@
-"""Expressions of webhooks and admission policies: what they may name, and what is wrong with them.
+"""Expressions of webhooks, admission policies and device selectors: what they may name, what is wrong with them.
 
 Called by the kinds that hold them. An :class:`Expressions` is made for one object and remembers its variables. Nothing
 is evaluated. Source: apiserver ``pkg/admission/plugin/cel`` (compile.go, composition.go) and ``pkg/cel/mutation``.
@@ -14,7 +14,7 @@ from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import result_type
 from syncline.kube.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Type, declared_name
 
-__all__ = ["APPLIED", "AUDITED", "CONDITION", "JSON_PATCHES", "MESSAGE", "Expressions", "Fault"]
+__all__ = ["APPLIED", "AUDITED", "CONDITION", "JSON_PATCHES", "MESSAGE", "Expressions", "Fault", "device_fault"]
 
 
 def _object(name: str, /, **fields: Type) -> Type:
@@ -162,3 +162,25 @@ class Expressions:
         names = [declared_name(one) for one in wanted.types]
         listed = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
         return DYN, Fault(f"must evaluate to {listed} but got {declared_name(kind)}")
+
+
+DEVICE = _object(
+    "DRADevice",
+    driver=STRING,
+    attributes=("map", STRING, ("map", STRING, DYN)),
+    capacity=("map", STRING, ("map", STRING, ("kubernetes.Quantity",))),
+    allowMultipleAllocations=BOOL,
+)
+
+
+def device_fault(text: str) -> Fault | None:
+    """What is wrong with an expression that selects devices. Source: ``dynamic-resource-allocation/cel``."""
+    try:
+        kind = result_type(text, {"device": DEVICE}, bindings=True)
+    except FoldingError as error:
+        return Fault(f"program instantiation failed: {error}", internal=True)
+    except CelError as error:
+        return Fault(f"compilation failed: {error}")
+    if kind in (BOOL, DYN):
+        return None
+    return Fault(f"must evaluate to bool or the unknown type, not {declared_name(kind)}")

@@ -6,7 +6,7 @@ refuse. Reads the store; the counts of quotas are the one thing it writes (``quo
 
 from __future__ import annotations
 
-from syncline.cluster.admission import certificates, grants, limits, namespaces, pods, quota, storage
+from syncline.cluster.admission import certificates, devices, grants, limits, namespaces, pods, quota, storage
 from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.admission.services import ServiceAddresses
 from syncline.cluster.authz import Authorizer
@@ -45,6 +45,7 @@ class Admission:
         if attempt.subresource:
             return
         certificates.check_create(attempt, obj)
+        devices.check_admin_access(self._store, attempt, obj)
         limits.check(self._store, attempt, obj)
         quota.check(self._store, attempt, obj, None)
 

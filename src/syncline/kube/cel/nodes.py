@@ -60,6 +60,8 @@ def dotted(node: Node | None) -> str:
 
 def located(text: str, at: int, message: str) -> str:
     """As cel-go shows an error: ``ERROR: <input>:1:6: undefined field 'x'`` over the line and a caret."""
+    if not text:
+        return f"ERROR: <input>:1:0: {message}"  # There is no line to show.
     line = text.count("\n", 0, at) + 1
     start = text.rfind("\n", 0, at) + 1
     shown = text[start:].partition("\n")[0]

@@ -44,12 +44,14 @@ class UInt(int):
     """An unsigned integer, which CEL keeps apart from ``int``."""
 
 
-def parse(text: str) -> Node:
+def parse(text: str, *, bindings: bool = False) -> Node:
+    """The tree of an expression; raises :class:`CelError`. ``bindings``: ``cel.bind`` names a value."""
     if len(text) > MAX_CODE_POINTS:
         raise CelError(f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_CODE_POINTS}")
-    return _Parser(text).whole()
+    return _Parser(text, bindings).whole()
 
 
+UNUSED = "#unused"
 BEGINNINGS = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
@@ -67,8 +69,9 @@ def _balanced(function: str, terms: list[Node], places: list[int]) -> Node:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, bindings: bool) -> None:
         self._text = text
+        self._bindings = bindings
         self._tokens = self._lex()
         self._next = 0
         self._depth = 0
@@ -321,11 +324,19 @@ class _Parser:
     def _call(self, name: str, target: Node | None, at: int) -> Node:
         where = self._want("(")
         args, _ = self._entries(")")
+        if self._bindings and name == "bind" and dotted(target) == "cel" and len(args) == 3:
+            return self._bound(where, *args)
         macro = _MACROS.get((name, target is not None, len(args)))
         if macro is not None:
             made: Node = macro(self, where, target, args, name)
             return made
         return Node("call", where, name, args, target)
+
+    def _bound(self, at: int, name: Node, value: Node, result: Node) -> Node:
+        """A value with a name is what a loop over nothing begins with."""
+        nothing, never, same = Node("list", at), Node("const", at, False), Node("ident", at, self._variable(name))
+        parts = {"range": nothing, "vars": [UNUSED], "init": value, "cond": never, "step": same, "result": result}
+        return Node("comp", at, same.value, parts=parts)
 
     def _variable(self, node: Node) -> str:
         if node.kind != "ident":

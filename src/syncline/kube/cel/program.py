@@ -65,11 +65,13 @@ def compile_program(text: str, variables: Mapping[str, Type]) -> Program:
         raise CelError(TOO_DEEP) from None
 
 
-def result_type(text: str, variables: Mapping[str, Type], messages: Messages | None = None) -> Type:
+def result_type(
+    text: str, variables: Mapping[str, Type], messages: Messages | None = None, *, bindings: bool = False
+) -> Type:
     """What ``text`` evaluates to, for those who do not evaluate it; raises as :func:`compile_program`. ``messages``:
-    where objects may be made."""
+    where objects may be made; ``bindings``: where values may be named."""
     try:
-        return check(text, parse(text), variables, messages)
+        return check(text, parse(text, bindings=bindings), variables, messages)
     except RecursionError:
         raise CelError(TOO_DEEP) from None
 

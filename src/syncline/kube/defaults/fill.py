@@ -72,6 +72,8 @@ _FILLS: dict[GroupKind, Fill] = {
     GroupKind(policies.RBAC_GROUP, "ClusterRoleBinding"): policies.fill_binding,
     GroupKind(policies.RBAC_GROUP, "Role"): policies.fill_role,
     GroupKind(policies.RBAC_GROUP, "RoleBinding"): policies.fill_binding,
+    GroupKind("resource.k8s.io", "ResourceClaim"): policies.fill_device_claim,
+    GroupKind("resource.k8s.io", "ResourceClaimTemplate"): policies.fill_device_claim_template,
     GroupKind("scheduling.k8s.io", "PriorityClass"): policies.fill_priority_class,
     GroupKind("storage.k8s.io", "CSIDriver"): policies.fill_csi_driver,
     GroupKind("storage.k8s.io", "StorageClass"): policies.fill_storage_class,

@@ -27,6 +27,8 @@ __all__ = [
     "fill_binding",
     "fill_cluster_role",
     "fill_csi_driver",
+    "fill_device_claim",
+    "fill_device_claim_template",
     "fill_disruption_budget",
     "fill_endpoint_slice",
     "fill_flow_schema",
@@ -160,6 +162,27 @@ def fill_storage_class(gvk: GVK, obj: Obj) -> None:
     always(obj, provisioner="")
     default(obj, "reclaimPolicy", "Delete")
     default(obj, "volumeBindingMode", "Immediate")
+
+
+def fill_device_claim(gvk: GVK, obj: Obj) -> None:
+    _fill_requests(structure(obj, "spec"))
+    structure(obj, "status")
+
+
+def fill_device_claim_template(gvk: GVK, obj: Obj) -> None:
+    _fill_requests(structure(structure(obj, "spec"), "spec"))
+
+
+def _fill_requests(spec: Obj) -> None:
+    """A request without a number is for one device."""
+    for request in items(spec, "devices", "requests"):
+        exactly = [request["exactly"]] if isinstance(request.get("exactly"), dict) else []
+        for wanted in [*exactly, *items(request, "firstAvailable")]:
+            default(wanted, "allocationMode", "ExactCount")
+            if wanted["allocationMode"] == "ExactCount" and not wanted.get("count"):
+                wanted["count"] = 1
+            for toleration in items(wanted, "tolerations"):
+                default(toleration, "operator", "Equal")
 
 
 def fill_csi_driver(gvk: GVK, obj: Obj) -> None:
