@@ -251,7 +251,7 @@ def test_replace_puts_the_whole_object_and_by_force_makes_it_anew(kubectl: Kubec
 def test_delete_cascades_to_what_the_object_owns(kubectl: Kubectl, cascade: str) -> None:
     kubectl("create -f -", stdin=deployment(replicas=1))
     kubectl("wait --for=create replicasets -l app=web --timeout=20s")
-    assert kubectl(f"delete deployment web --cascade={cascade}").strip() == 'deployment.apps "web" deleted'
+    assert kubectl(f"delete deployment web --cascade={cascade}").startswith('deployment.apps "web" deleted')
     kubectl("wait --for=delete replicasets,pods -l app=web --timeout=20s")
     assert kubectl("get replicasets,pods -o name") == ""
 
@@ -268,8 +268,8 @@ def test_delete_leaves_orphans_where_asked(kubectl: Kubectl) -> None:
 def test_delete_by_label_by_file_and_by_force(kubectl: Kubectl) -> None:
     kubectl("create -f -", stdin=[config("one", a="1"), config("two", a="1")])
     kubectl("label configmap one gone=yes")
-    assert kubectl("delete configmaps -l gone=yes").strip() == 'configmap "one" deleted'
-    assert kubectl("delete -f -", stdin=config("two", a="1")).strip() == 'configmap "two" deleted'
+    assert kubectl("delete configmaps -l gone=yes").startswith('configmap "one" deleted')
+    assert kubectl("delete -f -", stdin=config("two", a="1")).startswith('configmap "two" deleted')
     kubectl("run p --image=shop:1")
     kubectl("wait --for=condition=Ready pod/p --timeout=20s")
     assert "force deleted" in kubectl("delete pod p --force --grace-period=0")
