@@ -109,6 +109,19 @@ def test_what_changes_is_shown_line_by_line_and_secrets_masked() -> None:
     assert [one["kind"] for one in shown] == ["Secret", "ConfigMap"] and "canary" not in str(plan(play).to_obj())
 
 
+def test_annotations_that_settings_call_sensitive_are_masked_in_secrets() -> None:
+    play = Play(SECRET | {"metadata": {"name": "s", "annotations": {"example.org/token": "canary"}}})
+    names = {"name": "argocd-cm", "namespace": "argocd"}
+    data = {"resource.sensitive.mask.annotations": "example.org/other, example.org/token"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": names, "data": data}
+    play.world.send("POST", "/api/v1/namespaces/argocd/configmaps", body)
+    play.sync()
+    play.source.commit(SECRET | {"metadata": {"name": "s", "annotations": {"example.org/token": "canary-2"}}})
+    told = lines(play, differences=True)
+    assert any("example.org/token: ++++++++" in line for line in told)
+    assert not any("canary" in line for line in told)
+
+
 @pytest.mark.parametrize(
     ("policy", "annotation", "fix"),
     [

@@ -6,6 +6,7 @@ values leave, and no value of a Secret is in them: both sides are masked before 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -77,30 +78,31 @@ def application_differences(
     assert seen is not None, "an Application that was put into the cache is there"
     wanted = comparison_input(seen, manifests)
     comparison = compare(wanted)
+    hidden = seen.system.settings.hidden_annotations
     try:
         pairs = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
-        found = tuple(object_difference(pair, diff_settings(wanted)) for pair in pairs)
+        found = tuple(object_difference(pair, diff_settings(wanted), hidden) for pair in pairs)
     except DiffError as error:
         return AppDifferences(problems=(f"ComparisonError: Failed to compare desired state to live state: {error}",))
-    masked = [_masked(pair.target, pair.live) for pair in pairs]
+    masked = [_masked(pair.target, pair.live, hidden) for pair in pairs]
     return AppDifferences(
         revisions=manifests.revisions,
         objects=found,
         manifests=tuple(target for target, _ in masked if target is not None),
-        hooks=tuple(hook for hook, _ in (_masked(one, None) for one in comparison.hooks) if hook is not None),
+        hooks=tuple(hook for hook, _ in (_masked(one, None, hidden) for one in comparison.hooks) if hook is not None),
         live=tuple(live for _, live in masked if live is not None),
     )
 
 
-def object_difference(pair: Pair, settings: DiffSettings) -> ObjectDifference:
-    """Both sides of one pair, masked. Raises :class:`DiffError`."""
+def object_difference(pair: Pair, settings: DiffSettings, hidden: Collection[str]) -> ObjectDifference:
+    """Both sides of one pair, masked with the annotations named in ``hidden``. Raises :class:`DiffError`."""
     result = compare_objects(pair.target, pair.live, settings)
-    wanted, live = _masked(result.predicted, result.live)
+    wanted, live = _masked(result.predicted, result.live, hidden)
     modified = result.modified or pair.live is None or pair.target is None
     return ObjectDifference(ref_of(pair.obj), live, wanted, modified)
 
 
-def _masked(wanted: Obj | None, live: Obj | None) -> tuple[Obj | None, Obj | None]:
+def _masked(wanted: Obj | None, live: Obj | None, hidden: Collection[str]) -> tuple[Obj | None, Obj | None]:
     """Both sides, without the values if it is a Secret."""
     gvk = gvk_of(wanted or live or {})
-    return hide_secret(wanted, live) if (gvk.group, gvk.kind) == ("", "Secret") else (wanted, live)
+    return hide_secret(wanted, live, hidden) if (gvk.group, gvk.kind) == ("", "Secret") else (wanted, live)

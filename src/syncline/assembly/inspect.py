@@ -6,7 +6,7 @@ from a file) and a reader of sources; out goes a frozen :class:`PlannedSync`. No
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -307,7 +307,12 @@ def _groups(
     seen: AppObserved, observed: SyncObserved, manifests: Manifests, waves: list[PlannedWave]
 ) -> tuple[PlannedGroup, ...]:
     settings = diff_settings(comparison_input(seen, manifests))
-    differences = partial(_difference, {ref_of(pair.obj): pair for pair in observed.pairs}, settings)
+    differences = partial(
+        _difference,
+        {ref_of(pair.obj): pair for pair in observed.pairs},
+        settings,
+        seen.system.settings.hidden_annotations,
+    )
     held: frozenset[str] = frozenset()
     groups: list[PlannedGroup] = []
     for wave in waves:
@@ -318,13 +323,13 @@ def _groups(
 
 
 def _difference(
-    pairs: Mapping[ObjectRef, Pair], settings: DiffSettings, action: ApplyObject
+    pairs: Mapping[ObjectRef, Pair], settings: DiffSettings, hidden: Collection[str], action: ApplyObject
 ) -> ObjectDifference | None:
     pair = pairs.get(action.ref) if action.live is None else pairs.get(ref_of(action.live))
     if pair is None or pair.live is None:
         return None
     try:
-        return object_difference(pair, settings)
+        return object_difference(pair, settings, hidden)
     except DiffError:
         return None  # the comparison has said so
 

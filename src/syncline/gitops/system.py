@@ -53,6 +53,8 @@ class SystemSettings:
     """Seconds between looks at a repository; None: not set."""
     impersonates: bool = False
     """Applications are synced as the service accounts that their projects name."""
+    hidden_annotations: tuple[str, ...] = ()
+    """Annotations of Secrets that are masked as their values are (``resource.sensitive.mask.annotations``)."""
     problems: tuple[str, ...] = ()
 
 
@@ -76,8 +78,10 @@ def parse_system(data: Mapping[str, str]) -> SystemSettings:
             return otherwise
 
     options = read(lambda d: yaml_map(d.get("resource.compareoptions", ""), "resource.compareoptions"), {})
+    hidden = data.get("resource.sensitive.mask.annotations", "").split(",")
     return SystemSettings(
         tracking=_tracking(data),
+        hidden_annotations=tuple(name.strip() for name in hidden if name.strip()),
         overrides=read(lambda d: _overrides(d, options), DEFAULT_OVERRIDES),
         excluded=read(_filter, ResourceFilter()),
         ignore_aggregated_roles=options.get("ignoreAggregatedRoles") is True,

@@ -19,6 +19,8 @@ __all__ = ["hide_secret"]
 
 MASK = "+" * 8
 STEP = "+" * 4
+PLAIN_FIELDS = ("apiVersion", "kind", "metadata", "type", "immutable")
+"""Fields of a Secret that hold no value of it."""
 
 
 class _Masks:
@@ -51,9 +53,17 @@ def hide_secret(
     return first, second
 
 
-def _folded(obj: Obj) -> Obj:
+def _is_secret(obj: Obj) -> bool:
     gvk = gvk_of(obj)
-    return fold_string_data(obj) if (gvk.group, gvk.kind) == ("", "Secret") else obj
+    return (gvk.group, gvk.kind) == ("", "Secret")
+
+
+def _is_misplaced(key: str, value: Any) -> bool:
+    return value is not None and not (key == "data" and isinstance(value, dict))
+
+
+def _folded(obj: Obj) -> Obj:
+    return fold_string_data(obj) if _is_secret(obj) else obj
 
 
 def _note(obj: Obj) -> Any:
@@ -76,6 +86,9 @@ def _masked(
     made = dict(obj)
     if isinstance(obj.get("data"), dict):
         made["data"] = {key: data.setdefault(key, _Masks()).of(value) for key, value in sorted(obj["data"].items())}
+    if _is_secret(obj):
+        # A field that is misspelt or of the wrong type may hold the values as well.
+        made |= {key: MASK for key, value in made.items() if key not in PLAIN_FIELDS and _is_misplaced(key, value)}
     found = meta(obj).get("annotations")
     if isinstance(found, dict) and any(key in found for key in hidden):
         shown = {
