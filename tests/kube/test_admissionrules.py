@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.kube.admissionrules import APPLIED, AUDITED, CONDITION, JSON_PATCHES, MESSAGE, Expressions, Fault, Wanted
+from syncline.kube.admissionrules import (
+    APPLIED,
+    AUDITED,
+    CONDITION,
+    JSON_PATCHES,
+    MESSAGE,
+    Expressions,
+    Fault,
+    Wanted,
+    device_fault,
+)
 
 
 @pytest.mark.parametrize(
@@ -77,3 +87,26 @@ def test_patches_are_made_of_objects_of_any_shape() -> None:
     assert some.fault("Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a'}]}}", APPLIED) is None
     made = "[JSONPatch{op: 'add', path: '/a/' + jsonpatch.escapeKey('b/c'), value: Object.x{?y: optional.of(1)}}]"
     assert some.fault(made, JSON_PATCHES) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("device.driver == 'x.y' && cel.bind(d, device.attributes['x.y'], d.big || d.fast)", None),
+        ("device.capacity['x.y'].memory.compareTo(quantity('1Gi')) > 0", None),
+        ("device.attributes['x.y'].model", None),
+        ("", "compilation failed: ERROR: <input>:1:0: Syntax error"),
+        ("device.driver", "must evaluate to bool or the unknown type, not string"),
+        ("object.x", "compilation failed: ERROR: <input>:1:1: undeclared reference to 'object'"),
+        ("cel.bind(d, device.driver, d.x)", "compilation failed: ERROR: <input>:1:29: type 'string' does not support"),
+        ("device" + ".driver" * 10_000, "compilation failed: ERROR: <input>:-1:0: max recursion depth exceeded"),
+    ],
+)
+def test_selectors_of_devices_know_the_device_and_nothing_else(text: str, told: str | None) -> None:
+    fault = device_fault(text)
+    assert (fault.detail if fault else "").startswith(told or "")
+    assert (fault is None) == (told is None)
+
+
+def test_values_are_named_only_where_devices_are_selected() -> None:
+    assert Expressions().fault("cel.bind(x, true, x)", CONDITION) is not None
