@@ -272,6 +272,8 @@ def test_a_secret_that_is_refused_is_told_without_its_value(
         heard("plan", name)
         ended = heard("app", "sync", name, "--timeout", "60")
         told = heard("explain", name)
+        heard("app", "diff", name)
+        heard("app", "manifests", name)
         if "Succeeded" in ended and name != "unknown-field":
             silent.append((name, ended, told))
     assert silent == [], "each of them is refused"
