@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from syncline.assembly.spans import Span
+from syncline.assembly.tracing import Tracer
 from syncline.control.cache import Snapshot
 from syncline.control.informer import Change
 from syncline.control.loop import ControlLoop, Pass
@@ -53,6 +55,8 @@ class GitOpsMetrics:
     passes: Counter[str] = field(default_factory=Counter)
     git_requests: Callable[[], list[tuple[str, str, bool, int]]] = list
     """Calls of remotes: address without credentials, command, success, how many."""
+    spans: Callable[[], tuple[int, int]] | None = None
+    """Spans that the collector took and that were dropped; None where no traces are written."""
 
     def application_changed(self, change: Change) -> None:
         """An operation that ended between the two states is counted."""
@@ -77,15 +81,23 @@ class GitOpsMetrics:
 
 
 class MeasuredLoop(ControlLoop):
-    """A loop that counts into ``metrics``."""
+    """A loop that counts into ``metrics`` and tells ``tracer`` of operations."""
 
     metrics: GitOpsMetrics | None = None
+    tracer: Tracer | None = None
+
+    def trace(self, sink: Callable[[Span], None], mine: Callable[[ObjectRef], bool] = lambda _ref: True) -> None:
+        """From now on the spans of operations go to ``sink``; those of Applications that are ``mine`` only."""
+        self.onlooker = self.tracer = Tracer(sink, self._clock, mine)
 
     def changed(self, kind: GroupKind, changes: Iterable[Change]) -> None:
         changes = list(changes)
-        if self.metrics is not None and kind == APPLICATION.group_kind:
-            for change in changes:
-                self.metrics.application_changed(change)
+        if kind == APPLICATION.group_kind:
+            if self.metrics is not None:
+                for change in changes:
+                    self.metrics.application_changed(change)
+            if self.tracer is not None:
+                self.tracer.changed(changes)
         super().changed(kind, changes)
 
     def begin(self, key: Key) -> Pass:
@@ -137,6 +149,7 @@ def exposition(
             [("", (("controller", name),), float(count)) for name, count in sorted(metrics.passes.items())],
         ),
         *_git(metrics.git_requests()),
+        *_spans(metrics),
         _family("syncline_queue_depth", "gauge", "Keys that wait or are worked on.", [("", (), float(queue_depth))]),
     ]
     for name, (told, value) in sorted((more or {}).items()):
@@ -191,6 +204,16 @@ def _git(requests: list[tuple[str, str, bool, int]]) -> list[str]:
             f"{told}: failed ls-remotes.",
             _counted("", failed["ls-remote"]),
         ),
+    ]
+
+
+def _spans(metrics: GitOpsMetrics) -> list[str]:
+    if metrics.spans is None:
+        return []
+    exported, dropped = map(float, metrics.spans())
+    return [
+        _family("syncline_spans_exported_total", "counter", "Spans that the collector took.", [("", (), exported)]),
+        _family("syncline_spans_dropped_total", "counter", "Spans that were given up.", [("", (), dropped)]),
     ]
 
 

@@ -6,7 +6,7 @@ action type has one performer, registered by ``assembly``; a plan with an unknow
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
@@ -41,19 +41,30 @@ Execution = Generator["Request | Work", Any, tuple[Result, ...]]
 T = TypeVar("T")
 
 
-def execute(plan: Plan, performers: Mapping[type, Performer]) -> Execution:
+Tell = Callable[[Action], Callable[[Result], None]]
+"""Called when an action begins; what it answers is called with the result."""
+
+
+def execute(plan: Plan, performers: Mapping[type, Performer], tell: Tell = lambda _action: _nobody) -> Execution:
     """Perform steps in order, then the status actions; see :class:`~syncline.control.plan.Plan` for the stop rule."""
     results: list[Result] = []
     for step in plan.steps:
         step_results: list[Result] = []
         for action in step:
+            ended = tell(action)
             step_results.append((yield from _attempt(action, performers)))
+            ended(step_results[-1])
         results += step_results
         if not all(result.ok for result in step_results):
             break
     for action in plan.status:
+        ended = tell(action)
         results.append((yield from _attempt(action, performers)))
+        ended(results[-1])
     return tuple(results)
+
+
+def _nobody(_result: Result) -> None: ...
 
 
 def _attempt(action: Action, performers: Mapping[type, Performer]) -> Generator[Any, Any, Result]:

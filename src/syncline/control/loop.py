@@ -7,17 +7,17 @@ drive the generators it hands out. Everything it decides is therefore the same i
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, assert_never, cast
+from typing import Any, Protocol, assert_never, cast
 
-from syncline.base.action import Performer, Work
+from syncline.base.action import Action, Performer, Work
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
 from syncline.control.controller import Concerns, Controller, MapToKeys, Settling, settles
-from syncline.control.executor import execute
+from syncline.control.executor import Execution, execute
 from syncline.control.informer import Change
 from syncline.control.plan import Delete, Done, Emit, Plan, Requeue, Result, Retry, SetStatus, Stalled
 from syncline.control.workqueue import Key, WorkQueue
@@ -26,7 +26,7 @@ from syncline.kube.errors import AlreadyExists, Conflict
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
-__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Pass"]
+__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Onlooker", "Pass"]
 
 log = logging.getLogger("syncline.control")
 
@@ -43,6 +43,18 @@ MAX_ROUNDS = 1000
 
 Pass = Generator["Request | Work", Any, None]
 """One reconcile of one key, to be driven to its end."""
+
+
+class Onlooker(Protocol):
+    """Is told what passes decide and do, and when; it changes nothing, waits for nothing and does not raise."""
+
+    def planned(self, key: Key, plan: Plan, began: datetime, ended: datetime) -> None:
+        """A pass has a plan: its first, or a further one made from answers."""
+        ...
+
+    def acted(self, key: Key, result: Result, began: datetime, ended: datetime) -> None:
+        """One action of the plan was carried out or refused."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,7 @@ class ControlLoop:
                 self.cache.add_index(name, values)
         self.queue = WorkQueue()
         self.journal = journal
+        self.onlooker: Onlooker | None = None
         self._performers = performers
         self._clock = clock
         self._strict = strict
@@ -190,8 +203,9 @@ class ControlLoop:
         if seen is None:
             self.queue.forgive(key)
             return
-        plan = controller.plan(seen, self._clock.now())
-        results = yield from execute(plan, self._performers)
+        now = self._clock.now()
+        plan = controller.plan(seen, now)
+        results = yield from self._execute(key, plan, now)
         self._record(key, results)
         if settles(controller):
             plan, results = yield from self._settle(key, cast(Settling, controller), seen, plan, results)
@@ -216,14 +230,27 @@ class ControlLoop:
         """Let the controller go on from the answers, round by round, until it has nothing to add."""
         everything = results
         for _ in range(MAX_ROUNDS):
-            more = controller.settle(seen, plan, results, self._clock.now())
+            now = self._clock.now()
+            more = controller.settle(seen, plan, results, now)
             if more is None:
                 return plan, everything
             seen, plan = more
-            results = yield from execute(plan, self._performers)
+            results = yield from self._execute(key, plan, now)
             self._record(key, results)
             everything += results
         raise AssertionError(f"{key}: not settled after {MAX_ROUNDS} rounds of its own answers")
+
+    def _execute(self, key: Key, plan: Plan, began: datetime) -> Execution:
+        onlooker, clock = self.onlooker, self._clock
+        if onlooker is None:
+            return execute(plan, self._performers)
+        onlooker.planned(key, plan, began, clock.now())
+
+        def tell(action: Action) -> Callable[[Result], None]:
+            begun = clock.now()
+            return lambda result: onlooker.acted(key, result, begun, clock.now())
+
+        return execute(plan, self._performers, tell)
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:
         now = self._clock.now()

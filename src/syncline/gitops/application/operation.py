@@ -70,7 +70,7 @@ TIMED_OUT = "operation is terminating due to timeout"
 
 @dataclass(frozen=True)
 class OperationPlan(Plan):
-    """A plan of one round, with what is needed to go on from its answers."""
+    """A plan of one round, with what is needed to go on from its answers; of the last one, with what it came to."""
 
     observed: SyncObserved | None = None
     sync: SyncPlan | None = None
@@ -282,7 +282,8 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
     if sync.ended:
         full = not (observed.options.skip_hooks or observed.options.dry_run)
         noted = noted_hooks(observed.all_hooks, observed.pairs) if full else {}
-        return _finish(seen, sync.phase, sync.message, sync, pinned, now, noted)
+        end = _finish(seen, sync.phase, sync.message, sync, pinned, now, noted)
+        return replace(end, observed=observed, sync=sync) if isinstance(end, OperationPlan) else end
     held = None if terminating else taken(seen, observed, sync, now)
     return held or OperationPlan(
         steps=seen.at_destination(sync.steps), why=sync.why, observed=observed, sync=sync, pinned=pinned

@@ -1,0 +1,389 @@
+"""One operation of an Application as a trace; pure.
+
+A :class:`Story` is told what the controllers do and write anyway (plans, actions, states of the operation) and answers
+with the spans that have ended. Ids follow from the operation and the place in it, so a process that takes an operation
+over goes on in the same trace. No value of an object gets near: names, phases, and the messages that the status shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from syncline.gitops.application.operation import STARTED
+from syncline.gitops.application.view import AppView, instant
+from syncline.gitops.sync.annotations import wave as declared_wave
+from syncline.gitops.sync.model import (
+    OperationPhase,
+    ResultCode,
+    ResultRow,
+    SyncObserved,
+    SyncPhase,
+    SyncPlan,
+    Wait,
+    WaitKind,
+)
+from syncline.gitops.sync.results import rows_from_status
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, ref_of, uid_of
+from syncline.sources.errors import mask_credentials
+
+__all__ = ["Span", "Story", "trace_of"]
+
+MAX_TEXT = 4096
+"""Characters of an attribute; a message may quote a whole refusal."""
+MAX_NAMES = 50
+"""Objects that a wait names; the count is told beside them."""
+
+Value: TypeAlias = str | int | bool | tuple[str, ...]
+Attributes: TypeAlias = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One finished part of a trace. Ids in hexadecimal, ``trace`` of 16 bytes, ``id`` and ``parent`` of 8; the root has
+    no parent. ``failure``: why it failed, None where it did not."""
+
+    trace: str
+    id: str
+    parent: str
+    name: str
+    began: datetime
+    ended: datetime
+    attributes: Attributes
+    failure: str | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A span that has begun."""
+
+    path: str
+    parent: str
+    name: str
+    began: datetime
+    attributes: dict[str, Value]
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Acted:
+    began: datetime
+    ended: datetime
+    verb: str
+
+
+def trace_of(app: Obj) -> str:
+    """The id of the trace of the last operation, empty where there was none. Operations that begin in one second are
+    told apart by the number that the controllers note."""
+    state = AppView(app).operation_state or {}
+    started = instant(state.get("startedAt"))
+    if started is None:
+        return ""
+    second = str(int(started.timestamp()))
+    noted = annotations_of(app).get(STARTED, "")
+    named = noted if noted.partition(".")[0] == second else second
+    return hashlib.sha256(f"{uid_of(app)}/{named}".encode()).hexdigest()[:32]
+
+
+class Story:
+    """What is known of the operation that runs. ``resumed``: its beginning was not seen by this process."""
+
+    def __init__(self, app: Obj, now: datetime, *, resumed: bool = False) -> None:
+        state = AppView(app).operation_state or {}
+        self.trace = trace_of(app)
+        self.began = instant(state.get("startedAt")) or now
+        self._resumed = resumed
+        self._attempt = _attempt(state)
+        self._rows = {row.key: row for row in _rows(state)} if resumed else {}
+        self._hooks: dict[tuple[ObjectRef, SyncPhase], _Open] = {}
+        self._acted: dict[ObjectRef, _Acted] = {}
+        self._phase: _Open | None = None
+        self._wave: _Open | None = None
+        self._wait: _Open | None = None
+        self._dry: _Acted | None = None
+        self._dry_runs = 0
+        self._stepping: datetime | None = None
+        self._compared = False
+        self._count = 0
+
+    # -- what is told ------------------------------------------------------------------------------------------
+
+    def rendered(self, began: datetime, ended: datetime, revisions: Iterable[str], error: str | None) -> list[Span]:
+        told = _Open(self._once("render", began), self._root, "render", began, {}, _text(error) if error else None)
+        told.attributes["syncline.revision"] = _text(", ".join(revisions))
+        return [self._end(told, ended)]
+
+    def dry_run(self, began: datetime, ended: datetime) -> None:
+        self._dry = _Acted(self._dry.began if self._dry else began, ended, "dry run")
+        self._dry_runs += 1
+
+    def applied(self, ref: ObjectRef, verb: str, began: datetime, ended: datetime) -> None:
+        """An object was written or deleted; what came of it is told by its row."""
+        before = self._acted.get(ref)
+        self._acted[ref] = _Acted(before.began if before else began, ended, verb)
+        self._stepping = self._stepping or began
+
+    def planned(self, sync: SyncPlan, seen: SyncObserved, began: datetime, ended: datetime) -> list[Span]:
+        """A round of a pass was planned; the last round says which wave ran and what is waited for."""
+        spans: list[Span] = []
+        if not self._compared:
+            self._compared = True
+            told = _Open(self._once("compare", began), self._root, "compare", began, {})
+            told.attributes["syncline.objects"] = len(seen.pairs)
+            spans.append(self._end(told, ended))
+        if not sync.ended:
+            return spans
+        spans += self._dry_ended()
+        place, at = self._place(sync, seen), self._since(sync.wait, ended)
+        if place is not None and (self._wave is None or self._wave.path != _wave_path(*place)):
+            spans += self._wave_begins(*place, at)
+            self._compared = False
+        spans += self._waiting(sync.wait, ended, at)
+        for row in self._rows.values() if self._resumed else ():
+            if row.hook_type and not row.hook_phase.completed and row.key not in self._hooks:
+                self._hook_begins(row, at)
+        self._stepping = None
+        return spans
+
+    def state(self, app: Obj, now: datetime) -> list[Span]:
+        """The Application was written: new results, another attempt, or the end."""
+        state = AppView(app).operation_state or {}
+        spans = self._results(_rows(state), now)
+        phase = str(state.get("phase") or "")
+        attempt = _attempt(state)
+        if attempt != self._attempt:
+            spans += self._close(now)
+            self._attempt, self._compared = attempt, False
+            self._wait = _Open("retry", self._root, "wait for the next attempt", now, {"syncline.wait.kind": "retry"})
+        elif self._wait is not None and self._wait.path == "retry" and not state.get("finishedAt"):
+            spans += self._wait_ends(now)
+        if phase in ("Succeeded", "Failed", "Error"):
+            spans += [*self._close(now), self._operation(app, state, phase, now)]
+        return spans
+
+    def cut(self, app: Obj, now: datetime, why: str) -> list[Span]:
+        """The Application is gone and its operation with it."""
+        state = AppView(app).operation_state or {}
+        return [*self._close(now), self._operation(app, {**state, "message": why}, "Error", now)]
+
+    # -- phases, waves, waits ----------------------------------------------------------------------------------
+
+    def _place(self, sync: SyncPlan, seen: SyncObserved) -> tuple[SyncPhase, int] | None:
+        """Phase and wave that ran in this pass; of one that failed, or that another process began, by what is declared
+        on what was applied or is waited for."""
+        if sync.wave is not None:
+            return sync.wave.phase, sync.wave.wave
+        refs = set(self._acted)
+        if not refs and self._wave is None and sync.wait is not None:
+            refs = set(sync.wait.refs)
+        row = next((row for row in sync.results if row.ref in refs), None)
+        if row is None:
+            return None
+        objects = [*(pair.obj for pair in seen.pairs), *seen.all_hooks]
+        found = next((obj for obj in objects if ref_of(obj) == row.ref), None)
+        return row.sync_phase, 0 if found is None else declared_wave(found)
+
+    def _since(self, wait: Wait | None, now: datetime) -> datetime:
+        """When the wave of this pass began: with its first action; unseen, with what it waits for."""
+        if self._stepping is not None or wait is None or not self._unseen:
+            return self._stepping or now
+        return wait.since or now
+
+    @property
+    def _unseen(self) -> bool:
+        """What runs was begun by another process."""
+        return self._resumed and self._wave is None
+
+    def _wave_begins(self, phase: SyncPhase, number: int, at: datetime) -> list[Span]:
+        spans = [*self._wait_ends(at), *self._ends("_wave", at)]
+        if self._phase is None or self._phase.path != str(phase):
+            spans += self._ends("_phase", at)
+            self._phase = _Open(str(phase), self._root, str(phase), at, {"syncline.phase": str(phase)})
+        told: dict[str, Value] = {"syncline.phase": str(phase), "syncline.wave": number}
+        self._wave = _Open(_wave_path(phase, number), self._id(str(phase)), f"{phase} wave {number}", at, told)
+        return spans
+
+    def _waiting(self, wait: Wait | None, now: datetime, at: datetime) -> list[Span]:
+        """A wait goes on while its kind stays; what it is for may become less."""
+        kind = str(wait.kind) if wait is not None else ""
+        open_ = self._wait
+        if open_ is not None and (wait is None or open_.attributes["syncline.wait.kind"] != kind):
+            spans = self._wait_ends(self._stepping or now)
+        else:
+            spans = []
+        if wait is None or wait.kind is WaitKind.RESULTS or self._wait is not None:
+            return spans
+        began = now if self._stepping is not None else at
+        self._wait = _Open(self._once(f"wait/{kind}", began), self._inner, f"wait for {kind}", began, {})
+        names = tuple(str(ref) for ref in wait.refs[:MAX_NAMES])
+        self._wait.attributes |= {"syncline.wait.kind": kind, "syncline.wait.for": names}
+        self._wait.attributes["syncline.wait.count"] = len(wait.refs)
+        return spans
+
+    def _dry_ended(self) -> list[Span]:
+        if self._dry is None:
+            return []
+        told = _Open(self._once("dry run", self._dry.began), self._root, "dry run", self._dry.began, {})
+        told.attributes["syncline.objects"] = self._dry_runs
+        spans = [self._end(told, self._dry.ended)]
+        self._dry, self._dry_runs = None, 0
+        return spans
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    def _results(self, rows: tuple[ResultRow, ...], now: datetime) -> list[Span]:
+        spans: list[Span] = []
+        for row in rows:
+            before = self._rows.get(row.key)
+            if row.hook_type:
+                spans += self._hook(row, before, now)
+            elif row.status and (row.ref in self._acted or before is None or before.status != row.status):
+                spans.append(self._task(row, now))
+        self._rows = {row.key: row for row in rows}
+        self._acted.clear()
+        return spans
+
+    def _task(self, row: ResultRow, now: datetime) -> Span:
+        acted = self._acted.get(row.ref) or _Acted(now, now, "prune" if "Prune" in row.status else "apply")
+        name = f"{acted.verb} {row.ref.kind}/{row.ref.name}"
+        path = self._once(f"task/{row.sync_phase}/{row.ref}", acted.began)
+        told = _Open(path, self._parent(row), name, acted.began, _told(row, acted.verb))
+        if row.status is ResultCode.SYNC_FAILED:
+            told.failure = _text(row.message)
+            self._fails(row)
+        return self._end(told, acted.ended)
+
+    def _hook(self, row: ResultRow, before: ResultRow | None, now: datetime) -> list[Span]:
+        """From its creation until it has completed."""
+        acted = self._acted.get(row.ref)
+        if before is not None and before.hook_phase.completed and acted is None:
+            return []
+        if row.key not in self._hooks:
+            if acted is None and self._unseen and not row.hook_phase.completed:
+                return []  # the next pass tells since when it runs
+            self._hook_begins(row, acted.began if acted else now)
+        if not row.hook_phase.completed:
+            return []
+        told = self._hooks.pop(row.key)
+        told.attributes = _told(row, "hook")
+        if row.hook_phase is not OperationPhase.SUCCEEDED:
+            told.failure = _text(row.message)
+            self._fails(row)
+        return [self._end(told, now)]
+
+    def _hook_begins(self, row: ResultRow, at: datetime) -> None:
+        path = f"hook/{row.sync_phase}/{row.ref}"
+        self._hooks[row.key] = _Open(path, self._parent(row), f"hook {row.ref.kind}/{row.ref.name}", at, {})
+
+    def _parent(self, row: ResultRow) -> str:
+        return self._inner if self._phase is not None and self._phase.path == str(row.sync_phase) else self._root
+
+    def _fails(self, row: ResultRow) -> None:
+        for place in (self._wave, self._phase):
+            if place is not None:
+                place.failure = place.failure or _text(f"{row.ref}: {row.message}")
+
+    # -- ends --------------------------------------------------------------------------------------------------
+
+    def _close(self, now: datetime) -> list[Span]:
+        hooks = [self._end(hook, now) for hook in self._hooks.values()]
+        self._hooks.clear()
+        return [
+            *self._dry_ended(),
+            *hooks,
+            *self._wait_ends(now),
+            *self._ends("_wave", now),
+            *self._ends("_phase", now),
+        ]
+
+    def _wait_ends(self, at: datetime) -> list[Span]:
+        return self._ends("_wait", at)
+
+    def _ends(self, which: str, at: datetime) -> list[Span]:
+        told: _Open | None = getattr(self, which)
+        setattr(self, which, None)
+        return [] if told is None else [self._end(told, at)]
+
+    def _end(self, told: _Open, at: datetime) -> Span:
+        attributes: dict[str, Value] = {"syncline.attempt": self._attempt, **told.attributes}
+        if self._resumed:
+            attributes["syncline.resumed"] = True
+        span = self._id(told.path)
+        ended = max(at, told.began)
+        return Span(self.trace, span, told.parent, told.name, told.began, ended, attributes, told.failure)
+
+    def _operation(self, app: Obj, state: Obj, phase: str, now: datetime) -> Span:
+        view = AppView(app)
+        result = dig(state, "syncResult", default={})
+        revisions = result.get("revisions") or [result.get("revision") or dig(state, "operation", "sync", "revision")]
+        by = dig(state, "operation", "initiatedBy", default={})
+        message = _text(state.get("message"))
+        attributes: dict[str, Value] = {
+            "syncline.application.name": view.name,
+            "syncline.application.namespace": view.namespace,
+            "syncline.project": view.project,
+            "syncline.revision": _text(", ".join(str(one) for one in revisions if one)),
+            "syncline.initiated_by": "automated" if by.get("automated") else _text(by.get("username")),
+            "syncline.phase": phase,
+            "syncline.message": message,
+            "syncline.attempt": self._attempt,
+        }
+        failure = None if phase == "Succeeded" else message
+        name = f"sync {view.namespace}/{view.name}"
+        return Span(self.trace, self._root, "", name, self.began, max(now, self.began), attributes, failure)
+
+    @property
+    def _root(self) -> str:
+        return _digest(self.trace)
+
+    @property
+    def _inner(self) -> str:
+        place = self._wave or self._phase
+        return self._id(place.path) if place is not None else self._root
+
+    def _once(self, what: str, began: datetime) -> str:
+        """The path of a span that no other process could go on with."""
+        self._count += 1
+        return f"{what}/{began.isoformat()}/{self._count}"
+
+    def _id(self, path: str) -> str:
+        return _digest(f"{self.trace}/{self._attempt}/{path}")
+
+
+def _wave_path(phase: SyncPhase, number: int) -> str:
+    return f"{phase}/{number}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _attempt(state: Obj) -> int:
+    count = state.get("retryCount")
+    return count if isinstance(count, int) else 0
+
+
+def _rows(state: Obj) -> tuple[ResultRow, ...]:
+    result = state.get("syncResult")
+    return rows_from_status(result.get("resources")) if isinstance(result, dict) else ()
+
+
+def _text(value: object) -> str:
+    return mask_credentials(str(value or ""))[:MAX_TEXT]
+
+
+def _told(row: ResultRow, verb: str) -> dict[str, Value]:
+    result = str(row.hook_phase) if row.hook_type else str(row.status)
+    return {
+        "syncline.action": verb,
+        "syncline.resource.group": row.ref.group,
+        "syncline.resource.kind": row.ref.kind,
+        "syncline.resource.namespace": row.ref.namespace,
+        "syncline.resource.name": row.ref.name,
+        "syncline.phase": str(row.sync_phase),
+        "syncline.result": result,
+        "syncline.message": _text(row.message),
+    }
