@@ -16,6 +16,7 @@ from tests.live import Served
 
 from syncline.assembly.controller import ControllerSettings, Replica, serve_controller
 from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.settings import TraceSettings
 from syncline.base.clock import SystemClock
 from syncline.control.leader import LeaderSettings
 from syncline.gitops.application.observe import AppSettings
@@ -58,6 +59,7 @@ def start(
     *,
     faces: bool = False,
     access: ClusterAccess | None = None,
+    traces: TraceSettings | None = None,
 ) -> Running:
     """A replica that watches; with ``faces`` it takes webhooks and shows metrics, both at ``ANY``.
 
@@ -66,7 +68,12 @@ def start(
     listen = ANY if faces else None
     application = AppSettings(poll_s=600)
     gitops = GitOpsSettings(
-        folder, allow_local_repos=True, application=application, webhook_listen=listen, metrics_listen=listen
+        folder,
+        allow_local_repos=True,
+        application=application,
+        webhook_listen=listen,
+        metrics_listen=listen,
+        traces=traces,
     )
     settings = ControllerSettings(gitops, leader)
     ready: Future[tuple[Replica, asyncio.AbstractEventLoop, asyncio.Event]] = Future()

@@ -1,6 +1,7 @@
-"""The HTTP faces of the GitOps controllers, where their settings ask for them: webhooks in, metrics out.
+"""What the GitOps controllers have beside their loop, where their settings ask for it: webhooks in, metrics and traces
+out.
 
-The live cluster and ``syncline controller`` open them around their loop; without an address nothing listens.
+The live cluster and ``syncline controller`` open it around their loop; without an address nothing listens or is sent.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.listening import Answer, Face, listening
 from syncline.assembly.metrics import GitOpsMetrics, MeasuredLoop, exposition
+from syncline.assembly.otlp import exporting
 from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.webhooks import PATH, Webhooks
 from syncline.control.manager import Port
@@ -43,6 +45,12 @@ async def gitops_faces(
     if settings.webhook_listen is not None:
         faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
     async with contextlib.AsyncExitStack() as stack:
+        if settings.traces is not None:
+            resource = {"service.name": settings.traces.service}
+            exporter = await stack.enter_async_context(exporting(settings.traces, resource))
+            loop.trace(exporter.offer, mine)
+            if loop.metrics is not None:
+                loop.metrics.spans = lambda: (exporter.exported, exporter.dropped)
         ports: dict[Address, int] = {}
         for address, served in sorted(faces.items()):
             ports[address] = await stack.enter_async_context(listening(*address, served))

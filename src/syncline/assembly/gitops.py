@@ -10,6 +10,7 @@ from syncline.assembly.credentials import CredentialedRenders
 from syncline.assembly.destinations import RemoteClusters
 from syncline.assembly.lua_worker import LuaWorker
 from syncline.assembly.metrics import MeasuredLoop
+from syncline.assembly.settings import TraceSettings
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
@@ -50,6 +51,8 @@ class GitOpsSettings:
     """Host and port on which Git hosts may tell of pushes, in plain HTTP; None: nowhere."""
     metrics_listen: tuple[str, int] | None = None
     """Host and port of /metrics and /healthz; None: nowhere."""
+    traces: TraceSettings | None = None
+    """Where the spans of operations are sent; None: nowhere."""
 
 
 def gitops_user(control_namespace: str) -> UserInfo:

@@ -1,4 +1,4 @@
-"""What a person chose, frozen: the settings of a served cluster."""
+"""What a person chose, frozen: the settings of a served cluster, and where traces go."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-__all__ = ["ClusterSettings", "RunCommands"]
+from syncline.base.secret import Secret
+
+__all__ = ["ClusterSettings", "RunCommands", "SettingError", "TraceSettings", "trace_settings"]
 
 
 class RunCommands(StrEnum):
@@ -41,3 +44,76 @@ class ClusterSettings:
     run_commands: RunCommands = RunCommands.OFF
     audit_log: Path | None = None
     """File that takes a line for each request."""
+
+
+class SettingError(ValueError):
+    """A setting that cannot be used: what was found and what to write, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSettings:
+    """Where spans are sent: OTLP over HTTP."""
+
+    url: str
+    """The whole address, with the path."""
+    headers: tuple[tuple[str, Secret], ...] = ()
+    service: str = "syncline"
+
+    @property
+    def collector(self) -> str:
+        """Without the path, which may hold a key."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+TRACES_PATH = "/v1/traces"
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
+
+
+def trace_settings(option: str | None, environment: Mapping[str, str]) -> TraceSettings | None:
+    """From ``--otlp-endpoint``, else OpenTelemetry's variables; None: no traces. Raises :class:`SettingError`.
+
+    As its specification says, ``/v1/traces`` is appended to an endpoint, not to one that is for traces alone; an empty
+    variable counts as none, and ``OTEL_SDK_DISABLED=true`` turns off what variables ask for.
+    """
+    if option is not None:
+        url = _collector("--otlp-endpoint", option, append=not option.rstrip("/").endswith(TRACES_PATH))
+    elif environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    elif environment.get(TRACES_ENDPOINT):
+        url = _collector(TRACES_ENDPOINT, environment[TRACES_ENDPOINT], append=False)
+    elif environment.get(ENDPOINT):
+        url = _collector(ENDPOINT, environment[ENDPOINT], append=True)
+    else:
+        return None
+    text = next((environment[name] for name in HEADERS if environment.get(name)), "")
+    return TraceSettings(url, _headers(text), environment.get("OTEL_SERVICE_NAME") or "syncline")
+
+
+def _collector(name: str, text: str, *, append: bool) -> str:
+    """Nothing of the text is repeated: it may hold a password."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.username is not None or parts.query or parts.fragment:
+        raise SettingError(
+            f"{name}: not the address of a collector of OTLP over HTTP; write http(s)://HOST:PORT, for example "
+            f"http://127.0.0.1:4318, and credentials in {HEADERS[1]}"
+        )
+    return text.rstrip("/") + TRACES_PATH if append else text
+
+
+def _headers(text: str) -> tuple[tuple[str, Secret], ...]:
+    """``name=value,name=value``, values percent-encoded."""
+    found: list[tuple[str, Secret]] = []
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        name, equals, value = part.partition("=")
+        name, value = unquote(name).strip().lower(), unquote(value).strip()
+        if not equals or not name.replace("-", "").replace("_", "").isalnum() or not value.isprintable():
+            raise SettingError(f"{HEADERS[1]}: write NAME=VALUE by comma, values percent-encoded")
+        found.append((name, Secret(value)))
+    return tuple(found)

@@ -19,7 +19,7 @@ from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.serving import checked_plugins, face_address, face_options, plugins_option
+from syncline.cli.serving import checked_plugins, face_address, face_options, plugins_option, trace_target
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
@@ -49,6 +49,7 @@ def controller(
     identity: str | None,
     webhook_listen: str | None,
     metrics_listen: str | None,
+    otlp_endpoint: str | None,
     cache: Path | None,
     grace: float,
 ) -> int:
@@ -74,6 +75,7 @@ def controller(
             application=application,
             webhook_listen=face_address("--webhook-listen", webhook_listen),
             metrics_listen=face_address("--metrics-listen", metrics_listen),
+            traces=trace_target(otlp_endpoint),
         )
         settings = ControllerSettings(gitops, leader, grace_s=grace)
         return _run(access, settings, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 
 from syncline.assembly.listening import ListenError
 from syncline.assembly.live import LiveCluster, kubeconfig_text, running_cluster, write_private
-from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, TraceSettings, trace_settings
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cluster.disk import DiskError
 from syncline.cluster.serve import ServeError
@@ -28,6 +29,7 @@ __all__ = [
     "run_commands_of",
     "plugins_option",
     "run_commands_option",
+    "trace_target",
 ]
 
 NODES = click.IntRange(0, 5000)
@@ -56,6 +58,14 @@ def face_address(option: str, listen: str | None) -> tuple[str, int] | None:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def trace_target(endpoint: str | None) -> TraceSettings | None:
+    """Where traces go, by the option or OpenTelemetry's variables; raises CommandFailed."""
+    try:
+        return trace_settings(endpoint, os.environ)
+    except SettingError as error:
+        raise CommandFailed(str(error), USAGE) from error
+
+
 plugins_option = click.option(
     "--plugins",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -77,7 +87,9 @@ def checked_plugins(folder: Path | None) -> Path | None:
 
 
 def face_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--webhook-listen`` and ``--metrics-listen``."""
+    """``--webhook-listen``, ``--metrics-listen`` and ``--otlp-endpoint``."""
+    traces = "URL of an OpenTelemetry collector (OTLP over HTTP) for traces [default: $OTEL_EXPORTER_OTLP_ENDPOINT]."
+    command = click.option("--otlp-endpoint", default=None, help=traces)(command)
     webhook = "HOST:PORT for pushes told by Git hosts (POST /api/webhook)."
     metrics = "HOST:PORT of /metrics and /healthz."
     command = click.option("--metrics-listen", default=None, help=metrics)(command)

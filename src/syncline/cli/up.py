@@ -23,6 +23,7 @@ from syncline.cli.serving import (
     run_cluster,
     run_commands_of,
     run_commands_option,
+    trace_target,
 )
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.selectors import label_value_problems
@@ -68,6 +69,7 @@ def up(
     kubeconfig_out: Path | None,
     webhook_listen: str | None,
     metrics_listen: str | None,
+    otlp_endpoint: str | None,
     poll: float,
     plugins: Path | None,
     sync_timeout: float,
@@ -103,6 +105,7 @@ def up(
         application=application,
         webhook_listen=face_address("--webhook-listen", webhook_listen),
         metrics_listen=face_address("--metrics-listen", metrics_listen),
+        traces=trace_target(otlp_endpoint),
     )
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
