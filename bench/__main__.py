@@ -163,7 +163,7 @@ def main() -> None:
             return
         start_up(table, folder, 1 if quick else 3)
         cluster_figures(table, folder, quick=quick)
-        syncing.figures(table, folder, objects=50 if quick else 300)
+        syncing.figures(table, folder, objects=50 if quick else 1000)
         monorepo.figures(table, folder, applications=30 if quick else 300)
     table.title(f"measured in {time.perf_counter() - begun:.0f} s")
 
