@@ -7,13 +7,12 @@ are never changed; a kind that Kubernetes does not define itself comes back as i
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from syncline.kube.defaults import fill_defaults
 from syncline.kube.defaults.shape import ZERO_DROPPED
 from syncline.kube.errors import ApiError
-from syncline.kube.objects import Obj, gvk_of
+from syncline.kube.objects import Obj, copied, gvk_of
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema, schema_for
 
@@ -81,7 +80,7 @@ def with_defaults(obj: Obj) -> Obj:
         return obj
     try:
         before: Obj = _typed(obj, schema, strict=False)
-        after = copy.deepcopy(before)
+        after = copied(before)
         fill_defaults(gvk_of(after), after, stored=False)
     except (_Misfit, ApiError):
         return obj
@@ -144,7 +143,7 @@ def _typed(value: Any, schema: Schema, *, strict: bool) -> Any:
         if schema.type not in ("array", "") or schema.int_or_string:
             raise _Misfit("a list is not expected here")
         items = schema.items
-        return [copy.deepcopy(item) if items is None else _typed(item, items, strict=strict) for item in value]
+        return [copied(item) if items is None else _typed(item, items, strict=strict) for item in value]
     _check_scalar(value, schema)
     return value
 
@@ -153,7 +152,7 @@ def _typed_map(value: Obj, schema: Schema, strict: bool) -> Obj:
     if schema.type not in ("object", ""):
         raise _Misfit("an object is not expected here")
     if not schema.properties and schema.additional is None:
-        return copy.deepcopy(value)
+        return copied(value)
     made: Obj = {}
     for key, item in value.items():
         field = schema.field(key)
