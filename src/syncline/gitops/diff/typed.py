@@ -152,7 +152,8 @@ def _typed_map(value: Obj, schema: Schema, strict: bool) -> Obj:
     if schema.type not in ("object", ""):
         raise _Misfit("an object is not expected here")
     if not schema.properties and schema.additional is None:
-        return copied(value)
+        fresh: Obj = copied(value)
+        return fresh
     made: Obj = {}
     for key, item in value.items():
         field = schema.field(key)
