@@ -22,6 +22,8 @@ from syncline.assembly.otlp import SpanExporter, exporting, payload
 from syncline.assembly.settings import ClusterSettings, SettingError, TraceSettings, trace_settings
 from syncline.assembly.spans import Span
 from syncline.base.clock import EPOCH
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.serving import trace_target
 
 RESOURCE = {"service.name": "syncline"}
 
@@ -247,6 +249,9 @@ def test_what_is_no_collector_is_refused_with_an_example_and_not_repeated(text: 
     with pytest.raises(SettingError, match=r"--otlp-endpoint: not the address .* http://127.0.0.1:4318") as refused:
         trace_settings(text, {})
     assert "c4n4ry" not in str(refused.value)
+    with pytest.raises(CommandFailed, match="--otlp-endpoint") as failed:
+        trace_target(text)
+    assert failed.value.code == USAGE
 
 
 def test_headers_that_cannot_be_read_are_refused_and_not_repeated() -> None:

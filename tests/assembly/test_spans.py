@@ -7,9 +7,11 @@ from dataclasses import asdict
 
 import pytest
 from tests.gitops.behaviours.play import APPS, NOWHERE, Play, config, deployment, job
+from tests.gitops.behaviours.test_crash import Died, Dying
 
 from syncline.assembly.spans import Span
 from syncline.base.clock import EPOCH
+from syncline.kube.client import Transport
 from syncline.kube.objects import Obj
 
 CANARY = "c4n4ry-v4lue"
@@ -180,6 +182,40 @@ def test_a_process_that_takes_over_goes_on_in_the_same_trace() -> None:
     ]
     hook = named(after, "hook Job/pre")
     assert hook.attributes["syncline.resumed"] is True and hook.attributes["syncline.result"] == "Succeeded"
+
+
+def test_wherever_a_process_dies_the_two_halves_are_one_trace() -> None:
+    """Every span has a parent, no two have one id, and of what the dead process wrote at last only tasks are lost."""
+    objects = (job("pre", hook="PreSync"), config("a"), config("b", sync_wave="1"))
+    whole = {"PreSync", "PreSync wave 0", "Sync", "Sync wave 0", "Sync wave 1"}
+    for last in range(1, 100):
+        play = Play(*objects)
+        seams: list[Dying] = []
+
+        def wrap(inner: Transport, last: int = last, seams: list[Dying] = seams) -> Transport:
+            seams.append(Dying(inner, last))
+            return seams[-1]
+
+        play.world.start_gitops(wrap)
+        before = traced(play)
+        play.driver.settle()
+        try:
+            play.begin()
+            play.finish()
+            break
+        except Died:
+            ended = play.ended()
+            play.world.start_gitops()
+            after = traced(play)
+            play.driver.settle()
+            play.finish()
+        spans = [*before, *after]
+        ids = {span.id for span in spans}
+        assert len({span.trace for span in spans}) == 1 and len(ids) == len(spans), last
+        if not ended:
+            assert [span.name for span in spans if span.parent not in ids] == ["sync argocd/app"], last
+            assert {span.name for span in spans} >= whole, last
+    assert last > 10
 
 
 def test_operations_one_after_the_other_are_traces_of_their_own() -> None:

@@ -137,14 +137,14 @@ class Story:
         if not sync.ended:
             return spans
         spans += self._dry_ended()
-        place, at = self._place(sync, seen), self._since(sync.wait, ended)
+        at = self._since(sync.wait, ended)
+        if self._unseen and self._rows:
+            self._take_over(sync.wait, seen)
+        place = self._place(sync, seen)
         if place is not None and (self._wave is None or self._wave.path != _wave_path(*place)):
             spans += self._wave_begins(*place, at)
             self._compared = False
         spans += self._waiting(sync.wait, ended, at)
-        for row in self._rows.values() if self._resumed else ():
-            if row.hook_type and not row.hook_phase.completed and row.key not in self._hooks:
-                self._hook_begins(row, at)
         self._stepping = None
         return spans
 
@@ -185,6 +185,19 @@ class Story:
         objects = [*(pair.obj for pair in seen.pairs), *seen.all_hooks]
         found = next((obj for obj in objects if ref_of(obj) == row.ref), None)
         return row.sync_phase, 0 if found is None else declared_wave(found)
+
+    def _take_over(self, wait: Wait | None, seen: SyncObserved) -> None:
+        """Go on with the wave that the rows had come to, by what is declared, since what the API remembers of it."""
+        order = list(SyncPhase)
+        waves = {ref_of(obj): declared_wave(obj) for obj in (*(pair.obj for pair in seen.pairs), *seen.all_hooks)}
+        row = max(self._rows.values(), key=lambda row: (order.index(row.sync_phase), waves.get(row.ref, 0)))
+        live = next((pair.live for pair in seen.pairs if pair.live is not None and ref_of(pair.live) == row.ref), None)
+        made = instant(dig(live, "metadata", "creationTimestamp")) if live is not None else None
+        at = max((wait.since if wait is not None else None) or made or self.began, self.began)
+        self._wave_begins(row.sync_phase, waves.get(row.ref, 0), at)
+        for row in self._rows.values():
+            if row.hook_type and not row.hook_phase.completed and row.key not in self._hooks:
+                self._hook_begins(row, at)
 
     def _since(self, wait: Wait | None, now: datetime) -> datetime:
         """When the wave of this pass began: with its first action; unseen, with what it waits for."""
@@ -347,7 +360,7 @@ class Story:
     def _once(self, what: str, began: datetime) -> str:
         """The path of a span that no other process could go on with."""
         self._count += 1
-        return f"{what}/{began.isoformat()}/{self._count}"
+        return f"{what}/{began.isoformat()}/{self._count}{'/resumed' if self._resumed else ''}"
 
     def _id(self, path: str) -> str:
         return _digest(f"{self.trace}/{self._attempt}/{path}")
