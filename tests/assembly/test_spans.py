@@ -8,6 +8,7 @@ from dataclasses import asdict
 import pytest
 from tests.gitops.behaviours.play import APPS, NOWHERE, Play, config, deployment, job
 from tests.gitops.behaviours.test_crash import Died, Dying
+from tests.gitops.behaviours.test_destinations import Far
 
 from syncline.assembly.spans import Span
 from syncline.base.clock import EPOCH
@@ -216,6 +217,24 @@ def test_wherever_a_process_dies_the_two_halves_are_one_trace() -> None:
             assert [span.name for span in spans if span.parent not in ids] == ["sync argocd/app"], last
             assert {span.name for span in spans} >= whole, last
     assert last > 10
+
+
+def test_a_hook_of_two_phases_is_a_span_in_each() -> None:
+    play = Play(config("a"), job("both", hook="PreSync,PostSync"))
+    spans = traced(play)
+    play.sync()
+    by_id = {span.id: span.name for span in spans}
+    hooks = [span for span in spans if span.name == "hook Job/both"]
+    assert [by_id[span.parent] for span in hooks] == ["PreSync wave 0", "PostSync wave 0"]
+    assert len(by_id) == len(spans)
+
+
+def test_what_is_done_in_another_cluster_is_told_alike() -> None:
+    far = Far(config("a"), config("b", sync_wave="1"))
+    spans = traced(far.play)
+    far.play.sync()
+    assert {span.name for span in spans} >= {"Sync wave 0", "apply ConfigMap/a", "Sync wave 1", "apply ConfigMap/b"}
+    assert named(spans, "dry run").attributes["syncline.objects"] == 2
 
 
 def test_operations_one_after_the_other_are_traces_of_their_own() -> None:

@@ -26,7 +26,7 @@ __all__ = ["SpanExporter", "exporting", "payload"]
 log = logging.getLogger("syncline.assembly")
 
 MAX_QUEUE = 8192
-"""Spans that wait; some 8 MiB. A sync of a thousand objects has some two thousand."""
+"""Spans that wait; some 8 MiB. A sync has one for each object and a few for each wave."""
 MAX_BATCH = 512
 LINGER_S = 1.0
 """A span waits this long for others to go with it."""

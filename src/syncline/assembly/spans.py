@@ -272,7 +272,7 @@ class Story:
     def _hook(self, row: ResultRow, before: ResultRow | None, now: datetime) -> list[Span]:
         """From its creation until it has completed."""
         acted = self._acted.get(row.ref)
-        if before is not None and before.hook_phase.completed and acted is None:
+        if before is not None and before.hook_phase.completed:
             return []
         if row.key not in self._hooks:
             if acted is None and self._unseen and not row.hook_phase.completed:
