@@ -44,7 +44,7 @@ def read_set_key(renderer: str, path: str, options: object, entries: Iterable[En
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
-    renders: int = 4096
+    renders: int = 16_384
     """As many Applications as one process is meant to serve twice over."""
     objects: int = 200_000
     """About 1 GB of decoded objects at 4-5 KB each."""

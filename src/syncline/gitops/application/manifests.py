@@ -31,8 +31,9 @@ __all__ = [
     "local_manifests",
 ]
 
-MAX_KEPT = 5000
-"""Renders kept: newest and running revision of more applications than one machine runs."""
+MAX_KEPT = 20_000
+"""Results kept. An application needs two, by what it asks for and by commit; one whose result was thrown out renders
+again, so the bound has to lie well above twice the applications that one process serves (a few thousand)."""
 MAX_ANSWERS = 100
 """Requests remembered for a source: so many applications may share it and be refreshed at the same moment."""
 
