@@ -78,7 +78,7 @@ def demo(exit_: bool, listen: str, example: Path | None) -> int:
                 await asyncio.wait_for(show.play(cluster, step), PATIENCE_S)
             if exit_:
                 return 0
-            _next_steps(config, show.repository.path, story.name)
+            _next_steps(config, show.repository.path, story)
             await stop.wait()
             print("stopping", flush=True)
             return 0
@@ -191,12 +191,12 @@ def _state(app: Obj) -> str:
     return f"{sync} and {dig(app, 'status', 'health', 'status', default='Unknown')}"
 
 
-def _next_steps(config: Path, repository: Path, name: str) -> None:
+def _next_steps(config: Path, repository: Path, story: Story) -> None:
     syncline = Path(sys.argv[0])
     print("\nIt stays up until Ctrl-C. In another terminal:")
     print(f"  export KUBECONFIG={config}")
-    print(f"  {syncline} app get {name}")
-    print(f"  {syncline} plan {name}")
-    print(f"  kubectl -n {name} get all        # any Kubernetes client works")
+    print(f"  {syncline} app get {story.name}")
+    print(f"  {syncline} plan {story.name}")
+    print(f"  kubectl -n {story.namespace} get all        # any Kubernetes client works")
     print(f"Change a file below {repository}, commit, and watch it being synced:")
-    print(f"  {syncline} app wait {name} --sync", flush=True)
+    print(f"  {syncline} app wait {story.name} --sync", flush=True)

@@ -11,12 +11,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from syncline.cli.failure import CommandFailed
 from syncline.cli.output import table
+from syncline.gitops.application.pools import LEFT
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.kube.yaml import load, load_all
@@ -38,8 +39,6 @@ __all__ = [
 PLACE = "https://git.example.org/repository.git"
 """What the manifests of an example call their own repository; the copy that is played says where it really is."""
 
-LEFT_PAUSED = "syncline.dev/pools-left-paused"
-"""An operation that ended so has something to put right yet."""
 REPOSITORY = "repository"
 CHANGES = "changes"
 BEFORE = "prerequisites"
@@ -117,12 +116,19 @@ def read_story(folder: Path) -> Story:
         sources=tuple({"repoURL": PLACE, "targetRevision": "main"} | source for source in sources),
         policy=told.get("syncPolicy") or {},
         applications=tuple(told.get("applications") or ()),
-        steps=tuple(Step(**{key: str(value) for key, value in step.items()}) for step in told["steps"]),
+        steps=tuple(_step(file, step) for step in told["steps"]),
         looks=tuple(
             Look(look["path"], tuple((str(k), str(v)) for k, v in (look.get("columns") or {}).items()))
             for look in told.get("look") or ()
         ),
     )
+
+
+def _step(file: Path, step: Any) -> Step:
+    allowed = [one.name for one in fields(Step)]
+    if not isinstance(step, dict) or "say" not in step or set(step) - set(allowed):
+        raise CommandFailed(f"{file}: steps: found {step!r}; each has say, and may have {', '.join(allowed[1:])}")
+    return Step(**{key: str(value) for key, value in step.items()})
 
 
 class Repository:
@@ -186,7 +192,8 @@ def over(story: Story, step: Step, commit: str, apps: Mapping[str, Obj]) -> bool
 
 
 def _reached(app: Obj | None, commit: str, ends: str) -> bool:
-    if app is None or app.get("operation") or LEFT_PAUSED in annotations_of(app):
+    # With the note of a pool that was left paused, an operation has something to put right yet.
+    if app is None or app.get("operation") or LEFT in annotations_of(app):
         return False
     status = app.get("status") or {}
     state = status.get("operationState") or {}

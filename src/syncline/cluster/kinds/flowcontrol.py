@@ -46,7 +46,9 @@ def _status_causes(new: Obj) -> list[FieldCause]:
 # --- priority levels -----------------------------------------------------------------------------------------------
 
 
-class PriorityLevelKind(Kind):
+class _FlowControlKind(Kind):
+    """What both kinds of the group share."""
+
     has_status = True
     has_generation = True
     namespaced = False
@@ -56,6 +58,8 @@ class PriorityLevelKind(Kind):
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return _status_causes(new)
 
+
+class PriorityLevelKind(_FlowControlKind):
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
         kind, limited, exempt = str(spec.get("type") or ""), spec.get("limited"), spec.get("exempt")
@@ -136,16 +140,7 @@ def _entropy_bits(deck: int, hand: int) -> int:
 # --- schemas -------------------------------------------------------------------------------------------------------
 
 
-class FlowSchemaKind(Kind):
-    has_status = True
-    has_generation = True
-    namespaced = False
-    empty_status: ClassVar[Obj | None] = {}
-    status_keeps_metadata = True
-
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return _status_causes(new)
-
+class FlowSchemaKind(_FlowControlKind):
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
         causes = _precedence_causes(spec.get("matchingPrecedence"), dig(obj, "metadata", "name"))

@@ -175,7 +175,7 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
         *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
     )
     status = _with_auto(compared_status(view, comparison, latest, conditions, now), decision, now)
-    if not view.refresh and seen.compared is not None and seen.compared.content == latest.content:
+    if latest.content and not view.refresh and seen.compared is not None and seen.compared.content == latest.content:
         status = without_new_commit(view, status)
     finalizers = wanted_finalizers(
         view.obj, pre_delete=comparison.has_pre_delete_hooks, post_delete=comparison.has_post_delete_hooks
