@@ -17,6 +17,7 @@ FLOORS = {
     "base": 0,
     "kube": 1,
     "control": 2,
+    "ignition": 2,
     "cluster": 3,
     "sources": 3,
     "gitops": 4,
@@ -108,7 +109,7 @@ def _allowed(importer: str, imported: str) -> bool:
         return True
     mine, theirs = FLOORS[importer], FLOORS[imported]
     if importer == "sources":
-        return theirs <= 1
+        return theirs <= 1 or imported == "ignition"
     if mine == 4:
         return theirs <= 2 or (imported == "sources" and importer in {"gitops", "appset", "patterns"})
     return theirs < mine

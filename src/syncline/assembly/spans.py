@@ -95,6 +95,7 @@ class Story:
         state = AppView(app).operation_state or {}
         self.trace = trace_of(app)
         self.began = instant(state.get("startedAt")) or now
+        self.has_rendered = False
         self._resumed = resumed
         self._attempt = _attempt(state)
         self._rows = {row.key: row for row in _rows(state)} if resumed else {}
@@ -112,6 +113,7 @@ class Story:
     # -- what is told ------------------------------------------------------------------------------------------
 
     def rendered(self, began: datetime, ended: datetime, revisions: Iterable[str], error: str | None) -> list[Span]:
+        self.has_rendered = True
         told = _Open(self._once("render", began), self._root, "render", began, {}, _text(error) if error else None)
         told.attributes["syncline.revision"] = _text(", ".join(revisions))
         return [self._end(told, ended)]

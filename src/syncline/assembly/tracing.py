@@ -50,7 +50,8 @@ class Tracer:
         self._mine = mine
         self._stories: dict[ObjectRef, Story] = {}
         self._early: dict[ObjectRef, _Rendered] = {}
-        """An operation begins with a render that may be over before the beginning comes back from the API."""
+        """An operation begins with a render that may be over before the beginning comes back from the API, or works with
+        the render of the refresh before it. Whichever it used is told when it plans."""
 
     def planned(self, key: Key, plan: Plan, began: datetime, ended: datetime) -> None:
         story = self._stories.get(key.ref) if key.controller == CONTROLLER else None
@@ -60,6 +61,9 @@ class Tracer:
             and plan.sync is not None
             and plan.observed is not None
         ):
+            used = self._early.pop(key.ref, None)
+            if used is not None and not story.has_rendered:
+                self._rendered(key.ref, story, used)
             self._tell(story.planned(plan.sync, plan.observed, began, ended))
 
     def acted(self, key: Key, result: Result, began: datetime, ended: datetime) -> None:
@@ -103,9 +107,9 @@ class Tracer:
             if not trace or not (phase in GOING_ON or (phase in ENDED and not unseen)):
                 return
             story = self._stories[ref] = Story(new, now, resumed=unseen)
-            early = self._early.pop(ref, None)
+            early = self._early.get(ref)
             if early is not None and early.began >= story.began:
-                self._rendered(ref, story, early)
+                self._rendered(ref, story, self._early.pop(ref))
         self._tell(story.state(new, now))
         if phase in ENDED:
             self._stories.pop(ref, None)
