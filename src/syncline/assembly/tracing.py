@@ -50,8 +50,8 @@ class Tracer:
         self._mine = mine
         self._stories: dict[ObjectRef, Story] = {}
         self._early: dict[ObjectRef, _Rendered] = {}
-        """An operation begins with a render that may be over before the beginning comes back from the API, or works with
-        the render of the refresh before it. Whichever it used is told when it plans."""
+        """An operation begins with a render that may be over before the beginning comes back from the API, or works
+        with the render of the refresh before it. Whichever it used is told when it plans."""
 
     def planned(self, key: Key, plan: Plan, began: datetime, ended: datetime) -> None:
         story = self._stories.get(key.ref) if key.controller == CONTROLLER else None
