@@ -265,7 +265,7 @@ def test_the_cache_knows_the_chart_its_values_files_and_who_asks() -> None:
 
 
 def test_without_helm_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helm, "_engine", lambda: "")
+    monkeypatch.setattr(helm, "helm_engine", lambda: "")
     with pytest.raises(SourceError, match=r"app: Helm charts need Helm.*pip install 'syncline\[helm\]'") as caught:
         rendered(BASE)
     assert caught.value.problem is Problem.UNSUPPORTED
@@ -286,7 +286,7 @@ def test_a_helm_program_is_used_where_the_library_is_not_installed(
     program.write_text(PROGRAM)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(helm, "_engine", lambda: "helm-binary")
+    monkeypatch.setattr(helm, "helm_engine", lambda: "helm-binary")
     monkeypatch.setattr(helm, "shared_workers", fresh_workers)
     (obj,) = rendered(BASE, {"skipCrds": True, "kubeVersion": "1.30"}).manifests
     assert obj["metadata"]["name"] == "shop"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,10 +14,12 @@ from syncline.sources.credentials import CredentialBook
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.git import GitSettings, Look
+from syncline.sources.kustomize.program import KustomizeProgram
 from syncline.sources.plugin_run import PluginRunner
 from syncline.sources.plugins import PluginRenderer, load_plugins
 from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import DEFAULT_RENDERERS, Rendered, Renderer, SourceType, render_opened
+from syncline.sources.renderer import DEFAULT_RENDERERS as DEFAULTS
+from syncline.sources.renderer import KustomizeRenderer, Rendered, Renderer, SourceType, render_opened
 from syncline.sources.sourcing import Opened, SourceRules, Sources
 from syncline.sources.tree import Tree
 
@@ -28,18 +32,27 @@ SANDBOX = Path(__file__).parents[1] / "cluster" / "machines" / "sandbox.py"
 
 def renderers_with(plugins: Path | None) -> Sequence[Renderer]:
     """The tools of this process; ``plugins`` is a folder of declarations. Raises :class:`PluginError`."""
+    tools = [KustomizeRenderer(program=_program()) if isinstance(one, KustomizeRenderer) else one for one in DEFAULTS]
     if plugins is None:
-        return DEFAULT_RENDERERS
+        return tools
     runner = PluginRunner(SANDBOX, (plugins.resolve(),))
-    return (PluginRenderer(load_plugins(plugins), runner), *DEFAULT_RENDERERS)
+    return (PluginRenderer(load_plugins(plugins), runner), *tools)
+
+
+def _program() -> KustomizeProgram | None:
+    """The ``kustomize`` of this machine, with the operator's plugins for it."""
+    found = shutil.which("kustomize")
+    if found is None:
+        return None
+    path, home = Path(found).resolve(), os.environ.get("KUSTOMIZE_PLUGIN_HOME")
+    visible = (path.parent, *((Path(home).resolve(),) if home else ()))
+    return KustomizeProgram(path, PluginRunner(SANDBOX, visible), Path(home).resolve() if home else None)
 
 
 class GitSourceReader:
     """Reads every source of an application in order. Blocking; called in a driver's worker."""
 
-    def __init__(
-        self, cache_directory: Path, *, allow_local: bool, renderers: Sequence[Renderer] = DEFAULT_RENDERERS
-    ) -> None:
+    def __init__(self, cache_directory: Path, *, allow_local: bool, renderers: Sequence[Renderer] = DEFAULTS) -> None:
         self._sources = Sources(GitSettings(cache_directory, allow_local=allow_local))
         self._cache = RenderCache()
         self._renderers = renderers
@@ -118,6 +131,7 @@ class GitSourceReader:
             variant=opened.variant + "".join(one.variant for one in lent.values()),
             disabled=self._sources.rules.disabled,
             jsonnet=self._sources.rules.jsonnet,
+            kustomize=self._sources.rules.kustomize(),
             cache=self._cache,
             renderers=self._renderers,
         )

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from syncline.gitops.project import permits_source
 from syncline.kube import yaml
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.sources.kustomize.flags import FIELD as BUILD_OPTIONS
+from syncline.sources.kustomize.flags import parse_flags
 from syncline.sources.signatures import GitPolicy, Keyring, policy_for
 from syncline.sources.source_type import SourceType
 from syncline.sources.sourcing import NO_RULES, SourceRules
@@ -48,6 +50,7 @@ def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj]) -> SourceR
         ),
         disabled=frozenset(kind for name, kind in tools.items() if is_off(name)),
         jsonnet=not is_off("jsonnet"),
+        kustomize=lambda: parse_flags(str(maps.get(SETTINGS_MAP, {}).get(BUILD_OPTIONS) or "")),
         submodules=str(maps.get(PARAMETERS_MAP, {}).get("reposerver.enable.git.submodule") or "true") != "false",
     )
 

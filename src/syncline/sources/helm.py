@@ -21,7 +21,7 @@ from typing import Any
 
 from syncline.kube.objects import annotations_of
 from syncline.sources.archive import unpack
-from syncline.sources.directory import Manifests, SourcedObject, read_output
+from syncline.sources.directory import Manifests, read_output
 from syncline.sources.environment import RenderContext, expand
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm_dependencies import (
@@ -35,7 +35,7 @@ from syncline.sources.lookup import Lookup, join
 from syncline.sources.tree import Entry
 from syncline.sources.worker import shared_workers
 
-__all__ = ["HelmOptions", "chart_files", "parse_helm", "render_chart"]
+__all__ = ["HelmOptions", "chart_files", "check_schema", "helm_engine", "is_test", "parse_helm", "render_chart"]
 
 MAX_FILES = 10_000
 MAX_BYTES = 100_000_000
@@ -76,7 +76,7 @@ class HelmOptions:
             file_parameters=tuple((name, _path(path, environment)) for name, path in self.file_parameters),
             kube_version=self.kube_version or context.kube_version,
             api_versions=self.api_versions or context.api_versions,
-            engine=_engine(),
+            engine=helm_engine(),
         )
 
 
@@ -110,7 +110,8 @@ def parse_helm(block: Mapping[str, Any]) -> HelmOptions:
     )
 
 
-def _engine() -> str:
+def helm_engine() -> str:
+    """The task of ``sources/worker.py`` that renders charts here, empty if there is none."""
     if importlib.util.find_spec("helm_python") is not None:
         return "helm"
     return "helm-binary" if shutil.which("helm") else ""
@@ -225,7 +226,7 @@ def render_chart(
         found = shared_workers().run(options.engine, payload, label=folder or ".")
     objects = [one for name, text in found for one in read_output(_place(folder, name), text, MAX_OBJECTS)]
     if options.skip_tests:
-        objects = [one for one in objects if not _is_test(one)]
+        objects = [one for one in objects if not is_test(str(annotations_of(one.obj).get("helm.sh/hook") or ""))]
     return Manifests(tuple(objects), tuple(warnings))
 
 
@@ -263,7 +264,7 @@ def _write_chart(
             if options.skip_schema and posixpath.basename(name) == "values.schema.json":
                 continue
             if posixpath.basename(name) == "values.schema.json":
-                _check_schema(contents[entry.path], entry.path)
+                check_schema(contents[entry.path], entry.path)
             path = target / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(contents[entry.path])
@@ -281,8 +282,8 @@ def _write_archives(target: Path, archives: Sequence[Entry], remote: Remote) -> 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def _check_schema(content: bytes, name: str) -> None:
-    """Helm would read a schema that is named by a path from this machine's disk."""
+def check_schema(content: bytes, name: str) -> None:
+    """Helm would read a schema that is named by a path from this machine's disk. Raises :class:`SourceError`."""
     try:
         todo = [json.loads(content)]
     except (ValueError, RecursionError):
@@ -314,6 +315,6 @@ def _place(folder: str, name: str) -> str:
 _TESTS = {"test", "test-success", "test-failure"}
 
 
-def _is_test(sourced: SourcedObject) -> bool:
-    hooks = annotations_of(sourced.obj).get("helm.sh/hook") or ""
-    return bool(_TESTS & {hook.strip() for hook in str(hooks).split(",")})
+def is_test(hooks: str) -> bool:
+    """Whether a value of ``helm.sh/hook`` names one of tests."""
+    return bool(_TESTS & {hook.strip() for hook in hooks.split(",")})

@@ -21,15 +21,14 @@ from pathlib import Path
 
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
-from syncline.sources.tree import Tree
+from syncline.sources.tree import EXECUTABLE_MODE, Tree
 
-__all__ = ["EXECUTABLE", "Checkout", "PluginLimits", "PluginRunner"]
+__all__ = ["Checkout", "PluginLimits", "PluginRunner"]
 
 INSIDE = "/repository"
 CANNOT = 125
 """Exit code of the launcher where no sandbox can be made."""
 MAX_COMPLAINT = 4096
-EXECUTABLE = "100755"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class PluginRunner:
                     _link(place, entry.path, contents[entry.path])
                     continue
                 place.write_bytes(contents[entry.path])
-                if keep_modes and entry.mode == EXECUTABLE:
+                if keep_modes and entry.mode == EXECUTABLE_MODE:
                     place.chmod(0o755)
             yield Checkout(root, tree.path)
 

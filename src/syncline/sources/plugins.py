@@ -12,7 +12,7 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,9 @@ from syncline.kube.glob import GlobError, glob_match
 from syncline.sources.directory import Manifests, read_output
 from syncline.sources.environment import expand
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.plugin_run import EXECUTABLE, PluginRunner
+from syncline.sources.plugin_run import PluginRunner
 from syncline.sources.source_type import SourceType
-from syncline.sources.tree import Entry, Tree
+from syncline.sources.tree import Entry, Tree, with_modes
 
 if TYPE_CHECKING:
     from syncline.sources.renderer import SourceSpec
@@ -150,8 +150,7 @@ class PluginRenderer:
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
         """The whole repository with its modes: nobody knows what a program reads."""
-        whole = tree.whole().entries
-        return tuple(replace(one, blob=f"{one.blob} x") if one.mode == EXECUTABLE else one for one in whole)
+        return with_modes(tree.whole().entries)
 
     def options(self, spec: SourceSpec) -> object:
         return self.plugins, spec.plugin, sorted(self._environment(spec).items())

@@ -31,12 +31,14 @@ from syncline.sources.helm_dependencies import Remote
 from syncline.sources.jsonnet import JsonnetOptions, check_size, evaluate, imported, parse_jsonnet
 from syncline.sources.kustomize.argocd import KustomizeOptions, parse_options
 from syncline.sources.kustomize.engine import KustomizeEngine
+from syncline.sources.kustomize.flags import NO_FLAGS, BuildFlags
+from syncline.sources.kustomize.program import KustomizeProgram
 from syncline.sources.lookup import Lookup
 from syncline.sources.plugins import PluginOptions, parse_plugin_options
 from syncline.sources.render_cache import RenderCache, read_set_key
 from syncline.sources.revision import ResolvedRevision
 from syncline.sources.source_type import SourceType
-from syncline.sources.tree import Entry, Tree
+from syncline.sources.tree import Entry, Tree, with_modes
 
 __all__ = [
     "DirectoryRenderer",
@@ -204,19 +206,38 @@ class KustomizeRenderer:
     """A kustomization with its bases and components, wherever they lie in the repository."""
 
     engine: KustomizeEngine = field(default_factory=KustomizeEngine)
+    program: KustomizeProgram | None = None
+    """Builds what needs plugins; None: nobody does."""
 
     @property
     def source_type(self) -> SourceType:
         return SourceType.KUSTOMIZE
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
-        return self.engine.reads(tree, self.options(spec), spec.remote)
+        options = self.options(spec)
+        try:
+            return self.engine.reads(tree, options, spec.remote)
+        except SourceError as error:
+            if error.problem is not Problem.UNSUPPORTED or not options.flags.plugins:
+                raise
+            if self.program is None:
+                fix = "install kustomize where the controllers run"
+                raise SourceError(error.problem, error.message, field=error.field, fix=fix) from None
+        # Nobody knows what a plugin reads.
+        return Entry(_BY_PROGRAM, "", str(self.program.path), 0), *with_modes(tree.whole().entries)
 
     def options(self, spec: SourceSpec) -> KustomizeOptions:
-        return spec.kustomize.expanded(spec.environment)
+        return spec.kustomize.completed(spec.context, spec.environment)
 
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
-        return self.engine.render(tree, self.options(spec), entries, spec.remote)
+        options = self.options(spec)
+        if self.program is not None and entries and entries[0].path == _BY_PROGRAM:
+            return self.program.build(tree, options.flags, self.engine.edited(tree, options))
+        return self.engine.render(tree, options, entries, spec.remote)
+
+
+_BY_PROGRAM = "//kustomize"
+"""Stands first among what is read where the program builds; no file is called so."""
 
 
 DEFAULT_RENDERERS: tuple[Renderer, ...] = (DirectoryRenderer(), KustomizeRenderer(), HelmRenderer())
@@ -325,17 +346,19 @@ def render_opened(
     variant: str = "",
     disabled: frozenset[SourceType] = frozenset(),
     jsonnet: bool = True,
+    kustomize: BuildFlags = NO_FLAGS,
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
     """The objects of an Application's source as it is written, with the overrides that lie in its folder.
 
-    ``sha`` is the commit, version or digest that ``tree`` is; ``disabled`` and ``jsonnet`` are what the settings allow.
-    Raises :class:`SourceError`.
+    ``sha`` is the commit, version or digest that ``tree`` is; ``disabled``, ``jsonnet`` and ``kustomize`` are what the
+    settings say. Raises :class:`SourceError`.
     """
     spec = parse_source(with_overrides(source, tree, context.application), context)
     directory = replace(spec.directory, jsonnet=jsonnet)
     spec = replace(spec, refs=refs or {}, remote=remote, variant=variant, disabled=disabled, directory=directory)
+    spec = replace(spec, kustomize=replace(spec.kustomize, flags=kustomize))
     return render_tree(spec, tree, sha, cache=cache, renderers=renderers)
 
 

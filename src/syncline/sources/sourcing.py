@@ -15,6 +15,7 @@ from syncline.sources.artifacts import Artifacts
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings, Look, Repository
+from syncline.sources.kustomize.flags import BuildFlags, no_flags
 from syncline.sources.revision import ResolvedRevision, Version, parse_constraint
 from syncline.sources.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
 from syncline.sources.source_type import SourceType
@@ -46,6 +47,8 @@ class SourceRules:
     disabled: frozenset[SourceType] = frozenset()
     """Tools that are off: ``helm.enable`` and ``kustomize.enable`` of ``argocd-cm``."""
     jsonnet: bool = True
+    kustomize: Callable[[], BuildFlags] = no_flags
+    """Flags of every build: ``kustomize.buildOptions`` of ``argocd-cm``. Raises :class:`SourceError`."""
     submodules: bool = True
     """Whether repositories that a repository mounts are read too (upstream: ``reposerver.enable.git.submodule``)."""
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["MAX_PATH", "Entry", "MemoryTree", "Tree", "clean_path"]
+__all__ = ["MAX_PATH", "Entry", "MemoryTree", "Tree", "clean_path", "with_modes"]
 
 MAX_PATH = 4096
 """Length of a path in a source; longer ones are not meant by people (Linux PATH_MAX)."""
 
 SYMLINK_MODE = "120000"
 SUBMODULE_MODE = "160000"
+EXECUTABLE_MODE = "100755"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,6 +39,11 @@ class Entry:
     @property
     def is_file(self) -> bool:
         return self.mode not in (SYMLINK_MODE, SUBMODULE_MODE)
+
+
+def with_modes(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """For those who run what they read: another blob where a file may be executed."""
+    return tuple(replace(one, blob=f"{one.blob} x") if one.mode == EXECUTABLE_MODE else one for one in entries)
 
 
 class Tree(Protocol):

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from syncline.sources.environment import expand
+from syncline.sources.environment import RenderContext, expand
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.build import Edit
 from syncline.sources.kustomize.failure import BuildError, about
+from syncline.sources.kustomize.flags import NO_FLAGS, BuildFlags
 from syncline.sources.kustomize.kustomization import PATCH, Kustomization
 from syncline.sources.kustomize.loader import Folder
 from syncline.sources.kustomize.shapes import Struct, read_struct
@@ -43,6 +44,19 @@ class KustomizeOptions:
     patches: tuple[Any, ...] = ()
     components: tuple[str, ...] = ()
     ignore_missing_components: bool = False
+    flags: BuildFlags = NO_FLAGS
+    kube_version: str = ""
+    """Of the destination, for charts; as the next one only where flags ask for charts."""
+    api_versions: tuple[str, ...] = ()
+
+    def completed(self, context: RenderContext, environment: Mapping[str, str]) -> KustomizeOptions:
+        """As :meth:`expanded`, with the versions of the destination where charts may ask for them."""
+        asked = self.flags.helm
+        return replace(
+            self.expanded(environment),
+            kube_version=(self.kube_version or context.kube_version) if asked else "",
+            api_versions=(self.api_versions or context.api_versions) if asked else (),
+        )
 
     def expanded(self, environment: Mapping[str, str]) -> KustomizeOptions:
         """With ``$ARGOCD_APP_…`` replaced in images, values of labels and, where asked for, of annotations."""
@@ -75,6 +89,8 @@ def parse_options(block: Mapping[str, Any]) -> KustomizeOptions:
         patches=tuple(_patch(entry) for entry in block.get("patches") or ()),
         components=tuple(str(path) for path in block.get("components") or ()),
         ignore_missing_components=bool(block.get("ignoreMissingComponents")),
+        kube_version=str(block.get("kubeVersion") or ""),
+        api_versions=tuple(str(version) for version in block.get("apiVersions") or ()),
     )
 
 
@@ -109,7 +125,8 @@ def _with_flags(entry: Any) -> Any:
 
 def edit_of(options: KustomizeOptions, folder: Folder) -> Edit | None:
     """The change of the outermost kustomization, None if there is none to make."""
-    if replace(options, expand_annotations=False) == KustomizeOptions():
+    edits = replace(options, expand_annotations=False, flags=NO_FLAGS, kube_version="", api_versions=())
+    if edits == KustomizeOptions():
         return None
     return lambda given: replace(given, fields=_edited(dict(given.fields), options, folder, given))
 

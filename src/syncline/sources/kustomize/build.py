@@ -100,6 +100,8 @@ class _Target:
         self.context = context
         self.metadata: list[str] = kustomization.texts("buildMetadata")
         self.origin = origin
+        self.outer_namespace = ""
+        """Of the kustomizations around this one; charts without a namespace are rendered for it."""
         context.warnings += kustomization.warnings
         folder.source.built += 1
         if folder.source.built > folder.source.limits.kustomizations:
@@ -214,6 +216,7 @@ class _Target:
         origin = None if self.origin is None else posixpath.normpath(posixpath.join(self.origin, path))
         inner = _Target(folder, kustomization, self.context, origin)
         inner.metadata = self.metadata
+        inner.outer_namespace = self.kustomization.text("namespace") or self.outer_namespace
         inner._use_schema(outermost=False)
         if component and not kustomization.is_component:
             found = kustomization.text("kind")
@@ -247,7 +250,14 @@ class _Target:
                 settings = {**entry, "options": merged_options(entry.get("options"), common)}
                 steps.append((generator(kind, settings, self.folder), self._by(kind)))
         for entry in self.kustomization.entries("helmCharts"):
-            raise helm_refused({**(self.kustomization["helmGlobals"] or {}), **entry})
+            settings = {**(self.kustomization["helmGlobals"] or {}), **entry}
+            settings["namespace"] = (
+                settings.get("namespace") or self.kustomization.text("namespace") or (self.outer_namespace)
+            )
+            charts = self.folder.source.charts
+            if charts is None:
+                raise helm_refused(settings)
+            steps.append((charts.generator(settings, self.folder), self._by("HelmChartInflationGenerator")))
         with about("loading generator plugins"):
             for resource in self._plugins("generators"):
                 with about("failed to load generator"):

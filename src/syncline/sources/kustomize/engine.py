@@ -9,13 +9,26 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from syncline.base.report import Position
 from syncline.sources.directory import Manifests, SourcedObject
 from syncline.sources.kustomize.argocd import KustomizeOptions, edit_of
 from syncline.sources.kustomize.build import build
-from syncline.sources.kustomize.loader import DEFAULT_LIMITS, Folder, Limits, RemoteFiles, Source, TreeFiles, is_remote
+from syncline.sources.kustomize.charts import Charts
+from syncline.sources.kustomize.kustomization import load_kustomization
+from syncline.sources.kustomize.loader import (
+    DEFAULT_LIMITS,
+    Folder,
+    Limits,
+    RemoteFiles,
+    Source,
+    TreeFiles,
+    is_remote,
+    listed,
+)
 from syncline.sources.tree import Entry, Tree
 
 __all__ = ["KustomizeEngine"]
@@ -30,7 +43,7 @@ MAX_WAITING = 64
 """Builds that wait to be fetched: one for each thread that renders at the same time."""
 
 FETCHED_MODE = "000001"
-"""Mode of an entry that stands for something fetched; the blob is its hash or commit."""
+"""Mode of an entry that stands for something fetched, or for the names in a folder; the blob is its hash or commit."""
 MISSING_MODE = "000000"
 """Mode of an entry that stands for a path where nothing is."""
 
@@ -73,7 +86,7 @@ class KustomizeEngine:
                     self._last.popitem(last=False)
         return tuple(
             Entry(path, FETCHED_MODE, blob, 0)
-            if is_remote(path)
+            if is_remote(path) or path.endswith("/")
             else files.entry(path) or Entry(path, MISSING_MODE, "", 0)
             for path, blob in trace.touched
         )
@@ -92,6 +105,15 @@ class KustomizeEngine:
             return last[1]
         return self._build(self._index(tree), tree.path, options, remote)[1]
 
+    def edited(self, tree: Tree, options: KustomizeOptions) -> tuple[str, Mapping[str, Any]] | None:
+        """The file of the kustomization and its fields as ``options`` change them; None if they change nothing."""
+        folder = Folder(Source(self._index(tree), limits=self._limits), tree.path)
+        edit = edit_of(options, folder)
+        if edit is None:
+            return None
+        made = edit(load_kustomization(folder))
+        return made.file, made.fields
+
     def _index(self, tree: Tree) -> TreeFiles:
         """The files of the repository; those of the last commit are kept, since many folders of it follow."""
         whole = tree.whole()
@@ -107,8 +129,10 @@ class KustomizeEngine:
     def _build(
         self, files: TreeFiles, path: str, options: KustomizeOptions, remote: RemoteFiles | None
     ) -> tuple[_Trace, Manifests]:
-        source = Source(files, limits=self._limits, remote=remote)
-        built = build(source, path, edit=edit_of(options, Folder(source, path)))
+        flags = options.flags
+        charts = Charts(flags, options.kube_version, options.api_versions) if flags.helm else None
+        source = Source(files, "", not flags.unrestricted, self._limits, remote=remote, charts=charts)
+        built = build(source, path, order=flags.order, edit=edit_of(options, Folder(source, path)))
         with self._lock:
             self.builds += 1
         place = Position(path or ".")
@@ -120,6 +144,10 @@ def _is_fresh(trace: _Trace, files: TreeFiles) -> bool:
     for path, blob in trace.touched:
         if is_remote(path):
             continue  # as upstream: what was fetched for a commit stays with it
+        if path.endswith("/"):
+            if listed(files.listing(path[:-1])) != blob:
+                return False
+            continue
         entry = files.entry(path)
         if (entry.blob if entry is not None else "") != blob or (not blob and files.is_folder(path)):
             return False

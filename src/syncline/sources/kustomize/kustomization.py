@@ -74,16 +74,13 @@ _VAR = Struct(
 _LABEL = Struct(
     "Label", {"pairs": _TEXT_MAP, "includeSelectors": BOOL, "includeTemplates": BOOL, "fields": ListOf(FIELD_SPEC)}
 )
-_HELM_CHART = Struct(
-    "HelmChart",
-    {
-        **dict.fromkeys(("name", "version", "repo", "releaseName", "namespace", "valuesFile", "valuesMerge"), TEXT),
-        **dict.fromkeys(("kubeVersion", "nameTemplate"), TEXT),
-        **dict.fromkeys(("additionalValuesFiles", "apiVersions"), _TEXTS),
-        **dict.fromkeys(("includeCRDs", "skipHooks", "skipTests", "debug", "devel"), BOOL),
-        "valuesInline": MapOf(ANY),
-    },
-)
+HELM_CHART: Fields = {
+    **dict.fromkeys(("name", "version", "repo", "releaseName", "namespace", "valuesFile", "valuesMerge"), TEXT),
+    **dict.fromkeys(("kubeVersion", "nameTemplate"), TEXT),
+    **dict.fromkeys(("additionalValuesFiles", "apiVersions"), _TEXTS),
+    **dict.fromkeys(("includeCRDs", "skipHooks", "skipTests", "debug", "devel"), BOOL),
+    "valuesInline": MapOf(ANY),
+}
 _HELM_CHART_ARGS = Struct(
     "HelmChartArgs",
     {
@@ -115,7 +112,7 @@ _FIELDS = Struct(
         "configMapGenerator": ListOf(Struct("ConfigMapArgs", CONFIG_MAP_ARGS)),
         "secretGenerator": ListOf(Struct("SecretArgs", SECRET_ARGS)),
         "helmGlobals": Struct("HelmGlobals", {"chartHome": TEXT, "configHome": TEXT}),
-        "helmCharts": ListOf(_HELM_CHART),
+        "helmCharts": ListOf(Struct("HelmChart", HELM_CHART)),
         "helmChartInflationGenerator": ListOf(_HELM_CHART_ARGS),
         "generatorOptions": GENERATOR_OPTIONS,
     },
@@ -215,8 +212,24 @@ def _modern(fields: dict[str, Any]) -> dict[str, Any]:
     if charts:
         homes = {"chartHome": charts[-1].get("chartHome", ""), "configHome": charts[-1].get("helmHome", "")}
         made.setdefault("helmGlobals", {name: home for name, home in homes.items() if home})
-        made["helmCharts"] = [*made.get("helmCharts", ()), *({"name": old.get("chartName", "")} for old in charts)]
+        made["helmCharts"] = [*made.get("helmCharts", ()), *(_chart(old) for old in charts)]
     return made
+
+
+_CHART_FIELDS = {
+    "chartName": "name",
+    "chartVersion": "version",
+    "chartRepoUrl": "repo",
+    "values": "valuesFile",
+    "valuesLocal": "valuesInline",
+    "valuesMerge": "valuesMerge",
+    "releaseName": "releaseName",
+}
+
+
+def _chart(old: dict[str, Any]) -> dict[str, Any]:
+    """An entry of the deprecated list as one of today's (kustomize ``types.SplitHelmParameters``)."""
+    return {new: old[name] for name, new in _CHART_FIELDS.items() if old.get(name)}
 
 
 def _with_envs(entry: dict[str, Any]) -> dict[str, Any]:

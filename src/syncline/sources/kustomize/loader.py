@@ -11,11 +11,14 @@ import hashlib
 import posixpath
 import re
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree
+
+if TYPE_CHECKING:
+    from syncline.sources.kustomize.charts import Charts
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -26,6 +29,7 @@ __all__ = [
     "Source",
     "TreeFiles",
     "is_remote",
+    "listed",
     "remote_base",
 ]
 
@@ -68,6 +72,10 @@ class Files(Protocol):
 
     def is_folder(self, path: str) -> bool: ...
 
+    def listing(self, path: str) -> list[tuple[str, bool]]:
+        """Names of the files and links below a folder, from there, sorted; and whether each is a link."""
+        ...
+
     def read(self, entry: Entry) -> bytes:
         """The content of a file, the target of a link; raises :class:`SourceError`."""
         ...
@@ -82,6 +90,14 @@ class RemoteFiles(Protocol):
 
     def base(self, url: str, ref: str) -> tuple[Tree, str]:
         """A whole repository at a reference, and the commit that it is."""
+        ...
+
+    def dependency(self, repository: str, chart: str, wanted: str, pin: str) -> tuple[str, str]:
+        """Version and digest of a packed chart; equal pins get an equal answer."""
+        ...
+
+    def archive(self, digest: str) -> bytes:
+        """The packed chart of a digest."""
         ...
 
 
@@ -108,6 +124,11 @@ class TreeFiles:
 
     def is_folder(self, path: str) -> bool:
         return path in self._folders
+
+    def listing(self, path: str) -> list[tuple[str, bool]]:
+        prefix = f"{path}/" if path else ""
+        found = [entry for name, entry in self._entries.items() if name.startswith(prefix)]
+        return sorted((one.path[len(prefix) :], one.is_symlink) for one in found if one.is_file or one.is_symlink)
 
     def read(self, entry: Entry) -> bytes:
         content = self._contents.pop(entry.path, None)
@@ -142,6 +163,8 @@ class Source:
     touched: dict[str, str] = field(default_factory=dict)
     remote: RemoteFiles | None = None
     """None: nothing remote is fetched."""
+    charts: Charts | None = None
+    """None: charts are refused."""
     fetched: list[int] = field(default_factory=lambda: [0])
     """How many remote places this build and those inside it have asked for."""
     built: int = 0
@@ -214,9 +237,27 @@ class Source:
         except SourceError as error:
             raise BuildError(error.message, problem=error.problem, fix=error.fix) from None
         self.touched[f"{url}?ref={ref}"] = sha
-        inner = Source(TreeFiles(tree), f"{url}@{sha[:7]}", self.restricted, self.limits, remote=remote)
+        label = f"{url}@{sha[:7]}"
+        inner = Source(TreeFiles(tree), label, self.restricted, self.limits, remote=remote, charts=self.charts)
         inner.fetched = self.fetched
         return inner, path
+
+    def fetch_chart(self, repository: str, chart: str, wanted: str, pin: str) -> bytes:
+        """The packed chart of a repository; ``wanted`` is a version or a range."""
+        remote = self._allowed(repository)
+        try:
+            version, digest = remote.dependency(repository, chart, wanted, pin)
+            content = remote.archive(digest)
+        except SourceError as error:
+            raise BuildError(error.message, problem=error.problem, fix=error.fix) from None
+        self.touched[f"{repository}#{chart}-{version}"] = digest
+        return content
+
+    def listing(self, folder: str) -> list[tuple[str, bool]]:
+        """As :meth:`Files.listing`; what lies there has been looked at."""
+        found = self.files.listing(folder)
+        self.touched[f"{folder}/"] = listed(found)
+        return found
 
     def _allowed(self, name: str) -> RemoteFiles:
         if self.remote is None:
@@ -330,12 +371,21 @@ class Folder:
             raise BuildError(f"'{path}' is no folder of the repository '{name}'")
         return Folder(source, found[0], self)
 
+    def find(self, name: str) -> tuple[str, bool] | None:
+        """The real place of a path from here and whether it is a folder; None if nothing is there."""
+        return self._find(name)[1]
+
     def _find(self, name: str) -> tuple[str, tuple[str, bool] | None]:
         if name.startswith("/"):
             return name, self.source.find(name) if self.source.files.absolute_links else None
         # Paths are cleaned before links are followed, so a/../b needs no a (Go filepath.Join).
         joined = posixpath.normpath(f"{self.path}/{name}" if self.path else name)
         return joined, self.source.find(joined)
+
+
+def listed(found: list[tuple[str, bool]]) -> str:
+    """A hash of the names of a listing."""
+    return hashlib.sha256("\0".join(name for name, _ in found).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def decoded(content: bytes) -> str:

@@ -18,6 +18,7 @@ from syncline.sources.kustomize.generate import generate_config_map, generate_se
 from syncline.sources.kustomize.kustomization import (
     CONFIG_MAP_ARGS,
     FIELD_SPEC,
+    HELM_CHART,
     IMAGE,
     METADATA,
     PATCH,
@@ -100,7 +101,7 @@ _SHAPES: dict[str, Fields] = {
         "kubernetesService": Struct("KubernetesService", {"name": TEXT, "namespace": TEXT}),
         "serviceAccount": Struct("ServiceAccount", {"name": TEXT, "projectId": TEXT}),
     },
-    "HelmChartInflationGenerator": {},
+    "HelmChartInflationGenerator": {**HELM_CHART, "chartHome": TEXT, "configHome": TEXT},
 }
 _GENERATORS = ("ConfigMapGenerator", "SecretGenerator", "IAMPolicyGenerator", "HelmChartInflationGenerator")
 
@@ -148,7 +149,10 @@ def plugin_generator(resource: Resource, folder: Folder, context: Context) -> Ge
             _transformer(kind, settings, folder, context)
         raise BuildError(f"plugin {resource.original_id} not a generator")
     if kind == "HelmChartInflationGenerator":
-        raise BuildError(f"plugin {resource.original_id} fails configuration: must specify --enable-helm")
+        with about(f"plugin {resource.original_id} fails configuration"):
+            if folder.source.charts is None:
+                raise BuildError("must specify --enable-helm")
+            return folder.source.charts.generator(settings, folder)
     for name in ("name", "namespace"):
         settings[name] = settings.get(name) or metadata.get(name) or ""
     return generator(kind, settings, folder)

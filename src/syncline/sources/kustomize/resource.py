@@ -144,6 +144,7 @@ class Notes:
     needs_hash: bool = False
     allow_name_change: bool = False
     allow_kind_change: bool = False
+    helm_generated: bool = False
 
 
 class Resource:

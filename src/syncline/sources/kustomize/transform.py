@@ -126,8 +126,8 @@ def _move(resources: ResMap, namespace: str, specs: Specs, unset_only: bool, sub
         return
     places = Counter(resource.id.key for resource in resources if not is_empty(resource.node))
     for resource in resources:
-        if is_empty(resource.node):
-            continue
+        if is_empty(resource.node) or resource.notes.helm_generated:
+            continue  # a chart was rendered for its namespace
         before = resource.id.key
         resource.remember_id()
         move_one(resource, namespace, specs, unset_only, subjects)
