@@ -1,0 +1,1 @@
+"""Machine configs: what is on the disks of machines, when they are updated, and in which order."""

@@ -1,0 +1,69 @@
+"""Names that upstream's machine config objects are known by: kinds, annotations, states, taint.
+
+Shared by the sub-rooms of ``machineconfig``. Source: reference machine-config 1.10; constants of the Machine Config
+Operator. Those under ``syncline.dev`` are ours (docs/extensions.md).
+"""
+
+from __future__ import annotations
+
+from syncline.kube.kinds import machineconfiguration as kinds
+from syncline.kube.kinds.machineconfiguration import GROUP
+from syncline.kube.objects import Obj
+
+__all__ = [
+    "ARBITER",
+    "CONTROLLER_CONFIG",
+    "CURRENT",
+    "CURRENT_IMAGE",
+    "DESIRED",
+    "DESIRED_DRAIN",
+    "DESIRED_IMAGE",
+    "DONE",
+    "FAILED_STATES",
+    "FIRST_PIVOT",
+    "GROUP",
+    "LABELS_APPLIED",
+    "LAST_DRAIN",
+    "MACHINE_CONFIG",
+    "MACHINE_CONFIG_NODE",
+    "MASTER",
+    "NOT_YET_SET",
+    "POOL",
+    "REASON",
+    "STATE",
+    "TOPOLOGY",
+    "UPDATE_TAINT",
+    "WORKER",
+    "annotation",
+]
+
+POOL = kinds.MACHINE_CONFIG_POOL.group_kind
+MACHINE_CONFIG = kinds.MACHINE_CONFIG.group_kind
+MACHINE_CONFIG_NODE = kinds.MACHINE_CONFIG_NODE.group_kind
+CONTROLLER_CONFIG = kinds.CONTROLLER_CONFIG.group_kind
+
+
+def annotation(suffix: str) -> str:
+    """The full key of one of upstream's annotations."""
+    return f"{GROUP}/{suffix}"
+
+
+CURRENT = annotation("currentConfig")
+DESIRED = annotation("desiredConfig")
+CURRENT_IMAGE = annotation("currentImage")
+DESIRED_IMAGE = annotation("desiredImage")
+STATE = annotation("state")
+REASON = annotation("reason")
+DESIRED_DRAIN = annotation("desiredDrain")
+LAST_DRAIN = annotation("lastAppliedDrain")
+FIRST_PIVOT = annotation("firstPivotConfig")
+LABELS_APPLIED = annotation("customPoolLabelsApplied")
+TOPOLOGY = annotation("controlPlaneTopology")
+
+DONE = "Done"
+FAILED_STATES = ("Degraded", "Unreconcilable")
+"""States in which an update has been tried and did not succeed."""
+NOT_YET_SET = "not-yet-set"
+"""What a MachineConfigNode says of a pool or config that is not known yet."""
+MASTER, WORKER, ARBITER = "master", "worker", "arbiter"
+UPDATE_TAINT: Obj = {"key": "UpdateInProgress", "effect": "PreferNoSchedule"}

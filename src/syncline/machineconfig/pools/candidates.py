@@ -1,0 +1,254 @@
+"""Whom a pool updates next; pure.
+
+``maxUnavailable`` less the nodes that are down already is the capacity; candidates beyond it are taken by zone, oldest
+first (source: Machine Config Operator node controller; reference machine-config 3.4). Ours, by annotation: an order of
+nodes, canaries that go first and have to succeed, and nodes that are left out for now (docs/extensions.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, owner_references
+from syncline.machineconfig.names import (
+    ARBITER,
+    DESIRED,
+    DESIRED_IMAGE,
+    FIRST_PIVOT,
+    LABELS_APPLIED,
+    MASTER,
+    WORKER,
+)
+from syncline.machineconfig.pools.layered import Layering
+from syncline.machineconfig.pools.nodestate import (
+    is_candidate,
+    is_done_for,
+    is_failing,
+    is_unavailable,
+    not_ready,
+    target_of,
+)
+
+__all__ = [
+    "CANARIES",
+    "ORDER",
+    "Chosen",
+    "LimitError",
+    "NodeWrite",
+    "Said",
+    "all_candidates",
+    "canaries_left",
+    "choose_targets",
+    "max_unavailable",
+    "unavailable",
+    "update_order",
+]
+
+ZONE = "topology.kubernetes.io/zone"
+OPERATOR = ("k8s-app", "machine-config-operator")
+"""Label of the one pod whose node goes last among the masters."""
+ORDER = "syncline.dev/update-order"
+"""Annotation of a Node: an integer, smaller ones are updated earlier; without it 0."""
+CANARIES = "syncline.dev/canaries"
+"""Annotation of a pool: how many nodes, or which share of them, must be updated before any other begins."""
+_GO_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"-?[0-9]{1,6}")
+
+
+class LimitError(ValueError):
+    """``spec.maxUnavailable`` that is no limit; the text is upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An Event about the pool."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWrite:
+    """What changes on a node; None as a value removes. ``taints`` None: they stay."""
+
+    node: str
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Obj, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """``writes`` in order; ``targeted`` are the nodes that get a target, those that have it already left out."""
+
+    writes: tuple[NodeWrite, ...] = ()
+    targeted: tuple[str, ...] = ()
+    events: tuple[Said, ...] = ()
+
+
+def max_unavailable(pool: Obj, nodes: int) -> int:
+    """Nodes that may be down at a time. A percentage is rounded down, and 0 means 1; negative limits stay (nothing is
+    updated). Raises :class:`LimitError`."""
+    if name_of(pool) == ARBITER:
+        return 1
+    limit = dig(pool, "spec", "maxUnavailable")
+    found = _scaled(1 if limit is None else limit, nodes)
+    return found if found != 0 else 1
+
+
+def _scaled(limit: Any, total: int) -> int:
+    if isinstance(limit, int):
+        return limit
+    text = str(limit)
+    problem = "maxUnavailable: invalid value for IntOrString: "
+    if not text.endswith("%"):
+        raise LimitError(f"{problem}invalid type: string is not a percentage")
+    digits = text[:-1]
+    if not _GO_INTEGER.fullmatch(digits):
+        raise LimitError(f'{problem}invalid value "{text}": strconv.Atoi: parsing "{digits}": invalid syntax')
+    return int(digits) * total // 100
+
+
+def unavailable(nodes: Sequence[Obj]) -> list[Obj]:
+    return [node for node in nodes if is_unavailable(node)]
+
+
+def all_candidates(pool: Obj, nodes: Sequence[Obj], limit: int, layering: Layering) -> tuple[list[Obj], int]:
+    """Everybody who could be next, and how many may be. A node that fails at this very target takes a place: if its
+    trouble passes, not two shall go down at once."""
+    capacity = limit - len(unavailable(nodes))
+    if capacity <= 0:
+        return [], 0
+    found: list[Obj] = []
+    failing = 0
+    for node in nodes:
+        if not is_candidate(node, pool, layering):
+            failing += is_failing(node)
+        elif not_ready(node) is None:
+            found.append(node)
+    if failing >= capacity:
+        return [], 0
+    return found, capacity - failing
+
+
+def choose_targets(
+    pool: Obj,
+    candidates: Sequence[Obj],
+    capacity: int,
+    layering: Layering,
+    *,
+    operator_pods: Sequence[Obj] = (),
+    pools: Sequence[Obj] = (),
+    rendered: Mapping[str, Obj] | None = None,
+) -> Chosen:
+    """The writes that target the next nodes. ``rendered``: rendered configs by name, to tell where a node was born."""
+    events: list[Said] = []
+    left = list(candidates)
+    if name_of(pool) == MASTER:
+        left = _without_operator(left, operator_pods, events)
+    writes: list[NodeWrite] = []
+    staying: list[Obj] = []
+    for node in left:
+        born = _labels_of_birth(node, pools, rendered or {})
+        if born is None:
+            staying.append(node)
+        elif born:
+            writes.append(NodeWrite(name_of(node), {LABELS_APPLIED: ""}, born))
+    if not staying:
+        return Chosen(tuple(writes), (), tuple(events))
+    if len(staying) > capacity:
+        staying = sorted(staying, key=update_order)[:capacity]
+    targets = [write for node in staying if (write := _target(node, pool, layering)) is not None]
+    events.append(_targeted(staying, pool, layering))
+    return Chosen((*writes, *targets), tuple(write.node for write in targets), tuple(events))
+
+
+def update_order(node: Obj) -> tuple[Any, ...]:
+    """Upstream's order within the order that people gave: by zone, nodes without one last, oldest first."""
+    zone = labels_of(node).get(ZONE)
+    return _given_order(node), zone is None, zone or "", str(dig(node, "metadata", "creationTimestamp", default=""))
+
+
+def _given_order(node: Obj) -> int:
+    text = annotations_of(node).get(ORDER, "")
+    return int(text) if _INTEGER.fullmatch(text) else 0
+
+
+def canaries_left(pool: Obj, nodes: Sequence[Obj], layering: Layering) -> int | None:
+    """How many more nodes may be targeted while canaries are out; None: no canaries are asked for, or all are done.
+
+    Raises :class:`LimitError` for an annotation that is neither a count nor a percentage.
+    """
+    text = annotations_of(pool).get(CANARIES)
+    if text is None:
+        return None
+    value: Any = int(text) if _INTEGER.fullmatch(text) else text
+    try:
+        wanted = min(_scaled(value, len(nodes)) or 1, len(nodes))
+    except LimitError:
+        raise LimitError(
+            f"MachineConfigPool {name_of(pool)}: annotation {CANARIES} is {text!r}; give a count or a percentage"
+        ) from None
+    done = sum(is_done_for(node, pool, layering) for node in nodes)
+    if done >= wanted:
+        return None
+    out = sum(not is_candidate(node, pool, layering) for node in nodes)
+    return max(wanted - out, 0)
+
+
+def _without_operator(candidates: list[Obj], pods: Sequence[Obj], events: list[Said]) -> list[Obj]:
+    """The node of the operator's only pod waits while there are others."""
+    key, value = OPERATOR
+    mine = [pod for pod in pods if labels_of(pod).get(key) == value]
+    if len(candidates) <= 1 or len(mine) != 1:
+        return candidates
+    home = dig(mine[0], "spec", "nodeName", default="")
+    for node in candidates:
+        if name_of(node) == home:
+            text = f"Deferring update of machine config operator node {home}"
+            events.append(Said("DeferringOperatorNodeUpdate", text))
+    return [node for node in candidates if name_of(node) != home]
+
+
+def _labels_of_birth(node: Obj, pools: Sequence[Obj], rendered: Mapping[str, Obj]) -> dict[str, str] | None:
+    """Labels that bring a node into the custom pool that it was born in; None: it is a candidate like others; empty:
+    it was born in a pool that selects by nothing that can be given to it, and waits."""
+    found = annotations_of(node)
+    config = rendered.get(found.get(FIRST_PIVOT, "")) if LABELS_APPLIED not in found else None
+    owners = owner_references(config) if config is not None else []
+    owner = str(owners[0].get("name")) if owners else ""
+    pool = next((pool for pool in pools if name_of(pool) == owner), None)
+    if pool is None or owner in (MASTER, WORKER):
+        return None
+    labels = {str(k): str(v) for k, v in dig(pool, "spec", "nodeSelector", "matchLabels", default={}).items()}
+    for term in dig(pool, "spec", "nodeSelector", "matchExpressions", default=[]):
+        values = term.get("values") or []
+        if term.get("operator") == "In" and len(values) == 1:
+            labels.setdefault(str(term.get("key")), str(values[0]))
+        elif term.get("operator") == "Exists":
+            labels.setdefault(str(term.get("key")), "")
+    return labels
+
+
+def _target(node: Obj, pool: Obj, layering: Layering) -> NodeWrite | None:
+    """None if the node is targeted so already."""
+    wanted: dict[str, str | None] = {DESIRED: target_of(pool), DESIRED_IMAGE: None}
+    if layering.layered:
+        wanted = {DESIRED: layering.rendered, DESIRED_IMAGE: layering.image or None}
+    have = annotations_of(node)
+    changes = {key: value for key, value in wanted.items() if have.get(key) != value}
+    return NodeWrite(name_of(node), changes) if changes else None
+
+
+def _targeted(nodes: Sequence[Obj], pool: Obj, layering: Layering) -> Said:
+    what = f"MachineConfig: {target_of(pool)}"
+    reason = "SetDesiredConfig"
+    if layering.layered:
+        reason, what = "SetDesiredConfigAndOSImage", f"{what} / Image: {layering.image}"
+    if len(nodes) == 1:
+        return Said(reason, f"Targeted node {name_of(nodes[0])} to {what}")
+    return Said(reason, f"Set target for {len(nodes)} nodes to {what}")

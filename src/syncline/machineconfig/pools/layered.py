@@ -1,0 +1,109 @@
+"""Image mode: what a pool's MachineOSConfig and MachineOSBuild mean for its roll-out; pure.
+
+A pool with either of them is *layered*: its nodes move to an image together with a config. Source: Machine Config
+Operator ``canLayeredContinue``, ``isLayeredPoolBuilding`` and ``mos_state``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
+
+__all__ = ["Layering", "Progress", "layering_of"]
+
+OS_CONFIG_LABEL = "machineconfiguration.openshift.io/machine-os-config"
+CURRENT_BUILD = "machineconfiguration.openshift.io/current-machine-os-build"
+BUILD_STATES = ("Prepared", "Building", "Failed", "Interrupted", "Succeeded")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """May the roll-out go on; ``error``: it cannot until a person does something."""
+
+    goes_on: bool
+    reason: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layering:
+    """The two objects of a pool, None where there are none."""
+
+    config: Obj | None = None
+    build: Obj | None = None
+
+    @property
+    def layered(self) -> bool:
+        return self.config is not None or self.build is not None
+
+    @property
+    def image(self) -> str:
+        """What the nodes are to run; empty while there is none."""
+        return str(dig(self.config, "status", "currentImagePullSpec", default="") or "")
+
+    @property
+    def built_image(self) -> str:
+        return str(dig(self.build, "status", "digestedImagePushSpec", default="") or "")
+
+    @property
+    def rendered(self) -> str:
+        """The rendered config that the build is of."""
+        return str(dig(self.build, "spec", "machineConfig", "name", default="") or "")
+
+    def build_is(self, state: str) -> bool:
+        conditions = dig(self.build, "status", "conditions", default=[])
+        return next((each.get("status") == "True" for each in conditions if each.get("type") == state), False)
+
+    @property
+    def in_initial_state(self) -> bool:
+        return not any(self.build_is(state) for state in BUILD_STATES)
+
+    @property
+    def building(self) -> bool:
+        """An unfinished, failed or not yet adopted build: nodes are not at what they are meant to be at."""
+        if self.config is None or self.build is None:
+            return False
+        if any(self.build_is(state) for state in ("Building", "Prepared", "Failed")):
+            return True
+        return self.build_is("Succeeded") and bool(self.built_image) and self.built_image != self.image
+
+    def progress(self) -> Progress:
+        if self.config is None and self.build is not None:
+            owner = labels_of(self.build).get(OS_CONFIG_LABEL, "")
+            text = f'orphaned MachineOSBuild "{name_of(self.build)}" found, but MachineOSConfig "{owner}" not found'
+            return Progress(False, text, text)
+        if self.config is None or self.build is None:
+            return Progress(False, "No MachineOSConfig or MachineOSBuild for this pool")
+        if not self.image:
+            return Progress(False, "Desired image not set in MachineOSConfig")
+        return self._build_progress(self.config, self.build)
+
+    def _build_progress(self, config: Obj, build: Obj) -> Progress:
+        if self.build_is("Succeeded"):
+            text = f"Image built successfully, pullspec: {self.image}"
+            if self.built_image == self.image:
+                return Progress(True, text)
+            return Progress(False, f'{text}, but MachineOSConfig "{name_of(config)}" has not updated yet')
+        if self.build_is("Building"):
+            return Progress(False, "Image build pending")
+        if self.build_is("Failed"):
+            # upstream names the build where its text says pool
+            error = f"image build for MachineConfigPool {name_of(build)} failed"
+            return Progress(False, "Image build failed", error)
+        return Progress(False, "Image is not ready yet")
+
+
+def layering_of(pool: Obj, configs: Sequence[Obj], builds: Sequence[Obj]) -> Layering:
+    """The pool's MachineOSConfig and the build of what it is to reach: the one that the config names, if it is of the
+    rendered config in force, else any other of it."""
+    mine = [each for each in configs if dig(each, "spec", "machineConfigPool", "name") == name_of(pool)]
+    if not mine:
+        return Layering()
+    config, target = mine[0], dig(pool, "spec", "configuration", "name")
+    named = annotations_of(config).get(CURRENT_BUILD)
+    fitting = [each for each in builds if dig(each, "spec", "machineConfig", "name") == target]
+    chosen = [each for each in fitting if name_of(each) == named]
+    own = [each for each in fitting if dig(each, "spec", "machineOSConfig", "name") == name_of(config)]
+    return Layering(config, next(iter(chosen or own), None))

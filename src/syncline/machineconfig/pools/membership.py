@@ -1,0 +1,122 @@
+"""Which pool a node is in; pure.
+
+A master stays in ``master`` whatever else matches, one custom pool beats ``worker``, and a node of two custom pools is
+in nobody's (source: Machine Config Operator ``pkg/helpers``, reference machine-config 3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
+from syncline.kube.selectors import Selector, SelectorError, label_selector_from
+from syncline.machineconfig.names import CURRENT, MASTER, NOT_YET_SET, WORKER
+
+__all__ = [
+    "Belonging",
+    "MembershipError",
+    "belonging",
+    "is_managed",
+    "is_windows",
+    "members",
+    "node_selector",
+    "pool_of_machine_config_node",
+    "primary_pool",
+    "selects_all",
+]
+
+OS_LABEL = "kubernetes.io/os"
+
+
+class MembershipError(ValueError):
+    """A node that cannot be put into a pool; the text is upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """``pools`` in order, the one that owns the node first; empty: unmanaged. ``alert``: a custom pool is ignored on a
+    master (metric ``mcc_pool_alert``)."""
+
+    pools: tuple[Obj, ...] = ()
+    alert: bool = False
+
+    @property
+    def primary(self) -> Obj | None:
+        return self.pools[0] if self.pools else None
+
+
+def is_windows(node: Obj) -> bool:
+    return labels_of(node).get(OS_LABEL) == "windows"
+
+
+def is_managed(node: Obj) -> bool:
+    """The agent has run there at least once."""
+    return not is_windows(node) and bool(annotations_of(node).get(CURRENT))
+
+
+def node_selector(pool: Obj) -> Selector:
+    """Raises :class:`MembershipError` for a selector that cannot be read."""
+    try:
+        return label_selector_from(dig(pool, "spec", "nodeSelector"))
+    except SelectorError as error:
+        raise MembershipError(f"invalid label selector: {error}") from error
+
+
+def selects_all(pool: Obj) -> bool:
+    """``nodeSelector: {}``: refused with an Event instead of taking every node."""
+    return bool(dig(pool, "spec", "nodeSelector") == {})
+
+
+def belonging(node: Obj, pools: Iterable[Obj]) -> Belonging:
+    """Raises :class:`MembershipError`: a bad selector of any pool, or several custom pools."""
+    if is_windows(node):
+        return Belonging()
+    by_role: dict[str, Obj] = {}
+    custom: list[Obj] = []
+    for pool in sorted(pools, key=name_of):
+        selector = node_selector(pool)
+        if selector.empty or not selector.matches(labels_of(node)):
+            continue
+        if name_of(pool) in (MASTER, WORKER):
+            by_role[name_of(pool)] = pool
+        else:
+            custom.append(pool)
+    if len(custom) > 1:
+        raise MembershipError(
+            f"node {name_of(node)} belongs to {len(custom)} custom roles, cannot proceed with this Node"
+        )
+    master, worker = by_role.get(MASTER), by_role.get(WORKER)
+    if not custom:
+        only = master or worker
+        return Belonging((only,) if only is not None else ())
+    owner = master if master is not None else custom[0]
+    return Belonging((owner, worker) if worker is not None else (owner,), alert=master is not None)
+
+
+def primary_pool(node: Obj, pools: Iterable[Obj]) -> Obj | None:
+    """The pool that owns the node. Raises as :func:`belonging`."""
+    return belonging(node, pools).primary
+
+
+def pool_of_machine_config_node(node: Obj, pools: Iterable[Obj]) -> str:
+    """The name that the node's MachineConfigNode carries. Raises as :func:`belonging`."""
+    found = primary_pool(node, pools)
+    return name_of(found) if found is not None else NOT_YET_SET
+
+
+def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> tuple[Obj, ...]:
+    """The nodes that the pool owns, in the order given; a node that cannot be told is nobody's.
+
+    Raises :class:`MembershipError` if the pool's own selector is bad.
+    """
+    selector = node_selector(pool)
+    return tuple(node for node in nodes if selector.matches(labels_of(node)) and _owned_by(node, pool, pools))
+
+
+def _owned_by(node: Obj, pool: Obj, pools: Sequence[Obj]) -> bool:
+    try:
+        owner = primary_pool(node, pools)
+    except MembershipError:
+        return False  # said once for the node by the pool plan
+    return owner is not None and name_of(owner) == name_of(pool)

@@ -1,0 +1,247 @@
+"""One look at a pool: taints, topology, targets and the status that follow; pure.
+
+What a pass of the pool controller decides, without clients and without our own rules about time: those stand in
+``pools/plan.py``. Source: Machine Config Operator ``syncMachineConfigPool`` and ``updatePools``; reference
+machine-config 3.4 to 3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from syncline.kube.objects import Obj, annotations_of, dig, is_terminating, name_of
+from syncline.machineconfig.names import ARBITER, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, MASTER, TOPOLOGY, UPDATE_TAINT
+from syncline.machineconfig.pools.candidates import (
+    LimitError,
+    NodeWrite,
+    Said,
+    all_candidates,
+    canaries_left,
+    choose_targets,
+    max_unavailable,
+    unavailable,
+)
+from syncline.machineconfig.pools.layered import Layering
+from syncline.machineconfig.pools.membership import MembershipError, members, selects_all
+from syncline.machineconfig.pools.nodestate import has_update_taint, target_of, wants_build, wants_target
+from syncline.machineconfig.pools.status import PoolNodes, pool_status, update_line
+
+__all__ = ["PoolLook", "World", "look_at_pool"]
+
+ARBITER_TOPOLOGY = "HighlyAvailableArbiter"
+CONTROLLER_CONFIG = "machine-config-controller"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a look needs. ``rendered``: rendered configs by name; ``layerings`` by name of pool.
+
+    ``resting``: pools whose nodes are not targeted now although they are not paused; ``deferred``: nodes that wait.
+    """
+
+    pools: Sequence[Obj]
+    nodes: Sequence[Obj]
+    machine_config_nodes: Mapping[str, Obj] = field(default_factory=dict)
+    controller_config: Obj | None = None
+    operator_pods: Sequence[Obj] = ()
+    rendered: Mapping[str, Obj] = field(default_factory=dict)
+    layerings: Mapping[str, Layering] = field(default_factory=dict)
+    gates: frozenset[str] = frozenset()
+    resting: frozenset[str] = frozenset()
+    deferred: Mapping[str, str] = field(default_factory=dict)
+
+    def pool(self, name: str) -> Obj | None:
+        return next((pool for pool in self.pools if name_of(pool) == name), None)
+
+    def layering(self, pool: Obj) -> Layering:
+        return self.layerings.get(name_of(pool), Layering())
+
+    def nodes_of(self, pool: Obj) -> tuple[Obj, ...]:
+        return members(pool, self.nodes, self.pools)
+
+    @property
+    def topology(self) -> str:
+        return str(dig(self.controller_config, "spec", "infra", "status", "controlPlaneTopology", default="") or "")
+
+
+@dataclass(slots=True)
+class PoolLook:
+    """What is to be done. ``writes`` in order (a node may be written twice); ``targets`` of MachineConfigNodes;
+    ``statuses`` and ``events`` by pool; ``wakes``: pools that have to look, too."""
+
+    writes: list[NodeWrite] = field(default_factory=list)
+    targets: dict[str, str] = field(default_factory=dict)
+    statuses: dict[str, Obj] = field(default_factory=dict)
+    events: list[tuple[str, Said]] = field(default_factory=list)
+    wakes: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def look_at_pool(world: World, name: str, now: datetime) -> PoolLook:
+    """Never raises for what objects contain: ``error`` says what is wrong, and what could be done is done."""
+    look = PoolLook()
+    pool = world.pool(name)
+    if pool is None or not target_of(pool):
+        return look  # the render controller has not got to it yet
+    try:
+        _look(look, world, pool, now)
+    except MembershipError as error:
+        look.error = f'error getting nodes for pool "{name}", sync error: {error}'
+    return look
+
+
+def _look(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
+    if world.controller_config is None:
+        missing = f'controllerconfig.machineconfiguration.openshift.io "{CONTROLLER_CONFIG}" not found'
+        look.error = f'error getting controllerconfig "{CONTROLLER_CONFIG}", error: {missing}'
+        return
+    with_arbiter = world.topology == ARBITER_TOPOLOGY
+    if name_of(pool) == ARBITER and not _arbiter_alone(look, world, with_arbiter):
+        _tell_status(look, world, pool, now)
+        return
+    pools = [pool]
+    if name_of(pool) == MASTER and with_arbiter:
+        arbiter = world.pool(ARBITER)
+        if arbiter is None:
+            told = "not found in HighlyAvailableArbiterMode; cluster may be misconfigured"
+            look.error = f'arbiter pool "{ARBITER}" {told}'
+            return
+        pools.append(arbiter)
+    masters_down = 0
+    for each in pools:
+        going = _update(look, world, each, pools, masters_down, now)
+        if going is None:
+            return
+        masters_down = going if name_of(each) == MASTER else masters_down
+
+
+def _arbiter_alone(look: PoolLook, world: World, with_arbiter: bool) -> bool:
+    """The arbiter is looked at together with the masters; alone only while they are paused and all there, since two
+    control-plane nodes down at once may cost the quorum."""
+    masters = world.pool(MASTER)
+    if masters is None:
+        return False
+    if with_arbiter and _paused(masters):
+        return not unavailable(world.nodes_of(masters))
+    look.wakes.append(MASTER)
+    return False
+
+
+def _paused(pool: Obj) -> bool:
+    return dig(pool, "spec", "paused") is True
+
+
+def _update(
+    look: PoolLook, world: World, pool: Obj, pools: Sequence[Obj], masters_down: int, now: datetime
+) -> int | None:
+    """How many nodes of the pool are or may be down then; None: nothing more is to be done in this look."""
+    if selects_all(pool):
+        text = "This machineconfigpool is selecting all nodes. A non-empty selector is required."
+        look.events.append((name_of(pool), Said("SelectingAll", text, warning=True)))
+        return None
+    if is_terminating(pool) or _paused(pool):
+        _tell_status(look, world, pool, now)
+        return None
+    layering = world.layering(pool)
+    if layering.layered:
+        progress = layering.progress()
+        if progress.error:
+            look.error = progress.error
+            return None
+        if not progress.goes_on:
+            _tell_status(look, world, pool, now)
+            return None
+    nodes = world.nodes_of(pool)
+    try:
+        limit = max_unavailable(pool, len(nodes))
+        canaries = canaries_left(pool, nodes, layering)
+    except LimitError as error:
+        _tell_status(look, world, pool, now)
+        look.error = str(error)
+        return None
+    with_arbiter = world.topology == ARBITER_TOPOLOGY
+    if name_of(pool) == MASTER and with_arbiter and _some_down(world, pools, ARBITER):
+        limit = 0
+    _write_marks(look, world, pool, nodes)
+    if name_of(pool) == ARBITER and with_arbiter and masters_down:
+        _tell_status(look, world, pool, now)
+        return 0
+    candidates, capacity = all_candidates(pool, nodes, limit, layering)
+    going = len(unavailable(nodes)) + len(candidates)
+    if candidates and name_of(pool) not in world.resting:
+        capacity = capacity if canaries is None else min(capacity, canaries)
+        _write_targets(look, world, pool, candidates, capacity)
+    _tell_status(look, world, pool, now)
+    return going
+
+
+def _some_down(world: World, pools: Sequence[Obj], name: str) -> bool:
+    return any(bool(unavailable(world.nodes_of(pool))) for pool in pools if name_of(pool) == name)
+
+
+def _write_marks(look: PoolLook, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
+    """Topology for the agents; a taint that keeps pods from nodes whose update is still to come."""
+    layering = world.layering(pool)
+    for node in nodes:
+        have = annotations_of(node)
+        marks: dict[str, str | None] = {}
+        if world.topology and have.get(TOPOLOGY) != world.topology:
+            marks[TOPOLOGY] = world.topology
+        both_images = CURRENT_IMAGE in have and DESIRED_IMAGE in have
+        at_target = wants_build(node, layering) if layering.layered else wants_target(node, pool) and not both_images
+        taints = None if at_target != has_update_taint(node) else _taints(node, at_target)
+        if marks or taints is not None:
+            look.writes.append(NodeWrite(name_of(node), marks, {}, taints))
+
+
+def _taints(node: Obj, without: bool) -> tuple[Obj, ...]:
+    mark = (UPDATE_TAINT["key"], UPDATE_TAINT["effect"])
+    others = [t for t in dig(node, "spec", "taints", default=[]) if (t.get("key"), t.get("effect")) != mark]
+    return tuple(others) if without else (*others, UPDATE_TAINT)
+
+
+def _write_targets(look: PoolLook, world: World, pool: Obj, candidates: Sequence[Obj], capacity: int) -> None:
+    free = [node for node in candidates if name_of(node) not in world.deferred]
+    for node in candidates:
+        if name_of(node) in world.deferred:
+            why = world.deferred[name_of(node)]
+            look.events.append((name_of(pool), Said("DeferringNodeUpdate", f"Deferring update of node {why}")))
+    if not free or capacity <= 0:
+        return
+    chosen = choose_targets(
+        pool,
+        free,
+        capacity,
+        world.layering(pool),
+        operator_pods=world.operator_pods,
+        pools=world.pools,
+        rendered=world.rendered,
+    )
+    look.writes += chosen.writes
+    look.events += [(name_of(pool), said) for said in chosen.events]
+    for write in chosen.writes:
+        if write.node in chosen.targeted and write.node in world.machine_config_nodes:
+            layering = world.layering(pool)
+            config = layering.rendered if layering.layered else target_of(pool)
+            look.targets[write.node] = write.annotations.get(DESIRED) or config
+
+
+def _tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
+    """From the state before the writes of this look."""
+    nodes = world.nodes_of(pool)
+    known = world.machine_config_nodes
+    mcns = [known[name_of(node)] for node in nodes if name_of(node) in known]
+    layering = world.layering(pool)
+    seen = PoolNodes(pool, nodes, mcns, world.controller_config, layering, world.gates)
+    status = pool_status(seen, now)
+    look.statuses[name_of(pool)] = status
+    before = dig(pool, "status", "configuration", "name", default="") or ""
+    if (status["configuration"].get("name") or "") != before:
+        text = f"Pool {name_of(pool)} has completed update to {update_line(pool, layering)}"
+        look.events.append((name_of(pool), Said("Completed", text)))
+
+
+def resting(world: World, pools: frozenset[str]) -> World:
+    return replace(world, resting=world.resting | pools)

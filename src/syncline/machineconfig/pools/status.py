@@ -1,0 +1,275 @@
+"""The status of a pool, from its nodes; pure.
+
+Source of counts, conditions, their order and texts: Machine Config Operator ``calculateStatus``; reference
+machine-config 3.2, 3.3. A changed condition moves to the end of the list, its time moves only with its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from syncline.base.clock import format_time
+from syncline.kube.fieldcauses import quoted
+from syncline.kube.objects import Obj, annotations_of, dig, generation, name_of
+from syncline.machineconfig.names import FAILED_STATES, REASON
+from syncline.machineconfig.pools.layered import Layering
+from syncline.machineconfig.pools.nodestate import is_done_for, is_unavailable, mcd_state, not_ready, target_of
+
+__all__ = ["PoolNodes", "condition_is", "pool_status", "put_condition", "update_line"]
+
+CERTIFICATES = "KubeAPIServerServingCAData"
+MCN_GATE = "ImageModeStatusReporting"
+"""With this feature gate, counts of updated and degraded nodes come from MachineConfigNodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNodes:
+    """What a status is made of. ``machine_config_nodes`` in the order in which they are read."""
+
+    pool: Obj
+    nodes: Sequence[Obj]
+    machine_config_nodes: Sequence[Obj] = ()
+    controller_config: Obj | None = None
+    layering: Layering = field(default_factory=Layering)
+    gates: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Reported:
+    """What MachineConfigNodes say."""
+
+    degraded: list[Obj] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    updated: int = 0
+    images_pinned: int = 0
+
+
+def condition_is(conditions: Sequence[Obj], kind: str, status: str = "True") -> bool:
+    """The first one of its type counts here, the last one where it is changed, as upstream."""
+    return next((each.get("status") == status for each in conditions if each.get("type") == kind), False)
+
+
+def put_condition(
+    conditions: list[Obj], kind: str, truth: bool, now: datetime, reason: str = "", message: str = ""
+) -> None:
+    """Set a condition in place: nothing if it says so already, else it becomes the last one."""
+    status = "True" if truth else "False"
+    old = next((each for each in reversed(conditions) if each.get("type") == kind), None)
+    same = old is not None and old.get("status") == status
+    if old is not None and same and (old.get("reason") or "", old.get("message") or "") == (reason, message):
+        return
+    since = str(old.get("lastTransitionTime")) if old is not None and same else format_time(now)
+    conditions[:] = [each for each in conditions if each.get("type") != kind]
+    conditions.append(
+        {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+    )
+
+
+def update_line(pool: Obj, layering: Layering) -> str:
+    """What the pool moves to: ``MachineConfig rendered-worker-…``, with the image in image mode."""
+    line = f"MachineConfig {target_of(pool)}"
+    return f"{line} / Image {layering.image}" if layering.layered and layering.image else line
+
+
+def pool_status(seen: PoolNodes, now: datetime) -> Obj:
+    """The whole status as it should be now; the pool's own conditions of other writers are kept."""
+    pool, nodes, layering = seen.pool, seen.nodes, seen.layering
+    reported = _reported(seen)
+    done = [node for node in nodes if is_done_for(node, pool, layering)]
+    ready = sum(not_ready(node) is None for node in done)
+    unavailable = sum(is_unavailable(node) for node in nodes)
+    updated, degraded = len(done), sum(mcd_state(node) in FAILED_STATES for node in nodes)
+    if MCN_GATE in seen.gates:
+        updated, degraded = reported.updated, len(reported.degraded)
+    total = len(nodes)
+    everything = (
+        updated == total and ready == total and unavailable == 0 and not (layering.layered and layering.building)
+    )
+    status: Obj = {
+        "observedGeneration": generation(pool),
+        "machineCount": total,
+        "updatedMachineCount": updated,
+        "readyMachineCount": ready,
+        "unavailableMachineCount": unavailable,
+        "degradedMachineCount": degraded,
+        "certExpirys": _certificates(seen.controller_config),
+        "poolSynchronizersStatus": [
+            {
+                "poolSynchronizerType": "PinnedImageSets",
+                "machineCount": total,
+                "updatedMachineCount": reported.images_pinned,
+                "readyMachineCount": ready,
+                "unavailableMachineCount": unavailable,
+                "availableMachineCount": total - unavailable,
+            }
+        ],
+        "configuration": dig(pool, "status", "configuration", default={}),
+    }
+    conditions: list[Obj] = [dict(each) for each in dig(pool, "status", "conditions", default=[])]
+    if everything:
+        status["configuration"] = _reached(pool)
+    _say_progress(conditions, seen, everything, now)
+    if layering.config is not None:
+        _say_build(conditions, seen, layering.config, everything, now)
+    _say_degraded(conditions, seen, reported, degraded, now)
+    status["conditions"] = conditions
+    return status
+
+
+def _reached(pool: Obj) -> Obj:
+    """``spec.configuration``, kept as the status has it if it names the same."""
+    old, new = dig(pool, "status", "configuration", default={}), dig(pool, "spec", "configuration", default={})
+    same = old.get("name") == new.get("name") and (old.get("source") or []) == (new.get("source") or [])
+    found: Obj = old if same else new
+    return found
+
+
+def _certificates(config: Obj | None) -> list[Obj]:
+    found = dig(config, "status", "controllerCertificates", default=[]) if config is not None else []
+    return [
+        {"bundle": each.get("bundleFile"), "subject": each.get("subject"), "expiry": each.get("notAfter")}
+        for each in found
+        if each.get("bundleFile") == CERTIFICATES
+    ]
+
+
+def _reported(seen: PoolNodes) -> _Reported:
+    """The loop ends at the first MachineConfigNode that has no conditions, or no node in this pool."""
+    nodes = {name_of(node): node for node in seen.nodes}
+    found = _Reported()
+    for mcn in seen.machine_config_nodes:
+        conditions = dig(mcn, "status", "conditions", default=[])
+        node = nodes.get(name_of(mcn))
+        if not conditions or node is None:
+            break
+        sets = dig(mcn, "status", "pinnedImageSets", default=[])
+        found.images_pinned += all(_pinned(each) for each in sets)
+        for condition in conditions:
+            true = condition.get("status") == "True"
+            if condition.get("type") == "NodeDegraded" and true:
+                found.degraded.append(node)
+                found.reasons.append(_is_reporting(node, str(condition.get("message") or "")))
+                break
+            if MCN_GATE in seen.gates and condition.get("type") == "Updated" and true and _wants(mcn, seen):
+                found.updated += 1
+                break
+    reasons = [(node, annotations_of(node).get(REASON, "")) for node in found.degraded]
+    found.reasons += [_is_reporting(node, reason) for node, reason in reasons if reason]
+    return found
+
+
+def _pinned(image_set: Obj) -> bool:
+    desired = int(image_set.get("desiredGeneration") or 0)
+    return desired > 0 and int(image_set.get("currentGeneration") or 0) == desired
+
+
+def _wants(mcn: Obj, seen: PoolNodes) -> bool:
+    """The MachineConfigNode's desired config and image are the pool's."""
+    desired = dig(mcn, "status", "configVersion", "desired", default="")
+    image = dig(mcn, "status", "configImage", "desiredImage", default="") or ""
+    layering = seen.layering
+    if desired != target_of(seen.pool):
+        return False
+    if not layering.layered:
+        return not image
+    both = layering.config is not None and layering.build is not None
+    return both and desired == layering.rendered and bool(layering.image) and image == layering.image
+
+
+def _is_reporting(node: Obj, text: str) -> str:
+    return f"Node {name_of(node)} is reporting: {quoted(text)}"
+
+
+def _say_progress(conditions: list[Obj], seen: PoolNodes, everything: bool, now: datetime) -> None:
+    line = update_line(seen.pool, seen.layering)
+    if everything:
+        put_condition(conditions, "Updated", True, now, "", f"All nodes are updated with {line}")
+        put_condition(conditions, "Updating", False, now)
+        return
+    put_condition(conditions, "Updated", False, now)
+    if dig(seen.pool, "spec", "paused") is True:
+        put_condition(conditions, "Updating", False, now, "", f"Pool is paused; will not update to {line}")
+    else:
+        put_condition(conditions, "Updating", True, now, "", f"All nodes are updating to {line}")
+
+
+def _say_build(conditions: list[Obj], seen: PoolNodes, config: Obj, everything: bool, now: datetime) -> None:
+    """Image mode overwrites Updating by the state of the build."""
+    paused = dig(seen.pool, "spec", "paused") is True
+    old = dig(seen.pool, "status", "conditions", default=[])
+    others = ("RenderDegraded", "NodeDegraded", "PinnedImageSetsDegraded")
+    if not paused and any(condition_is(old, kind) for kind in others):
+        put_condition(conditions, "Updating", False, now, "", "Pool update paused due to degraded condition")
+        return
+    said = _paused_build(seen.layering, config) if paused else _running_build(seen.layering, config, everything)
+    if said is not None:
+        put_condition(conditions, "Updating", said[0], now, "", said[1])
+
+
+def _running_build(layering: Layering, config: Obj, everything: bool) -> tuple[bool, str] | None:
+    if layering.build is None:
+        return True, f"Pool is waiting for a new OS image build to start (mosc: {name_of(config)})"
+    about = f"(mosb: {name_of(layering.build)})"
+    if layering.build_is("Prepared") or layering.in_initial_state:
+        return True, f"Pool is waiting for OS image build to start {about}"
+    if layering.build_is("Building"):
+        return True, f"Pool is waiting for OS image build to complete {about}"
+    if layering.build_is("Succeeded"):
+        return None if everything else (True, f"Pool is waiting for nodes to apply OS image {about}")
+    if layering.build_is("Failed"):
+        return False, f"Pool update stopped due to OS image build failure {about}"
+    return False, f"Pool update stopped due to OS image build being interrupted {about}"
+
+
+def _paused_build(layering: Layering, config: Obj) -> tuple[bool, str] | None:
+    if layering.build is None:
+        return True, f"Pool is paused; waiting for a new OS image build to start (mosc: {name_of(config)})"
+    about = f"(mosb: {name_of(layering.build)})"
+    if layering.build_is("Prepared"):
+        return True, f"Pool is paused; OS image build has been prepared but will not rollout {about}"
+    if layering.build_is("Building"):
+        return True, f"Pool is paused; OS image build in progress {about}"
+    if layering.build_is("Succeeded"):
+        return False, f"Pool is paused; OS image build completed successfully {about}"
+    if layering.build_is("Failed"):
+        return False, f"Pool is paused; OS image build failed {about}"
+    if layering.build_is("Interrupted"):
+        return False, f"Pool is paused; OS image build was interrupted {about}"
+    return True, f"Pool is paused; OS image build has been created but not yet started {about}"
+
+
+def _say_degraded(conditions: list[Obj], seen: PoolNodes, reported: _Reported, degraded: int, now: datetime) -> None:
+    message = ", ".join(reported.reasons)
+    if degraded > 0:
+        reason = f"{len(reported.degraded)} nodes are reporting degraded status on sync"
+        put_condition(conditions, "NodeDegraded", True, now, reason, message)
+    else:
+        put_condition(conditions, "NodeDegraded", False, now)
+    old = dig(seen.pool, "status", "conditions", default=[])
+    build_degraded = condition_is(old, "ImageBuildDegraded")
+    cleared = _build_recovers(seen.layering, build_degraded)
+    if cleared is not None:
+        put_condition(conditions, "ImageBuildDegraded", False, now, *cleared)
+        build_degraded = False
+    if degraded > 0:
+        put_condition(conditions, "Degraded", True, now, "", message)
+    elif condition_is(old, "RenderDegraded") or build_degraded:
+        text = "Custom OS image build failed" if build_degraded else ""
+        put_condition(conditions, "Degraded", True, now, "", text)
+    else:
+        put_condition(conditions, "Degraded", False, now)
+
+
+def _build_recovers(layering: Layering, degraded: bool) -> tuple[str, str] | None:
+    """Reason and message with which ImageBuildDegraded is taken back; None: it stays as it is."""
+    if layering.build is not None:
+        if layering.build_is("Building") or layering.build_is("Prepared"):
+            return "Building", "New build started"
+        return ("BuildSuccess", "Build completed successfully") if layering.build_is("Succeeded") else None
+    if not degraded:
+        return None
+    if layering.config is not None:
+        return "BuildPending", "MachineOSConfig updated/created, waiting for MachineOSBuild"
+    return "NoLayeredObjects", "No layered pool objects found, clearing stale build degraded condition"
