@@ -1,7 +1,7 @@
 """One look at a pool: taints, topology, targets and the status that follow; pure.
 
 What a pass of the pool controller decides, without clients and without our own rules about time: those stand in
-``pools/plan.py``. Source: Machine Config Operator ``syncMachineConfigPool`` and ``updatePools``; reference
+the plan. Source: Machine Config Operator ``syncMachineConfigPool`` and ``updatePools``; reference
 machine-config 3.4 to 3.6.
 """
 
