@@ -7,6 +7,7 @@ LabelSelector object comes in, a frozen selector leaves. Grammar and refusals ar
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -407,7 +408,8 @@ def label_selector_from(obj: Mapping[str, Any] | None) -> Selector:
     ``LabelSelectorAsSelector``). Raises :class:`SelectorError`."""
     if obj is None:
         return NOTHING
-    requirements = list(selector_from_labels(obj.get("matchLabels") or {}).requirements)
+    labels: Mapping[str, str] = obj.get("matchLabels") or {}
+    requirements = [_keyed(key, Operator.EQUALS, [str(labels[key])]) for key in sorted(labels)]
     for expression in obj.get("matchExpressions") or ():
         operator = _OBJECT_OPERATORS.get(str(expression.get("operator", "")))
         if operator is None:
@@ -415,10 +417,23 @@ def label_selector_from(obj: Mapping[str, Any] | None) -> Selector:
         values = [str(value) for value in expression.get("values") or ()]
         key = str(expression.get("key", ""))
         if operator in (Operator.IN, Operator.NOT_IN):
-            requirements.append(_checked(key, operator, sorted(set(values))))
+            requirements.append(_keyed(key, operator, sorted(set(values))))
+        elif values:
+            given = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+            told = "values set must be empty for exists and does not exist"
+            raise SelectorError(f"values: Invalid value: {given}: {told}")
         else:
-            requirements.append(Requirement(key, operator))
+            requirements.append(_keyed(key, operator, []))
     return _selector_of(requirements)
+
+
+def _keyed(key: str, operator: Operator, values: list[str]) -> Requirement:
+    problems = label_key_problems(key)
+    if problems:
+        raise SelectorError(f'key: Invalid value: "{key}": {"; ".join(problems)}')
+    if operator in (Operator.IN, Operator.NOT_IN) and not values:
+        raise SelectorError("values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty")
+    return _checked(key, operator, values)
 
 
 # --- field selectors ----------------------------------------------------------------------------------------------

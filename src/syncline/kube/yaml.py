@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from syncline.base.report import Position, Report
-from syncline.kube.yaml_emit import emit_all
+from syncline.kube.yaml_emit import emit_all, emit_typed
 from syncline.kube.yaml_nodes import (
     DEFAULT_BUDGET,
     AliasNode,
@@ -128,6 +128,11 @@ def parse_nodes(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_B
 def dump(value: Any) -> str:
     """Block style, sorted keys, ending in a line break: what ``kubectl -o yaml`` prints for ``value``."""
     return emit_all([value])
+
+
+def dump_typed(value: Any) -> str:
+    """As :func:`dump`, the way Go writes a typed object: what the names of rendered machine configs are made from."""
+    return emit_typed(value)
 
 
 def dump_all(values: Iterable[Any]) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import yaml
 
 from syncline.kube.yaml_resolve import INT64_MAX, INT64_MIN, go_number, go_shortest, is_timestamp, resolve_plain
 
-__all__ = ["emit_all", "natural_order", "scalar_style"]
+__all__ = ["emit_all", "emit_typed", "natural_order", "scalar_style"]
 
 _Emitter: Any = getattr(getattr(yaml, "cyaml", None), "CEmitter", yaml.Dumper)
 
@@ -25,6 +25,8 @@ LINE_WIDTH = 80
 
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 """Read as a number by YAML 1.1 libraries of others; Go quotes it for their sake."""
+
+_UINT64_MAX = 2**64 - 1
 
 _OTHER_BREAKS = re.compile("[\r\u0085\u2028\u2029]")
 """Line breaks that the readers fold or normalise; only escapes keep them."""
@@ -36,13 +38,20 @@ def emit_all(values: Iterable[Any]) -> str:
     return "---\n".join(texts)
 
 
-def _emit(value: Any) -> str:
+def emit_typed(value: Any) -> str:
+    """``value`` as ``ghodss/yaml`` writes the JSON of a Go struct: numbers are read as YAML, not as Go's JSON, so that
+    unsigned 64-bit integers and negative zero stay what they are. Raises TypeError for what JSON does not know.
+    """
+    return _emit(value, _typed_atom)
+
+
+def _emit(value: Any, atom: Callable[[Any], str] | None = None) -> str:
     stream = io.StringIO()
     emitter = _Emitter(stream, width=LINE_WIDTH, allow_unicode=True)
     try:
         emitter.emit(yaml.StreamStartEvent())
         emitter.emit(yaml.DocumentStartEvent(explicit=False))
-        _node(emitter, value)
+        _node(emitter, value, atom or _atom)
         emitter.emit(yaml.DocumentEndEvent(explicit=False))
         emitter.emit(yaml.StreamEndEvent())
     finally:
@@ -51,7 +60,7 @@ def _emit(value: Any) -> str:
     return stream.getvalue().removesuffix("...\n")
 
 
-def _node(emitter: Any, value: Any) -> None:
+def _node(emitter: Any, value: Any, atom: Callable[[Any], str]) -> None:
     if isinstance(value, str):
         emitter.emit(yaml.ScalarEvent(None, None, (True, True), value, style=scalar_style(value)))
     elif isinstance(value, dict):
@@ -59,15 +68,15 @@ def _node(emitter: Any, value: Any) -> None:
         # Natural order has cycles (08, 12:30, 1e3); sorting twice keeps it independent of the order given.
         for key in sorted(sorted(value), key=_natural):
             _key(emitter, key)
-            _node(emitter, value[key])
+            _node(emitter, value[key], atom)
         emitter.emit(yaml.MappingEndEvent())
     elif isinstance(value, list | tuple):
         emitter.emit(yaml.SequenceStartEvent(None, None, True, flow_style=False))
         for item in value:
-            _node(emitter, item)
+            _node(emitter, item, atom)
         emitter.emit(yaml.SequenceEndEvent())
     else:
-        emitter.emit(yaml.ScalarEvent(None, None, (True, True), _atom(value)))
+        emitter.emit(yaml.ScalarEvent(None, None, (True, True), atom(value)))
 
 
 def _key(emitter: Any, key: str) -> None:
@@ -98,6 +107,16 @@ def _atom(value: Any) -> str:
         number = go_number(value)
         return str(number) if isinstance(number, int) else go_shortest(number)
     raise TypeError(f"{type(value).__name__} is not a JSON value; give a dict, list, str, number, bool or None")
+
+
+def _typed_atom(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return _atom(value)
+    if isinstance(value, int):
+        return str(value) if INT64_MIN <= value <= _UINT64_MAX else go_shortest(float(value))
+    if isinstance(value, float):
+        return go_shortest(value)
+    return _atom(value)
 
 
 def natural_order(left: str, right: str) -> int:

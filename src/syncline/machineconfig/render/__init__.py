@@ -1,0 +1,1 @@
+"""From many MachineConfigs to one for each pool."""

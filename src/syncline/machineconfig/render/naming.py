@@ -1,0 +1,56 @@
+"""The name of a rendered MachineConfig: ``rendered-POOL-`` and a digest of its spec.
+
+The same content has the same name, so a change that is taken back returns to the old name and nothing reboots. The
+digest covers the YAML that Go writes for the typed spec, byte for byte; metadata does not count. Source: reference
+machine-config 2.2, ``pkg/controller/render/hash.go``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from syncline.kube import yaml
+from syncline.kube.objects import Obj
+
+__all__ = ["PREFIX", "rendered_name", "spec_yaml", "typed_spec"]
+
+PREFIX = "rendered-"
+
+_SALT = bytes.fromhex(
+    "107ccee48b38afaf4fe586769d9ad36e195d2ffdac6a2507ae0da0b96e115734"
+    "db830cceda8d7487bcb5c097e93e7ea54053b3770fa8d0c5926b3ae385bcee1a"
+    "211aebca20ad1fea2990944f06ce1716"
+)
+"""Upstream's 80 bytes; with others no name would be the one that a cluster knows already."""
+
+_ZERO: Obj = {
+    "baseOSExtensionsContainerImage": "",
+    "config": None,
+    "extensions": None,
+    "fips": False,
+    "kernelArguments": None,
+    "kernelType": "",
+    "osImageURL": "",
+}
+
+
+def typed_spec(spec: Obj | None) -> Obj:
+    """The spec with each of upstream's seven fields and no other: absent ones have Go's zero value."""
+    given = spec or {}
+    typed: dict[str, Any] = {}
+    for key, zero in _ZERO.items():
+        value = given.get(key)
+        typed[key] = zero if value is None else value
+    return typed
+
+
+def spec_yaml(spec: Obj | None) -> str:
+    """What the digest is taken of."""
+    return yaml.dump_typed(typed_spec(spec))
+
+
+def rendered_name(pool: str, spec: Obj | None) -> str:
+    """``rendered-worker-0123…``."""
+    digest = hashlib.md5(_SALT + spec_yaml(spec).encode(), usedforsecurity=False)
+    return f"{PREFIX}{pool}-{digest.hexdigest()}"
