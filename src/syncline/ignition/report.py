@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-__all__ = ["Entry", "Path", "Report", "Severity"]
+__all__ = ["Entry", "Path", "Report", "Severity", "path_text"]
 
 Path: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the root of the document."""
@@ -28,14 +28,26 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``path``: where in the document, empty for the whole of it. ``line`` and ``column`` count from 1, None where the
-    source is not known."""
+    """``path``: where in the document, empty for the whole of it. ``line`` and ``column`` count from 1, columns in
+    bytes; None where the source is not known, 0 where the place is the end of the source. ``excerpt``: the lines before
+    the place with a caret under it, as spec 2.x reports quote them; such entries print over several lines."""
 
     severity: Severity
     message: str
     path: Path = ()
     line: int | None = None
     column: int | None = None
+    excerpt: str = ""
+
+    def __str__(self) -> str:
+        """One line as upstream prints it: ``error at $.storage.files.0.path, line 3 col 5: path not absolute``."""
+        if self.excerpt:
+            return f"{self.severity.value} at line {self.line}, column {self.column}\n{self.excerpt}{self.message}"
+        places = [path_text(self.path)] if self.path else []
+        if self.line is not None:
+            places.append(f"line {self.line} col {self.column}")
+        at = f" at {', '.join(places)}" if places else ""
+        return f"{self.severity.value}{at}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,15 @@ class Report:
     def __add__(self, other: Report) -> Report:
         return Report(self.entries + other.entries)
 
+    def __str__(self) -> str:
+        """Every entry on its own line, each ended by a newline."""
+        return "".join(f"{entry}\n" for entry in self.entries)
+
     @staticmethod
     def joined(reports: Iterable[Report]) -> Report:
         return Report(tuple(entry for report in reports for entry in report.entries))
+
+
+def path_text(path: Path) -> str:
+    """``$.storage.files.0``."""
+    return ".".join(("$", *(str(step) for step in path)))

@@ -1,0 +1,147 @@
+"""Judging a configuration: its objects by their rules, its lists for duplicates, its source for unknown keys.
+
+The three passes come in upstream's order, each parents first and fields in the order of the table; so the report reads
+as upstream's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from syncline.ignition.jsontext import Source
+from syncline.ignition.report import Entry, Path, Report, Severity, path_text
+from syncline.ignition.rules import RULES, Finding, Spec, path_problem
+from syncline.ignition.schema import Object, schema
+
+__all__ = ["check", "duplicates", "item_key", "rule_findings"]
+
+
+def check(spec: Spec, config: dict[str, Any], source: Source | None = None) -> Report:
+    """The report about a canonical configuration; with lines and columns if its source is given."""
+    findings = [*rule_findings(spec, config), *duplicates(spec, config)]
+    if source is None:
+        return Report(tuple(Entry(severity, message, path) for severity, path, message in findings))
+    unused = list(_unused(spec, config, source.value))
+    if not findings and not unused:
+        return Report()
+    entries = [_placed(finding, source, key=False) for finding in findings]
+    return Report((*entries, *(_placed(finding, source, key=key) for finding, key in unused)))
+
+
+def _placed(finding: Finding, source: Source, *, key: bool) -> Entry:
+    severity, path, message = finding
+    line, column = source.line_column(source.key_start(path) if key else source.place(path).start)
+    return Entry(severity, message, path, line, column)
+
+
+# -- the rules of objects --------------------------------------------------------------------------------------------
+
+
+def rule_findings(spec: Spec, config: dict[str, Any]) -> Iterable[Finding]:
+    """What the rules say, paths from the root."""
+    findings: list[Finding] = []
+    _walk(spec, schema(spec.minor).root, config, (), findings)
+    return findings
+
+
+def _walk(spec: Spec, kind: Object, value: dict[str, Any], path: Path, findings: list[Finding]) -> None:
+    rule = RULES.get(kind.name)
+    if rule is not None:
+        findings.extend((severity, (*path, *inner), message) for severity, inner, message in rule(spec, value))
+    objects = schema(spec.minor).objects
+    for name, field in kind.fields.items():
+        part = value.get(name)
+        if not part:
+            continue
+        if field.type == "Device":
+            for index, device in enumerate(part):
+                if problem := path_problem(device):
+                    findings.append((Severity.ERROR, (*path, name, index), problem))
+        elif not field.scalar:
+            inner = objects[field.type]
+            if not field.many:
+                _walk(spec, inner, part, (*path, name), findings)
+                continue
+            for index, item in enumerate(part):
+                _walk(spec, inner, item, (*path, name, index), findings)
+
+
+# -- duplicates ------------------------------------------------------------------------------------------------------
+
+
+def item_key(kind: Object | None, item: Any) -> str:
+    """What makes two items of a list the same one; ``kind`` is None for plain items."""
+    if kind is None:
+        return str(item)
+    if kind.key == "partition":
+        if number := item.get("number"):
+            return f"number:{number}"
+        label = item.get("label")
+        return "" if label is None else f"label:{label}"
+    return item.get(kind.key) or ""
+
+
+def duplicates(spec: Spec, config: dict[str, Any]) -> list[Finding]:
+    """Entries whose key an earlier entry of the same namespace has."""
+    findings: list[Finding] = []
+    _double(spec, schema(spec.minor).root, config, (), findings)
+    return findings
+
+
+def _double(spec: Spec, kind: Object, value: dict[str, Any], path: Path, findings: list[Finding]) -> None:
+    objects = schema(spec.minor).objects
+    shared: set[str] = set()
+    for name, field in kind.fields.items():
+        items = value.get(name)
+        if not items or not field.many or name in kind.plain:
+            continue
+        seen = shared if name in kind.shared else set()
+        inner = None if field.scalar else objects[field.type]
+        for index, item in enumerate(items):
+            key = item_key(inner, item)
+            if key in seen:
+                findings.append((Severity.ERROR, (*path, name, index), "duplicate entry defined"))
+            seen.add(key)
+    for name, field in kind.fields.items():
+        part = value.get(name)
+        if not part or field.scalar:
+            continue
+        if field.many:
+            for index, item in enumerate(part):
+                _double(spec, objects[field.type], item, (*path, name, index), findings)
+        else:
+            _double(spec, objects[field.type], part, (*path, name), findings)
+
+
+# -- unknown keys ----------------------------------------------------------------------------------------------------
+
+
+def _unused(spec: Spec, config: dict[str, Any], document: Any) -> Iterator[tuple[Finding, bool]]:
+    """Keys that the specification does not know, and objects written as something else; the flag says whether the
+    finding is about a key."""
+    yield from _unknown(spec, schema(spec.minor).root, document, ())
+
+
+def _unknown(spec: Spec, kind: Object, document: Any, path: Path) -> Iterator[tuple[Finding, bool]]:
+    if not isinstance(document, dict):
+        message = (
+            f"context tree does not match content tree at {path_text(path)}. Line and column reporting may be "
+            "inconsistent. Unused keys may not be reported"
+        )
+        yield (Severity.WARNING, path, message), False
+        return
+    for key in document:
+        if key not in kind.fields:
+            yield (Severity.WARNING, (*path, key), f"unused key {key}"), True
+    objects = schema(spec.minor).objects
+    for name, field in kind.fields.items():
+        if field.scalar or name not in document:
+            continue
+        inner, part = objects[field.type], document[name]
+        if not field.many:
+            if part is not None or not field.nullable:
+                yield from _unknown(spec, inner, part, (*path, name))
+        elif isinstance(part, list):
+            for index, item in enumerate(part):
+                yield from _unknown(spec, inner, item, (*path, name, index))

@@ -1,0 +1,346 @@
+"""JSON as Ignition reads and writes it: Go's rules, with the place of every value.
+
+Reading is two-fold: values come from the fast parser of the standard library; places and Go's wording of syntax errors
+come from a slower scan that only runs when a report needs them. Differences to the standard library are settled here:
+repeated keys of objects join when both values are objects (otherwise the last one wins), bytes that are no UTF-8 and
+lone surrogates become U+FFFD, ``NaN`` is no number, and nesting is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias
+
+from syncline.ignition.gonames import quoted
+from syncline.ignition.report import Path
+
+__all__ = ["NESTING_MAX", "SIZE_MAX", "JsonError", "Place", "Source", "dump", "line_column", "read"]
+
+SIZE_MAX = 64 * 2**20
+"""Bytes of one configuration; the API refuses objects far below that, and files of a person are smaller still."""
+NESTING_MAX = 400
+"""Depth of a document. The specification needs 12; Go would follow 10000."""
+
+
+class JsonError(ValueError):
+    """``offset``: how many bytes were read when the text turned out wrong, the offending one included."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands, in bytes: ``start`` of a literal is its first byte, of an object or list the byte after
+    its bracket (upstream's habit); ``end`` is the byte behind it. ``shape`` holds the places of what is inside: of an
+    object also where each key begins."""
+
+    start: int
+    end: int
+    shape: dict[str, tuple[int, Place]] | list[Place] | None = None
+
+
+class Source:
+    """The text of one configuration, its ``value``, and on demand the places of its parts."""
+
+    def __init__(self, raw: bytes, value: Any) -> None:
+        self.raw = raw
+        self.value = value
+        self._root: Place | None = None
+
+    @property
+    def root(self) -> Place:
+        if self._root is None:
+            self._root = _scan(self.raw)
+        return self._root
+
+    def place(self, path: Path) -> Place:
+        """The place of the deepest part of ``path`` that exists."""
+        place = self.root
+        for step in path:
+            inner = _inside(place, step)
+            if inner is None:
+                break
+            place = inner
+        return place
+
+    def key_start(self, path: Path) -> int:
+        """Where the last key of ``path`` begins, or the deepest part that exists."""
+        shape = self.place(path[:-1]).shape
+        last = path[-1]
+        if isinstance(shape, dict) and isinstance(last, str) and last in shape:
+            return shape[last][0]
+        return self.place(path).start
+
+    def line_column(self, offset: int) -> tuple[int, int]:
+        """Line and column of a byte, from 1; (0, 0) behind the end of the text, as upstream has it."""
+        return line_column(self.raw, offset)
+
+
+def line_column(raw: bytes, offset: int) -> tuple[int, int]:
+    """Line and column of a byte, from 1; (0, 0) behind the end."""
+    if offset >= len(raw):
+        return 0, 0
+    return raw.count(b"\n", 0, offset) + 1, offset - raw.rfind(b"\n", 0, offset)
+
+
+def _inside(place: Place, step: str | int) -> Place | None:
+    shape = place.shape
+    if isinstance(shape, dict) and isinstance(step, str):
+        return shape[step][1] if step in shape else None
+    if isinstance(shape, list) and isinstance(step, int):
+        return shape[step] if step < len(shape) else None
+    return None
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read(raw: bytes) -> Source:
+    """The value of a JSON text; raises :class:`JsonError` with Go's words."""
+    if len(raw) > SIZE_MAX:
+        raise JsonError(f"the configuration has {len(raw)} bytes; at most {SIZE_MAX} are read", 0)
+    text = _text(raw)
+    try:
+        value = json.loads(text, object_pairs_hook=_joined, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        _scan(raw)  # raises with the right words
+        raise JsonError(f"exceeded max depth of {NESTING_MAX} or number too long", 0) from None
+    if "\\u" in text and _SURROGATE.search(text):
+        value = _without_surrogates(value)
+    return Source(raw, value)
+
+
+_SURROGATE = re.compile(r"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return "".join(_lenient(raw))
+
+
+def _lenient(raw: bytes) -> list[str]:
+    """UTF-8 with one U+FFFD for each bad byte, as Go decodes it."""
+    pieces: list[str] = []
+    at = 0
+    while at < len(raw):
+        try:
+            pieces.append(raw[at:].decode())
+            break
+        except UnicodeDecodeError as problem:
+            pieces.append(raw[at : at + problem.start].decode() + "\ufffd")
+            at += problem.start + 1
+    return pieces
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    members = {}
+    for key, value in pairs:
+        before = members.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            value = _joined([*before.items(), *value.items()])
+        members[key] = value
+    return members
+
+
+def _without_surrogates(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        case list():
+            return [_without_surrogates(item) for item in value]
+        case dict():
+            return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+# -- places ----------------------------------------------------------------------------------------------------------
+
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_WORDS = {b"t": b"true", b"f": b"false", b"n": b"null"}
+_Opened: TypeAlias = "tuple[int, dict[str, tuple[int, Place]] | list[Place]]"
+
+
+def _scan(raw: bytes) -> Place:
+    """Places of all values; raises :class:`JsonError` at the first byte that does not fit."""
+    opened: list[_Opened] = []
+    keys: list[tuple[str, int]] = []
+    at = _skip(raw, 0)
+    while True:
+        start = at
+        head = raw[at : at + 1]
+        if head in (b"{", b"["):
+            if len(opened) == NESTING_MAX:
+                raise JsonError("exceeded max depth", at + 1)
+            inner = _skip(raw, at + 1)
+            opened.append((at + 1, {} if head == b"{" else []))
+            if raw[inner : inner + 1] != (b"}" if head == b"{" else b"]"):
+                at = _key(raw, inner, keys) if head == b"{" else inner
+                continue
+            at = inner
+            place = None
+        else:
+            at = _literal(raw, at)
+            place = Place(start, at)
+        at, done = _close(raw, at, place, opened, keys)
+        if done is not None:
+            return done
+
+
+def _close(
+    raw: bytes, at: int, place: Place | None, opened: list[_Opened], keys: list[tuple[str, int]]
+) -> tuple[int, Place | None]:
+    """Behind a value (``place``; None: at the bracket that ends an empty object or list): put it where it belongs and
+    go on to the next value. Returns where that begins, and the root when it is complete."""
+    while True:
+        if place is None:
+            start, shape = opened.pop()
+            place, at = Place(start, at + 1, shape), at + 1
+        at = _skip(raw, at)
+        if not opened:
+            if at < len(raw):
+                raise _unexpected(raw, at, "after top-level value")
+            return at, place
+        shape = opened[-1][1]
+        sign = raw[at : at + 1]
+        if isinstance(shape, dict):
+            key, key_start = keys.pop()
+            shape[key] = (key_start, place)
+            if sign == b",":
+                return _key(raw, _skip(raw, at + 1), keys), None
+            if sign != b"}":
+                raise _unexpected(raw, at, "after object key:value pair")
+        else:
+            shape.append(place)
+            if sign == b",":
+                return _skip(raw, at + 1), None
+            if sign != b"]":
+                raise _unexpected(raw, at, "after array element")
+        place = None
+
+
+def _key(raw: bytes, at: int, keys: list[tuple[str, int]]) -> int:
+    """Read a key and its colon; returns where the value begins."""
+    if raw[at : at + 1] != b'"':
+        raise _unexpected(raw, at, "looking for beginning of object key string")
+    end = _string(raw, at)
+    keys.append((_without_surrogates(json.loads(_text(raw[at:end]))), at))
+    at = _skip(raw, end)
+    if raw[at : at + 1] != b":":
+        raise _unexpected(raw, at, "after object key")
+    return _skip(raw, at + 1)
+
+
+def _skip(raw: bytes, at: int) -> int:
+    match = _SPACE.match(raw, at)
+    assert match
+    return match.end()
+
+
+def _literal(raw: bytes, at: int) -> int:
+    """The end of the string, number or word that begins at ``at``."""
+    head = raw[at : at + 1]
+    if head == b'"':
+        return _string(raw, at)
+    if word := _WORDS.get(head):
+        for index, letter in enumerate(word):
+            if raw[at + index : at + index + 1] != bytes((letter,)):
+                context = f"in literal {word.decode()} (expecting {chr(letter)!r})"
+                raise _unexpected(raw, at + index, context)
+        return at + len(word)
+    if head and head in b"-0123456789":
+        match = _NUMBER.match(raw, at)
+        if match is None:
+            raise _unexpected(raw, at + 1, "in numeric literal")
+        end = match.end()
+        rest = raw[end : end + 1]
+        whole = match[0]
+        if rest == b"." and b"." not in whole and b"e" not in whole.lower():
+            raise _unexpected(raw, end + 1, "after decimal point in numeric literal")
+        if rest in (b"e", b"E") and b"e" not in whole.lower():
+            sign = raw[end + 1 : end + 2] in (b"+", b"-")
+            raise _unexpected(raw, end + 1 + sign, "in exponent of numeric literal")
+        return end
+    raise _unexpected(raw, at, "looking for beginning of value")
+
+
+def _string(raw: bytes, at: int) -> int:
+    match = _STRING.match(raw, at)
+    if match is not None:
+        return match.end()
+    at += 1
+    while True:
+        byte = raw[at : at + 1]
+        if byte == b"\\":
+            if raw[at + 1 : at + 2] == b"u":
+                for index in range(at + 2, at + 6):
+                    if raw[index : index + 1] not in _HEX:
+                        raise _unexpected(raw, index, "in \\u hexadecimal character escape")
+                at += 6
+                continue
+            if raw[at + 1 : at + 2] not in _ESCAPED:
+                raise _unexpected(raw, at + 1, "in string escape code")
+            at += 2
+            continue
+        if not byte or byte < b"\x20":
+            raise _unexpected(raw, at, "in string literal")
+        at += 1
+
+
+_HEX = frozenset(bytes((byte,)) for byte in b"0123456789abcdefABCDEF")
+_ESCAPED = frozenset(bytes((byte,)) for byte in b'"\\/bfnrt')
+
+
+def _unexpected(raw: bytes, at: int, context: str) -> JsonError:
+    if at >= len(raw):
+        return JsonError("unexpected end of JSON input", len(raw))
+    sign = _lenient(raw[at : at + 4])[0][:1]
+    size = 1 if sign == "\ufffd" else len(sign.encode())
+    if sign == "'":
+        shown = "\\'"
+    elif sign == '"':
+        shown = sign
+    elif sign == "\ufffd" and raw[at : at + 3] != b"\xef\xbf\xbd":
+        shown = f"\\x{raw[at]:02x}"
+    else:
+        shown = quoted(sign)[1:-1]
+    return JsonError(f"invalid character '{shown}' {context}", at + size)
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+def dump(config: Any, *, indent: int | None = None) -> str:
+    """JSON as Go writes it: in the order of the fields, ``<``, ``>``, ``&``, U+2028 and U+2029 escaped, other
+    characters raw; ``indent`` spaces per level, or all on one line. No newline at the end."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    text = json.dumps(config, ensure_ascii=False, separators=separators, indent=indent)
+    if _NEEDS_ESCAPE.search(text):
+        text = text.translate(_ESCAPES)
+    return _BACKSLASH.sub(_go_escape, text) if "\\b" in text or "\\f" in text else text
+
+
+_NEEDS_ESCAPE = re.compile("[<>&\u2028\u2029]")
+_BACKSLASH = re.compile(r"\\(.)")
+
+
+def _go_escape(match: re.Match[str]) -> str:
+    """Upstream's encoder knows no short form for backspace and form feed."""
+    return {"b": "\\u0008", "f": "\\u000c"}.get(match[1], match[0])

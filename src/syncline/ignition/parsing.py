@@ -1,0 +1,118 @@
+"""Reading configurations of spec 3.x: text in; a canonical configuration, a report, or one sentence of refusal out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from syncline.ignition.checking import check
+from syncline.ignition.gonames import Version, parse_version
+from syncline.ignition.jsontext import JsonError, Source, line_column, read
+from syncline.ignition.report import Entry, Report, Severity
+from syncline.ignition.rules import Spec
+from syncline.ignition.schema import NEWEST, version_text
+from syncline.ignition.typed import Mistype, decode
+
+__all__ = ["EMPTY", "INVALID", "INVALID_VERSION", "UNKNOWN_VERSION", "Parsed", "minor_of", "parse", "validate"]
+
+INVALID = "config is not valid"
+EMPTY = "not a config (empty)"
+INVALID_VERSION = "invalid config version (couldn't parse)"
+UNKNOWN_VERSION = "unsupported config version"
+
+_MINORS = {version_text(minor): minor for minor in range(NEWEST + 1)}
+
+
+class Parsed(NamedTuple):
+    """``config`` is canonical plain JSON at its own version, None if refused; then ``error`` says why in upstream's
+    words, and ``report`` holds the details if there are any. Warnings do not refuse."""
+
+    config: dict[str, Any] | None
+    report: Report
+    error: str | None
+
+
+def minor_of(version: Version) -> int | None:
+    """The y of a known 3.y.0; None for every other version."""
+    return _MINORS.get(str(version))
+
+
+def parse(raw: bytes, *, newest: int = NEWEST, release_2_26: bool = False) -> Parsed:
+    """Read and judge a configuration of spec 3.0 to 3.``newest`` at its own version. Never raises.
+
+    Source: ``ParseCompatibleVersion`` of coreos/ignition, without its translation to the newest version.
+    ``release_2_26``: see :class:`~syncline.ignition.rules.Spec`.
+    """
+    if not raw:
+        return _refused(EMPTY)
+    try:
+        source = read(raw)
+    except JsonError as problem:
+        line, column = line_column(raw, problem.offset)
+        return _refused(INVALID, Entry(Severity.ERROR, problem.message, (), line, column))
+    text, mistype = _version(source.value)
+    if mistype is not None:
+        return _refused(INVALID, _mistyped(source, mistype))
+    version = parse_version(text)
+    if version is None:
+        return _refused(INVALID_VERSION)
+    minor = minor_of(version)
+    if minor is None or minor > newest:
+        return _refused(UNKNOWN_VERSION)
+    return parse_source(source, Spec(minor, release_2_26))
+
+
+def parse_source(source: Source, spec: Spec) -> Parsed:
+    """The same for text that was read and whose version is known."""
+    config, mistype = decode(spec.minor, source.value)
+    if mistype is not None:
+        return _refused(INVALID, _mistyped(source, mistype))
+    report = check(spec, config, source)
+    return Parsed(None, report, INVALID) if report.fatal else Parsed(config, report, None)
+
+
+def validate(config: dict[str, Any], version: str, *, release_2_26: bool = False) -> Report:
+    """The report about a canonical configuration (see :func:`~syncline.ignition.typed.canonical`) at ``version``
+    (``3.4.0``): rules, then duplicates, without places. Raises ValueError for a version that does not exist."""
+    parsed = parse_version(version)
+    minor = None if parsed is None else minor_of(parsed)
+    if minor is None:
+        raise ValueError(f"Ignition spec {version!r}: known are {', '.join(_MINORS)}")
+    return check(Spec(minor, release_2_26), config)
+
+
+def _refused(error: str, *entries: Entry) -> Parsed:
+    return Parsed(None, Report(entries), error)
+
+
+def _version(document: Any) -> tuple[str, Mistype | None]:
+    """``ignition.version`` as upstream's first look reads it: keys in any case, the last one wins."""
+    found = ""
+    if document is None:
+        return found, None
+    if not isinstance(document, dict):
+        return found, _stub((), document, "util.versionStub")
+    for outer, section in document.items():
+        if outer.lower() != "ignition" or section is None:
+            continue
+        if not isinstance(section, dict):
+            return found, _stub((outer,), section, 'struct { Version string "json:\\"version\\"" }')
+        for inner, value in section.items():
+            if inner.lower() != "version" or value is None:
+                continue
+            if not isinstance(value, str):
+                return found, _stub((outer, inner), value, "string")
+            found = value
+    return found, None
+
+
+def _stub(path: tuple[str, ...], value: Any, wanted: str) -> Mistype:
+    kinds = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
+    what = kinds.get(type(value), "object")
+    where = f"struct field versionStub.{'.'.join(path)}" if path else "value"
+    return Mistype(path, f"json: cannot unmarshal {what} into Go {where} of type {wanted}")
+
+
+def _mistyped(source: Source, mistype: Mistype) -> Entry:
+    place = source.place(mistype.path)
+    line, column = source.line_column(place.end if place.shape is None else place.start)
+    return Entry(Severity.ERROR, mistype.message, (), line, column)

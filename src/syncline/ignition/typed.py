@@ -1,0 +1,157 @@
+"""A JSON value becomes a configuration of one version: known keys only, in upstream's order.
+
+The result is plain JSON, equal to what upstream prints for the same input: nullable values that are absent or null are
+left out, values that are not nullable and zero are left out too unless the specification always writes them, and
+objects without any content disappear. Keys match without regard to case, as in Go. Callers: parser, converter, merger
+and whoever built a configuration by hand and wants it canonical.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncline.ignition.report import Path
+from syncline.ignition.schema import Field, Object, Schema, schema
+
+__all__ = ["Mistype", "canonical", "decode"]
+
+_INT_MAX = 2**63
+_ZERO: dict[str, Any] = {"str": "", "Device": "", "int": 0, "bool": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Mistype:
+    """The first value of the wrong type: where, and Go's sentence about it."""
+
+    path: Path
+    message: str
+
+
+@dataclass(slots=True)
+class _Decoder:
+    table: Schema
+    mistypes: list[Mistype] = field(default_factory=list)
+
+    def object(self, kind: Object, document: dict[str, Any], path: Path, into: dict[str, Any]) -> dict[str, Any]:
+        """``document`` read into ``into`` (what earlier spellings of the same key left there)."""
+        for key, value in document.items():
+            known = kind.fields.get(key) or kind.fields.get(kind.folded.get(_folded(key), ""))
+            if known is None:
+                continue
+            if value is None:
+                if known.many or known.nullable:
+                    into.pop(known.name, None)
+                continue
+            found = self.field(known, value, (*path, key), into.get(known.name))
+            if found is not None:
+                into[known.name] = found
+        return _ordered(kind, into)
+
+    def field(self, known: Field, value: Any, path: Path, before: Any) -> Any:
+        if not known.many:
+            return self.one(known, value, path, before)
+        if not isinstance(value, list):
+            self.wrong(known, value, path, f"[]{_go_type(known)}")
+            return None
+        items = [
+            self.one(known, item, (*path, index), None) if item is not None else self.zero(known)
+            for index, item in enumerate(value)
+        ]
+        return [self.zero(known) if item is None else item for item in items]
+
+    def one(self, known: Field, value: Any, path: Path, before: Any) -> Any:
+        if not known.scalar:
+            if isinstance(value, dict):
+                kept = dict(before) if isinstance(before, dict) else {}
+                return self.object(self.table.objects[known.type], value, path, kept)
+        elif _fits(known.type, value):
+            return value
+        self.wrong(known, value, path, _go_type(known))
+        return None
+
+    def zero(self, known: Field) -> Any:
+        """What a null item of a list becomes."""
+        return _ZERO[known.type] if known.scalar else _ordered(self.table.objects[known.type], {})
+
+    def wrong(self, known: Field, value: Any, path: Path, wanted: str) -> None:
+        where = ".".join(("Config", *(str(step) for step in path)))
+        what = _go_kind(value, known)
+        self.mistypes.append(
+            Mistype(path, f"json: cannot unmarshal {what} into Go struct field {where} of type {wanted}")
+        )
+
+
+def decode(minor: int, document: Any) -> tuple[dict[str, Any], Mistype | None]:
+    """``document`` as a configuration of 3.``minor``, and the first value that has the wrong type."""
+    table = schema(minor)
+    decoder = _Decoder(table)
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        what = _go_kind(document, None)
+        return {}, Mistype((), f"json: cannot unmarshal {what} into Go value of type types.Config")
+    config = decoder.object(table.root, document, (), {})
+    return config, decoder.mistypes[0] if decoder.mistypes else None
+
+
+def canonical(minor: int, config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration that was built elsewhere, in upstream's order and without what upstream leaves out. Raises
+    TypeError when a value has the wrong type: whoever builds configurations knows the types."""
+    done, mistype = decode(minor, config)
+    if mistype is not None:
+        raise TypeError(mistype.message)
+    return done
+
+
+def _ordered(kind: Object, values: dict[str, Any]) -> dict[str, Any]:
+    """Fields in writing order, without what is not written."""
+    done: dict[str, Any] = {}
+    for name, known in kind.fields.items():
+        value = values.get(name)
+        if value is None:
+            if known.always:
+                done[name] = None if known.many or known.nullable else _always(known)
+        elif known.nullable or known.always or (value and not _hollow(value)):
+            done[name] = value
+    return done
+
+
+def _always(known: Field) -> Any:
+    return _ZERO[known.type] if known.scalar else {}
+
+
+def _hollow(value: Any) -> bool:
+    """Whether an object would be written without content, as only 3.0 has them: ``{"source": null}``."""
+    return isinstance(value, dict) and all(part is None for part in value.values())
+
+
+def _folded(key: str) -> str:
+    return key.lower().replace("ſ", "s")
+
+
+def _fits(kind: str, value: Any) -> bool:
+    if kind == "int":
+        return type(value) is int and -_INT_MAX <= value < _INT_MAX
+    return type(value) is (bool if kind == "bool" else str)
+
+
+def _go_kind(value: Any, known: Field | None) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case int() | float():
+            integer = known is not None and known.type == "int" and not known.many
+            return f"number {value}" if integer else "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+    return "object"
+
+
+_GO_TYPES = {"str": "string", "int": "int", "bool": "bool"}
+
+
+def _go_type(known: Field) -> str:
+    return _GO_TYPES.get(known.type, f"types.{known.type}")
