@@ -9,6 +9,7 @@ import pytest
 
 from syncline.base.clock import EPOCH
 from syncline.cli.app.history import rollback_operation
+from syncline.cli.app.revised import revised
 from syncline.cli.app.settings import without
 from syncline.cli.app.specflags import image_name, with_flags
 from syncline.cli.app.sync import operation_from
@@ -250,3 +251,102 @@ def test_flags_of_a_repository_become_the_fields_that_sources_are_read_with(tmp_
     assert access is not None
     assert access.github_app is not None
     assert (access.github_app.identity, access.depth, access.force_basic, access.lfs) == ("42", 3, True, True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "block"),
+    [
+        ({"helm_set_string": ("a=1", "b=x=y")}, {"helm": {"parameters": [
+            {"name": "a", "value": "1", "forceString": True}, {"name": "b", "value": "x=y", "forceString": True}]}}),
+        ({"helm_set": ("a=1",), "parameters": ("b=2",)}, {"helm": {"parameters": [
+            {"name": "a", "value": "1"}, {"name": "b", "value": "2"}]}}),
+        ({"helm_set_file": ("a=files/a.txt",)}, {"helm": {"fileParameters": [{"name": "a", "path": "files/a.txt"}]}}),
+        ({"helm_skip_crds": True, "helm_kube_version": "1.30", "helm_api_versions": ("v1", "v2")},
+         {"helm": {"skipCrds": True, "kubeVersion": "1.30", "apiVersions": ["v1", "v2"]}}),
+        ({"helm_skip_crds": False}, {"helm": {"skipCrds": False}}),
+        ({"kustomize_replicas": ("web=3",)}, {"kustomize": {"replicas": [{"name": "web", "count": 3}]}}),
+        ({"kustomize_labels": ("a=1",), "kustomize_annotations": ("b=2",), "kustomize_force_common_label": True},
+         {"kustomize": {"commonLabels": {"a": "1"}, "commonAnnotations": {"b": "2"}, "forceCommonLabels": True}}),
+        ({"tla_texts": ("a=1",), "tla_codes": ("b=[1]",), "ext_texts": ("c=3",), "jsonnet_libs": ("vendor",)},
+         {"directory": {"jsonnet": {
+             "tlas": [{"name": "a", "value": "1"}, {"name": "b", "value": "[1]", "code": True}],
+             "extVars": [{"name": "c", "value": "3"}], "libs": ["vendor"]}}}),
+        ({"config_management_plugin": "cdk", "plugin_envs": ("A=1",)},
+         {"plugin": {"name": "cdk", "env": [{"name": "A", "value": "1"}]}}),
+        ({"ref": "values", "source_name": "web"}, {"ref": "values", "name": "web"}),
+    ],
+)  # fmt: skip
+def test_every_tool_has_its_flags(flags: Obj, block: Obj) -> None:
+    assert with_flags(BASE, flags)["source"] == BASE["source"] | block
+
+
+def test_a_parameter_given_again_takes_the_place_of_the_first() -> None:
+    once = with_flags(BASE, {"helm_set_string": ("a=1",), "kustomize_replicas": ("web=1", "db=1")})
+    twice = with_flags(once, {"helm_set_string": ("a=2",), "kustomize_replicas": ("web=2",)})
+    assert twice["source"]["helm"]["parameters"] == [{"name": "a", "value": "2", "forceString": True}]
+    assert twice["source"]["kustomize"]["replicas"] == [{"name": "db", "count": 1}, {"name": "web", "count": 2}]
+
+
+def test_values_as_text_take_the_place_of_values_as_an_object(tmp_path: Path) -> None:
+    (tmp_path / "v.yaml").write_text("a: 1\n")
+    known = BASE | {"source": BASE["source"] | {"helm": {"valuesObject": {"b": 2}}}}
+    made = with_flags(known, {"values_literal_file": str(tmp_path / "v.yaml")})
+    assert made["source"]["helm"] == {"values": "a: 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"kustomize_replicas": ("web=many",)}, "the count is a number, for example web=3"),
+        ({"kustomize_replicas": ("web",)}, "--kustomize-replica 'web': write NAME=VALUE"),
+        ({"plugin_envs": ("=x",)}, "--plugin-env '=x': write NAME=VALUE"),
+        ({"kustomize_labels": ("x",)}, "--kustomize-common-label 'x'"),
+    ],
+)
+def test_a_flag_that_is_no_pair_says_how_to_write_it(flags: Obj, message: str) -> None:
+    with pytest.raises(CommandFailed, match=message) as refused:
+        with_flags(BASE, flags)
+    assert refused.value.code == USAGE
+
+
+def asked(**given: Any) -> Obj:
+    return {"local": None, "revision": "", "revisions": (), "source_positions": (), "source_names": (), **given}
+
+
+def app_of(spec: Obj) -> Obj:
+    return {"metadata": {"name": "a", "namespace": "argocd"}, "spec": spec}
+
+
+THREE: Obj = {
+    "sources": [{"repoURL": "one", "name": "first"}, {"repoURL": "two", "targetRevision": "v2"}, {"repoURL": "3"}]
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "revisions"),
+    [
+        (BASE, {}, [None]),
+        (BASE, {"revision": "v1"}, ["v1"]),
+        (THREE, {"revisions": ("a", "b"), "source_positions": (3, 1)}, ["b", "v2", "a"]),
+        (THREE, {"revisions": ("a",), "source_names": ("first",)}, ["a", "v2", None]),
+    ],
+)
+def test_revisions_go_to_the_sources_that_are_named(spec: Obj, given: Obj, revisions: list[str | None]) -> None:
+    found = AppView(revised(app_of(spec), asked(**given))).sources
+    assert [one.get("targetRevision") for one in found] == revisions
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"revision": "v1"}, "--revision is for one source"),
+        ({"revisions": ("a",)}, "there are 1 and 0"),
+        ({"revisions": ("a",), "source_positions": (4,)}, "the Application has 3 sources"),
+        ({"revisions": ("a",), "source_names": ("none",)}, r"no source is called so \(first\)"),
+        ({"revisions": ("a",), "source_names": ("first",), "source_positions": (1,)}, "not both"),
+        ({"revision": "v1", "local": Path()}, "--local is what lies on the disk"),
+    ],
+)
+def test_revisions_that_fit_no_source_are_refused(given: Obj, message: str) -> None:
+    with pytest.raises(CommandFailed, match=message):
+        revised(app_of(THREE), asked(**given))

@@ -301,6 +301,48 @@ def test_the_spec_follows_the_flags(shell: Shell, tmp_path: Path) -> None:
     shell("app", "delete", "set", "--yes", "--wait")
 
 
+def test_a_folder_that_nobody_committed_is_compared_and_synced(shell: Shell, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "local")
+    repository.commit(menu=CONFIG % "leek")
+    shell("app", "create", "local", "--repo", str(repository.folder), "--dest-namespace", "default")
+    shell("app", "sync", "local", "--timeout", "60")
+    working = tmp_path / "working"
+    working.mkdir()
+    (working / "menu.yaml").write_text(CONFIG % "parsnip")
+    folder = ("--local", str(working))
+    assert "-  soup: leek\n+  soup: parsnip" in shell("app", "diff", "local", *folder, code=1)
+    assert "soup: parsnip" in shell("app", "manifests", "local", *folder)
+    shell("app", "sync", "local", *folder, "--timeout", "60")
+    assert "soup: parsnip" in shell("app", "manifests", "local", "--source", "live")
+    root = ("--local-repo-root", str(tmp_path / "other"))
+    (tmp_path / "other").mkdir()
+    assert "does not lie in --local-repo-root" in shell("app", "diff", "local", *folder, *root, code=20)
+    shell("app", "set", "local", "--sync-policy", "automated")
+    refused = shell("app", "sync", "local", *folder, code=1)
+    assert "Cannot use local sync when Automatic Sync Policy is enabled" in refused
+    shell("app", "delete", "local", "--yes", "--wait")
+
+
+def test_sources_are_synced_at_revisions_of_their_own(shell: Shell, tmp_path: Path) -> None:
+    one, two = Repository(tmp_path / "one"), Repository(tmp_path / "two")
+    first = one.commit(menu=CONFIG % "leek")
+    one.commit(menu=CONFIG % "parsnip")
+    two.commit(other=(CONFIG % "bread").replace("menu", "other"))
+    sources = [{"repoURL": str(each.folder), "path": "."} for each in (one, two)]
+    server = "https://kubernetes.default.svc"
+    spec = {"project": "default", "sources": sources, "destination": {"server": server, "namespace": "default"}}
+    manifest = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "many"}, "spec": spec}
+    (tmp_path / "app.yaml").write_text(json.dumps(manifest))
+    shell("app", "create", "-f", str(tmp_path / "app.yaml"))
+    at_first = ("--revisions", first, "--source-positions", "1")
+    assert "soup: leek" in shell("app", "manifests", "many", *at_first)
+    shell("app", "sync", "many", *at_first, "--timeout", "60")
+    assert "soup: leek" in shell("app", "manifests", "many", "--source", "live")
+    shell("app", "sync", "many", "--timeout", "60")
+    assert "soup: parsnip" in shell("app", "manifests", "many", "--source", "live")
+    shell("app", "delete", "many", "--yes", "--wait")
+
+
 def test_an_operation_that_hangs_is_terminated(shell: Shell, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "hang")
     # nodeSelector: no node fits, so that the hook never ends

@@ -58,9 +58,9 @@ class AppDifferences:
 
 
 def application_differences(
-    cache: Cache, app: Obj, reader: SourceReader, settings: AppSettings, now: datetime, revision: str = ""
+    cache: Cache, app: Obj, reader: SourceReader, settings: AppSettings, now: datetime
 ) -> AppDifferences:
-    """Compare as the controller would; ``revision`` stands in for that of a single source, empty for the spec's."""
+    """Compare as the controller would at the revisions that ``app`` names."""
     view = AppView(app)
     cache.put(APPLICATION.group_kind, app)
     store = ManifestStore()
@@ -69,8 +69,7 @@ def application_differences(
     problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
     if problems:
         return AppDifferences(problems=tuple(problems))
-    revisions = (revision,) if revision and not view.multi_source else view.revisions_wanted
-    manifests = reader.read(view.sources, revisions, now, seen.context)
+    manifests = reader.read(view.sources, view.revisions_wanted, now, seen.context)
     if manifests.error:
         return AppDifferences(problems=(f"ComparisonError: Failed to load target state: {manifests.error}",))
     store.put(view.sources, view.revisions_wanted, manifests, seen.context)

@@ -20,7 +20,7 @@ from syncline.sources.plugins import PluginRenderer, load_plugins
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import DEFAULT_RENDERERS as DEFAULTS
 from syncline.sources.renderer import KustomizeRenderer, Rendered, Renderer, SourceType, render_opened
-from syncline.sources.sourcing import Opened, SourceRules, Sources
+from syncline.sources.sourcing import NO_RULES, Opened, SourceRules, Sources
 from syncline.sources.tree import Tree
 
 __all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
@@ -138,10 +138,10 @@ class GitSourceReader:
 
 
 class FolderReader:
-    """Reads a folder as it lies there instead of the one source of an Application."""
+    """Reads a folder as it lies there instead of the one source of an Application; nothing is fetched."""
 
-    def __init__(self, tree: Tree, path: str) -> None:
-        self._tree, self._path = tree, path
+    def __init__(self, tree: Tree, path: str, rules: SourceRules = NO_RULES) -> None:
+        self._tree, self._path, self._rules = tree, path, rules
 
     def read(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
@@ -150,7 +150,16 @@ class FolderReader:
         if len(sources) != 1:
             return Manifests((), (), (), now, error=f"a folder stands for one source; there are {len(sources)}")
         try:
-            found = render_opened(dict(sources[0]) | {"path": self._path}, self._tree, "local", context=context)
+            found = render_opened(
+                dict(sources[0]) | {"path": self._path},
+                self._tree,
+                "local",
+                context=context,
+                disabled=self._rules.disabled,
+                jsonnet=self._rules.jsonnet,
+                kustomize=self._rules.kustomize(),
+                renderers=renderers_with(None),
+            )
         except SourceError as error:
             return Manifests((), (), (), now, error=str(error))
         types = (str(found.source_type),)

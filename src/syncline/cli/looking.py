@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 import click
 
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.reading import FolderReader, GitSourceReader
 from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.assembly.source_rules import source_rules
 from syncline.cli.connection import Connection
+from syncline.cli.disktree import DiskTree, repository_root
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
@@ -22,8 +23,9 @@ from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, Obj, name_of
 from syncline.kube.yaml import Budget, load_all
 from syncline.sources.credentials import credential_book
+from syncline.sources.sourcing import SourceRules
 
-__all__ = ["exported", "is_local", "look_at", "look_offline", "source_reader"]
+__all__ = ["exported", "is_local", "local_reader", "look_at", "look_offline", "rules_in", "source_reader"]
 
 SECRETS = GroupKind("", "Secret")
 CONFIG_MAPS = GroupKind("", "ConfigMap")
@@ -53,8 +55,23 @@ def source_reader(link: Connection | None, cache: Cache, control_namespace: str)
         reader = GitSourceReader(Path(scratch), allow_local=link is None or is_local(link))
         secrets, maps = (cache.objects(kind, control_namespace) for kind in (SECRETS, CONFIG_MAPS))
         reader.learn(credential_book(secrets, maps))
-        reader.learn_rules(source_rules(cache.objects(APP_PROJECT.group_kind, control_namespace), maps))
+        reader.learn_rules(rules_in(cache, control_namespace))
         yield reader
+
+
+def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespace: str) -> FolderReader:
+    """Reads a folder as it lies here; ``root`` of the repository, None to find it. Raises CommandFailed."""
+    folder, root = folder.resolve(), root.resolve() if root else repository_root(folder)
+    if not folder.is_relative_to(root):
+        raise CommandFailed(f"--local {folder} does not lie in --local-repo-root {root}", USAGE)
+    path = folder.relative_to(root).as_posix()
+    return FolderReader(DiskTree(root, "" if path == "." else path), path, rules_in(cache, control_namespace))
+
+
+def rules_in(cache: Cache, control_namespace: str) -> SourceRules:
+    """What the settings and projects that may be read say about reading sources."""
+    maps = cache.objects(CONFIG_MAPS, control_namespace)
+    return source_rules(cache.objects(APP_PROJECT.group_kind, control_namespace), maps)
 
 
 def exported(against: str) -> list[Obj]:

@@ -9,12 +9,10 @@ from pathlib import Path
 import click
 
 from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
-from syncline.assembly.reading import FolderReader
 from syncline.base.clock import SystemClock
 from syncline.cli.connection import Connection, connection_options
-from syncline.cli.disktree import DiskTree, repository_root
 from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
-from syncline.cli.looking import look_at, look_offline, source_reader
+from syncline.cli.looking import local_reader, look_at, look_offline, source_reader
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.planview import describe_plan
 from syncline.control.cache import Cache
@@ -179,9 +177,7 @@ def _planned(
 ) -> PlannedSync:
     now = link.now() if link is not None else SystemClock().now()
     if folder is not None:
-        root = repository_root(folder)
-        path = folder.resolve().relative_to(root).as_posix()
-        reader = FolderReader(DiskTree(root, "" if path == "." else path), path)
+        reader = local_reader(folder, None, cache, settings.control_namespace)
         return planned_sync(cache, app, reader, settings, now, request)
     with source_reader(link, cache, settings.control_namespace) as sources:
         return planned_sync(cache, app, sources, settings, now, request)

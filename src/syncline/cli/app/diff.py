@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from syncline.assembly.differences import AppDifferences, ObjectDifference, application_differences
+from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
 from syncline.cli.app.target import get_app, namespace_option, refresh, split
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.diffview import describe_difference, header, object_text
@@ -19,7 +20,6 @@ from syncline.cli.failure import CommandFailed
 from syncline.cli.looking import look_at, source_reader
 from syncline.cli.output import output_option, print_documents
 from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj
 
 __all__ = ["diff", "manifests"]
@@ -31,7 +31,8 @@ EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
 
 @click.command()
 @click.argument("name")
-@click.option("--revision", default="", help="Compare with this branch, tag or commit instead of the spec's.")
+@revision_options
+@local_options
 @click.option("--refresh", "soft", is_flag=True, help="Have the controller look at the repository first.")
 @click.option("--hard-refresh", "hard", is_flag=True, help="And render anew.")
 @click.option("--exit-code/--no-exit-code", default=True, show_default=True, help="End with a code if they differ.")
@@ -47,6 +48,7 @@ def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **
     \b
     Exit codes: 0 no differences, 1 differences, 20 the comparison could not be made
     Example:    syncline app diff shop --revision feature/new-menu
+                syncline app diff shop --local deploy/
     """
     try:
         found = _compared(name, given)
@@ -62,18 +64,20 @@ def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **
 @click.command()
 @click.argument("name")
 @click.option("--source", type=click.Choice(["git", "live"]), default="git", show_default=True, help="Which side.")
-@click.option("--revision", default="", help="This branch, tag or commit instead of the spec's; shows hooks too.")
+@revision_options
+@local_options
 @output_option("json", "yaml")
 @namespace_option
 @connection_options
 def manifests(name: str, source: str, output: str | None, **given: Any) -> None:
-    """Print the manifests of an Application. Values of Secrets are masked.
+    """Print the manifests of an Application; hooks too where a revision or a folder is named. Secrets are masked.
 
     \b
     Example:  syncline app manifests shop --source live
+              syncline app manifests shop --local deploy/
     """
     found = _compared(name, given)
-    hooks = found.hooks if given["revision"] else ()
+    hooks = found.hooks if given["revision"] or given["revisions"] or given["local"] else ()
     objects = list(found.live) if source == "live" else [*found.manifests, *hooks]
     if output:
         print_documents(objects, output)
@@ -90,12 +94,13 @@ def _compared(name: str, given: dict[str, Any]) -> AppDifferences:
             app = refresh(link, where, "hard" if given["hard"] else "normal")
         else:
             app = get_app(link, where)
-        if given["revision"] and AppView(app).multi_source:
-            raise CommandFailed("--revision is for one source; this Application has several")
+        app = revised(app, given)
         cache = look_at(link, given["app_namespace"])
         settings = AppSettings(control_namespace=given["app_namespace"])
         with source_reader(link, cache, given["app_namespace"]) as reader:
-            found = application_differences(cache, app, reader, settings, link.now(), given["revision"])
+            found = application_differences(
+                cache, app, folder_reader(given, cache, given["app_namespace"]) or reader, settings, link.now()
+            )
     if found.problems:
         raise CommandFailed("; ".join(found.problems))
     return found

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from syncline.cli.app.toolflags import TOOL_FIELDS, TOOL_LISTS, TOOL_OPTIONS, by_name, put, with_tool_flags
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
@@ -50,12 +51,17 @@ OPTIONS = (
     click.option("--namesuffix", help="Kustomize name suffix."),
     click.option("--kustomize-namespace", help="Kustomize namespace."),
     click.option("--kustomize-image", "kustomize_images", multiple=True, help="Kustomize image; repeatable."),
+    *TOOL_OPTIONS,
+    click.option("--ref", help="Name by which values files of other sources call this one."),
+    click.option("--source-name", help="Name of this source."),
 )
 FIELDS = {
     "repo": ("repoURL",),
     "path": ("path",),
     "revision": ("targetRevision",),
     "helm_chart": ("chart",),
+    "ref": ("ref",),
+    "source_name": ("name",),
     "directory_recurse": ("directory", "recurse"),
     "directory_include": ("directory", "include"),
     "directory_exclude": ("directory", "exclude"),
@@ -104,7 +110,8 @@ def repository_of(text: str) -> str:
 
 
 def _about_source(flags: Flags) -> bool:
-    return any(flags.get(name) not in (None, ()) for name in (*FIELDS, "values_files", "helm_set", "kustomize_images"))
+    lists = ("values_files", "helm_set", "kustomize_images", *TOOL_FIELDS, *TOOL_LISTS)
+    return any(flags.get(name) not in (None, ()) for name in (*FIELDS, *lists))
 
 
 def _with_source(spec: Obj, flags: Flags, position: int) -> Obj:
@@ -124,23 +131,17 @@ def _source(source: Obj, flags: Flags) -> Obj:
     for flag, place in FIELDS.items():
         value = flags.get(flag)
         if value is not None:
-            _put(made, place, repository_of(value) if flag == "repo" else value)
+            put(made, place, repository_of(value) if flag == "repo" else value)
     if flags.get("values_files"):
-        _put(made, ("helm", "valueFiles"), list(flags["values_files"]))
+        put(made, ("helm", "valueFiles"), list(flags["values_files"]))
     if flags.get("helm_set"):
-        known = list((made.get("helm") or {}).get("parameters") or [])
-        _put(made, ("helm", "parameters"), _by_name(known, [_parameter(text) for text in flags["helm_set"]]))
+        known = (made.get("helm") or {}).get("parameters")
+        put(made, ("helm", "parameters"), by_name(known, [_parameter(text) for text in flags["helm_set"]]))
     if flags.get("kustomize_images"):
         known = list((made.get("kustomize") or {}).get("images") or [])
-        _put(made, ("kustomize", "images"), _with_images(known, flags["kustomize_images"]))
+        put(made, ("kustomize", "images"), _with_images(known, flags["kustomize_images"]))
+    with_tool_flags(made, flags)
     return made
-
-
-def _put(source: Obj, place: tuple[str, ...], value: Any) -> None:
-    if len(place) == 1:
-        source[place[0]] = value
-    else:
-        source[place[0]] = {**(source.get(place[0]) or {}), place[1]: value}
 
 
 def _parameter(text: str) -> Obj:
@@ -148,11 +149,6 @@ def _parameter(text: str) -> Obj:
     if not name or not equals:
         raise CommandFailed(f"--helm-set {text!r}: write KEY=VALUE", USAGE)
     return {"name": name, "value": value}
-
-
-def _by_name(known: list[Obj], given: list[Obj]) -> list[Obj]:
-    names = {one["name"] for one in given}
-    return [one for one in known if one.get("name") not in names] + given
 
 
 def _with_images(known: list[str], given: tuple[str, ...]) -> list[str]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from syncline.assembly.inspect import SyncRequest
+from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
 from syncline.cli.app.target import chosen, get_app, merge, namespace_option, selector_option, until
 from syncline.cli.appview import operation_block
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import BLOCKED, CommandFailed
+from syncline.cli.looking import look_at
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.plan import plan_ahead
 from syncline.cli.progress import Progress, progress_for
+from syncline.gitops.application.observe import AppSettings, render_context
 from syncline.gitops.application.view import AppView
 from syncline.gitops.project import window_problem
 from syncline.kube import client
@@ -35,7 +39,8 @@ OPTION_FLAGS = {
 @click.command()
 @click.argument("names", nargs=-1)
 @selector_option
-@click.option("--revision", default="", help="Sync to this branch, tag or commit instead of the spec's.")
+@revision_options
+@local_options
 @click.option("--prune", is_flag=True, help="Delete what left the repository.")
 @click.option("--dry-run", is_flag=True, help="Ask the API, change nothing.")
 @click.option("--force", is_flag=True, help="Delete and recreate what cannot be changed.")
@@ -61,6 +66,7 @@ def sync(names: tuple[str, ...], selector: str, output: str | None, app_namespac
     Example:  syncline app sync shop --prune
               syncline app sync -l team=shop --async
               syncline app sync shop --resource apps:Deployment:web --revision v1.2.3
+              syncline app sync shop --local deploy/
     """
     failures: list[CommandFailed] = []
     finals: list[Obj] = []
@@ -85,8 +91,15 @@ def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any]
     _check_request(known, given)
     _check_windows(link, known, where[0])
     watched = not given["asynchronous"] and not quiet
-    planned = plan_ahead(link, known, SyncRequest(given["revision"], given["prune"])) if watched else None
-    begun = request_sync(link, known, operation_from(given))
+    asked = revised(known, given)
+    operation = operation_from(given)
+    if given["local"] is not None:
+        operation["sync"]["manifests"] = _local_manifests(link, asked, where[0], given)
+    elif given["revisions"]:
+        operation["sync"]["revisions"] = list(AppView(asked).revisions_wanted)
+    ahead = watched and given["local"] is None
+    planned = plan_ahead(link, asked, SyncRequest(given["revision"], given["prune"])) if ahead else None
+    begun = request_sync(link, known, operation)
     if given["asynchronous"]:
         return None
     final = follow(link, begun, given["timeout"], progress_for(planned) if watched else None)
@@ -109,15 +122,28 @@ def _check_idle(app: Obj) -> None:
 def _check_request(app: Obj, given: Mapping[str, Any]) -> None:
     """What the API server of Argo CD refuses before anything is started."""
     _check_idle(app)
-    wanted, view = given["revision"], AppView(app)
-    if wanted and view.multi_source:
-        raise CommandFailed("--revision is for one source; set the targetRevision of a source with `syncline app set`")
     automated = dig(app, "spec", "syncPolicy", "automated")
-    if automated is None or automated.get("enabled") is False or given["dry_run"] or not wanted:
+    if automated is None or automated.get("enabled") is False or given["dry_run"]:
         return
-    if wanted not in view.revisions_wanted:
-        target = (view.revisions_wanted or ("",))[0] or "HEAD"
-        raise CommandFailed(f"Cannot sync to {wanted}: auto-sync currently set to {target}")
+    if given["local"] is not None:
+        raise CommandFailed("Cannot use local sync when Automatic Sync Policy is enabled")
+    pairs = zip(AppView(app).revisions_wanted, AppView(revised(app, given)).revisions_wanted, strict=True)
+    for target, wanted in pairs:
+        if wanted != target:
+            raise CommandFailed(f"Cannot sync to {wanted}: auto-sync currently set to {target or 'HEAD'}")
+
+
+def _local_manifests(link: Connection, app: Obj, namespace: str, given: Mapping[str, Any]) -> list[str]:
+    """What the folder renders to, each object as JSON, as upstream's client sends them."""
+    settings = AppSettings(control_namespace=namespace)
+    cache = look_at(link, namespace)
+    reader = folder_reader(given, cache, namespace)
+    assert reader is not None, "--local was given"
+    view = AppView(app)
+    found = reader.read(view.sources, view.revisions_wanted, link.now(), render_context(view, settings))
+    if found.error:
+        raise CommandFailed(f"--local {given['local']}: {found.error}")
+    return [json.dumps(obj, separators=(",", ":")) for obj in found.objects]
 
 
 def _check_windows(link: Connection, app: Obj, namespace: str) -> None:
