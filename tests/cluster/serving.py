@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from syncline.base.clock import SystemClock
 from syncline.cluster.authn import Authenticator
 from syncline.cluster.authz import Authorizer
+from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.pki import create_keys
 from syncline.cluster.serve import ApiServer, Durability
 from syncline.cluster.store import Store
@@ -19,6 +20,8 @@ from syncline.kube.client import Request, Response
 from syncline.kube.kubeconfig import ClusterAccess
 
 TOKEN = "let-me-in"
+JANE = "jane's-token"
+KNOWN = {TOKEN: ADMIN, JANE: UserInfo("jane", ("devs",))}
 
 
 class Frames:
@@ -80,13 +83,15 @@ KEYS = create_keys(SystemClock().now())
 
 
 @asynccontextmanager
-async def served(*, durable: bool = False) -> AsyncIterator[World]:
-    """A server on a free loopback port with TLS and optional client certificates."""
+async def served(*, durable: bool = False, seats: int = 0) -> AsyncIterator[World]:
+    """A server on a free loopback port with TLS and optional client certificates; ``seats`` 0: no fairness."""
     store = Store(durable=durable)
     durability = Durability(store)
     api = StubApi()
-    authenticator = Authenticator(authorize=Authorizer(store).decide, fixed_tokens={TOKEN: ADMIN})
-    server = ApiServer(api, authenticator, SystemClock(), durability)
+    authenticator = Authenticator(authorize=Authorizer(store).decide, fixed_tokens=KNOWN)
+    server = ApiServer(
+        api, authenticator, SystemClock(), durability, fairness=Fairness(store, seats) if seats else None
+    )
     await server.start("127.0.0.1", 0, certificate=KEYS.server, client_ca_pem=KEYS.ca_pem)
     try:
         yield World(api, store, durability, server)

@@ -28,6 +28,7 @@ from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.disk import Disk, DiskError
+from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
 from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
 from syncline.cluster.serve import ApiServer, Durability, ServeError, threadsafe, tune_garbage_collection
@@ -123,10 +124,11 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         )
         if disk is not None:
             _follow(disk, store, durability, stopped, event_loop)
-        metrics = Metrics(lambda: gauges_of(store, server.watching))
+        fairness = Fairness(store, settings.max_requests_inflight + settings.max_mutating_requests_inflight)
+        metrics = Metrics(lambda: gauges_of(store, server), fairness.families)
         core.api.documents["/metrics"] = lambda: metrics_answer(metrics)
         observers = [metrics.count, audit.note] if audit is not None else [metrics.count]
-        server = ApiServer(core.api, core.authenticator, clock, durability, observers)
+        server = ApiServer(core.api, core.authenticator, clock, durability, observers, fairness)
         certificate = keys.server if settings.tls else None
         await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from syncline.cluster.metrics import MEDIA_TYPE, Metrics
+from syncline.cluster.serve import ApiServer
 from syncline.cluster.store import Store
 from syncline.kube.client import Response
 
@@ -19,13 +20,17 @@ __all__ = ["gauges_of", "metrics_answer"]
 PAGES = Path("/proc/self/statm")
 
 
-def gauges_of(store: Store, watching: int) -> Mapping[str, tuple[str, float]]:
+def gauges_of(store: Store, server: ApiServer) -> Mapping[str, tuple[str, float]]:
     objects = sum(store.count(each) for each in store.resources())
     return {
         "process_resident_memory_bytes": ("Memory of this process.", _resident_bytes()),
         "syncline_store_objects": ("Objects in the store.", objects),
         "syncline_store_revision": ("Number of the last write.", store.revision),
-        "apiserver_longrunning_requests": ("Watches that are open.", watching),
+        "apiserver_longrunning_requests": ("Watches that are open.", server.watching),
+        "syncline_connections_open": ("Connections of clients.", server.connections.open),
+        "syncline_connections_refused": ("Connections that were one too many.", server.connections.refused),
+        "syncline_connections_cut_off": ("Connections that sent no request in time.", server.connections.cut_off),
+        "syncline_watches_cut_off": ("Watches whose client took nothing any more.", server.watches_cut_off),
     }
 
 

@@ -44,6 +44,9 @@ class ClusterSettings:
     run_commands: RunCommands = RunCommands.OFF
     audit_log: Path | None = None
     """File that takes a line for each request."""
+    max_requests_inflight: int = 400
+    """Reading requests at one time; with the next, the seats that priority levels share (Kubernetes' defaults)."""
+    max_mutating_requests_inflight: int = 200
 
 
 class SettingError(ValueError):

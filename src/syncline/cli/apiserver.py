@@ -39,6 +39,14 @@ def _chosen(text: str) -> tuple[str, ...] | None:
 @click.option("--nodes", type=NODES, default=0, show_default=True, help="Simulated nodes.")
 @click.option("--controllers", default="all", show_default=True, help="all, none, or names with commas.")
 @click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), default=None, help="A line per request.")
+@click.option("--max-requests-inflight", type=click.IntRange(1, 100_000), default=400, show_default=True)
+@click.option(
+    "--max-mutating-requests-inflight",
+    type=click.IntRange(1, 100_000),
+    default=200,
+    show_default=True,
+    help="The sum of both is shared by the priority levels.",
+)
 @run_commands_option
 def apiserver(
     data: Path | None,
@@ -49,6 +57,8 @@ def apiserver(
     nodes: int,
     controllers: str,
     audit_log: Path | None,
+    max_requests_inflight: int,
+    max_mutating_requests_inflight: int,
     run_commands: str | None,
 ) -> int:
     """Serve the bare embedded cluster until stopped.
@@ -72,6 +82,8 @@ def apiserver(
         controllers=_chosen(controllers),
         run_commands=commands,
         audit_log=audit_log,
+        max_requests_inflight=max_requests_inflight,
+        max_mutating_requests_inflight=max_mutating_requests_inflight,
     )
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:

@@ -7,9 +7,10 @@ Names and labels follow Kubernetes' API server where it has the metric; ours beg
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from syncline.cluster.answered import Answered
+from syncline.cluster.fairness.measures import Family
 
 __all__ = ["MEDIA_TYPE", "Metrics"]
 
@@ -35,10 +36,15 @@ _OTHERS: Series = ("OTHER", "", "", "", "")
 
 
 class Metrics:
-    """``gauges`` gives name → (help, value) when somebody looks."""
+    """``gauges`` gives name → (help, value) when somebody looks; ``families`` gives metrics with labels."""
 
-    def __init__(self, gauges: Callable[[], Mapping[str, tuple[str, float]]]) -> None:
+    def __init__(
+        self,
+        gauges: Callable[[], Mapping[str, tuple[str, float]]],
+        families: Callable[[], Iterable[Family]] = tuple,
+    ) -> None:
         self._gauges = gauges
+        self._families = families
         self._requests: Counter[Series] = Counter()
         self._seconds: dict[str, float] = {}
         self._answers: Counter[str] = Counter()
@@ -74,4 +80,19 @@ class Metrics:
             lines.append(f'apiserver_request_duration_seconds_count{{verb="{verb}"}} {self._answers[verb]}')
         for name, (told, value) in sorted(self._gauges().items()):
             lines += [f"# HELP {name} {told}", f"# TYPE {name} gauge", f"{name} {value:.17g}"]
+        for family in self._families():
+            lines += _family_lines(family)
         return "\n".join(lines) + "\n"
+
+
+def _family_lines(family: Family) -> list[str]:
+    lines = [f"# HELP {family.name} {family.told}", f"# TYPE {family.name} {family.kind}"]
+    for labels, value in family.series:
+        ending = dict(labels).get("", "")
+        shown = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels if name)
+        lines.append(f"{family.name}{ending}{{{shown}}} {value:.17g}")
+    return lines
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -14,6 +14,7 @@ import ssl
 import tempfile
 import zlib
 from asyncio.sslproto import SSLProtocol
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,13 +28,18 @@ from multidict import CIMultiDict
 
 from syncline.base.clock import Clock
 from syncline.cluster.answered import Answered
+from syncline.cluster.answers import refusal
 from syncline.cluster.authn import Authenticator
+from syncline.cluster.authz import SUPERUSERS
+from syncline.cluster.connections import Connections
 from syncline.cluster.conversing import converse
+from syncline.cluster.fairness.control import Admitted, Fairness, is_long_running
 from syncline.cluster.pki import KeyPair
+from syncline.cluster.routes import route_of, verb_of
 from syncline.cluster.store import Store
 from syncline.cluster.users import ANONYMOUS, UserInfo
 from syncline.kube.client import Request, Response, Stream
-from syncline.kube.errors import ApiError, InternalError, TooLarge
+from syncline.kube.errors import ApiError, InternalError, TooLarge, TooManyRequests
 
 __all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
 
@@ -49,16 +55,29 @@ GZIP_FROM_BYTES = 128 * 1024
 """Smaller answers are not worth the time (Kubernetes' defaultGzipThresholdBytes)."""
 GZIP_LEVEL = 1
 
-HEADER_LIMIT_BYTES = 64 * 1024
-"""One header line or request line: label selectors of controllers grow long."""
-
 WATCH_BATCH_EVENTS = 500
 """Events joined into one write before other requests get their turn."""
+
+MAX_WATCHES = 10_000
+"""Open at once; a waiting one costs some 60 KB of memory. More are answered 429."""
+MAX_WATCHES_OF_ONE = MAX_WATCHES // 2
+"""Open for one user, so that nobody takes all of them; members of system:masters may have all."""
+WATCH_RETRY_S = 10
+
+STALLED_S = 60
+"""A client that takes nothing of what it is sent for so long is cut off."""
+BODY_S = 60.0
+"""Until a body must have come whole (Kubernetes' ``--request-timeout``)."""
+QUEUE_WAIT_S = 15.0
+"""Longest wait for a seat: a quarter of the request timeout, as in Kubernetes."""
+BIG_ANSWER_BYTES = 64 * 1024
+"""Larger answers are sent while the request still has its seat; smaller ones fit in a socket's buffer."""
 
 TICK_S = 1.0
 """How often open watches are asked for bookmarks and for their end."""
 
 BACKLOG_CONNECTIONS = 1024
+HANDSHAKE_S = 10.0
 SHUTDOWN_S = 5.0
 """How long requests in flight may take when the server stops."""
 
@@ -128,16 +147,21 @@ class Durability:
 
 @dataclass(slots=True, eq=False)
 class _OpenWatch:
-    """``stop`` marks that the server ends it; ``wake`` lets its writer look."""
+    """``stop`` marks that the server ends it; ``ready`` lets its writer look."""
 
     stream: Stream
     ready: asyncio.Event
+    user: UserInfo
+    transport: asyncio.Transport | None
     stop: bool = False
+    writing: bool = False
+    stalled: int = 0
+    """Seconds for which the client has taken nothing."""
 
 
 class ApiServer:
     """One listening address. ``durability`` is shared with whoever follows the disk; ``observers`` are told of each
-    request when its status is known, and must be quick."""
+    request when its status is known, and must be quick; ``fairness`` seats requests (None: all at once)."""
 
     def __init__(
         self,
@@ -146,13 +170,19 @@ class ApiServer:
         clock: Clock,
         durability: Durability,
         observers: Sequence[Callable[[Answered], None]] = (),
+        fairness: Fairness | None = None,
     ) -> None:
         self._api = api
         self._authenticator = authenticator
         self._clock = clock
         self._durability = durability
         self._observers = observers
+        self._fairness = fairness
+        self.connections = Connections()
+        self.watches_cut_off = 0
+        """Watches whose client took nothing any more."""
         self._watches: dict[_OpenWatch, None] = {}
+        self._watchers: Counter[str] = Counter()
         self._stopping = False
         self._web: web.Server | None = None
         self._listener: asyncio.Server | None = None
@@ -166,16 +196,17 @@ class ApiServer:
         """
         context = _tls_context(certificate, client_ca_pem) if certificate else None
         loop = asyncio.get_running_loop()
-        self._web = web.Server(
-            self._handle,
-            handler_cancellation=True,
-            access_log=None,
-            max_line_size=HEADER_LIMIT_BYTES,
-            max_field_size=HEADER_LIMIT_BYTES,
-        )
+        server = self._web = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        handshake = HANDSHAKE_S if context else None
         try:
             self._listener = await loop.create_server(
-                self._web, host, port, ssl=context, backlog=BACKLOG_CONNECTIONS, reuse_address=True
+                lambda: self.connections.protocol(server),
+                host,
+                port,
+                ssl=context,
+                ssl_handshake_timeout=handshake,
+                backlog=BACKLOG_CONNECTIONS,
+                reuse_address=True,
             )
         except OSError as error:
             raise ServeError(
@@ -205,6 +236,14 @@ class ApiServer:
                 watch.stream.tick(now)
                 if watch.stream.ended:
                     watch.ready.set()
+            if watch.writing:
+                watch.stalled += 1
+                if watch.stalled > STALLED_S and watch.transport is not None:
+                    self.watches_cut_off += 1
+                    watch.transport.abort()
+        self.connections.tick()
+        if self._fairness is not None:
+            self._fairness.tick(asyncio.get_running_loop().time())
         self._ticker = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     # -- one request ----------------------------------------------------------------------------------------------
@@ -214,32 +253,94 @@ class ApiServer:
             health = self._health(incoming.path, "verbose" in incoming.query)
             if health is not None:
                 return health
+        self.connections.spoke(incoming.protocol)
         began, user = self._clock.now(), ANONYMOUS
+        seated: Admitted | None = None
+        request = _request_of(incoming)
         try:
-            user = self._authenticate(incoming)
-            body = await _read_body(incoming) if incoming.can_read_body else None
-            answer = self._api.handle(_request_of(incoming, body), user)
-            if answer.stream is None and answer.session is None:
-                answer.raw  # noqa: B018 - encode here, where a failure still becomes an answer
-            await self._durability.wait(answer.revision)
-        except ApiError as error:
-            answer = Response.refused(error)
-        except (ConnectionError, asyncio.CancelledError):
-            raise
-        except Exception:
-            # A bug of ours. The client gets Kubernetes' words for it, the log gets the trace.
-            log.exception("%s %s failed", incoming.method, incoming.path)
-            answer = Response.refused(InternalError(f'Internal error occurred: failed to answer "{incoming.path}"'))
-        if self._observers:
-            self._tell(incoming, user, answer.status, began)
-        if answer.session is not None:
-            return await converse(incoming, answer.session)
-        if answer.stream is not None:
-            return await self._watch(incoming, answer, answer.stream)
-        return await _written(incoming, answer)
+            try:
+                user = self._authenticate(incoming)
+                if self._fairness is not None:
+                    seated = await self._seat(self._fairness, request, user)
+                asked = await _with_body(request, incoming) if incoming.can_read_body else request
+                answer = self._api.handle(asked, user)
+                if answer.stream is not None:
+                    self._room_for_watch(user, answer.stream)
+                elif answer.session is None:
+                    answer.raw  # noqa: B018 - encode here, where a failure still becomes an answer
+                await self._durability.wait(answer.revision)
+            except ApiError as error:
+                answer = refusal(error)
+            except _NoSeat as full:
+                answer, seated = full.answer, full.admitted
+            except (ConnectionError, asyncio.CancelledError):
+                raise
+            except Exception:
+                # A bug of ours. The client gets Kubernetes' words for it, the log gets the trace.
+                log.exception("%s %s failed", incoming.method, incoming.path)
+                answer = Response.refused(InternalError(f'Internal error occurred: failed to answer "{incoming.path}"'))
+            if self._observers:
+                self._tell(incoming, request, user, answer.status, began)
+            if seated is not None:
+                answer.headers = {**answer.headers, **seated.headers}
+            if answer.session is not None:
+                return await converse(incoming, answer.session)
+            if answer.stream is not None:
+                return await self._watch(incoming, answer, answer.stream, user, seated)
+            return await _written(incoming, answer)
+        finally:
+            self._leave(seated)
 
-    def _tell(self, incoming: web.BaseRequest, user: UserInfo, status: int, began: datetime) -> None:
-        request = _request_of(incoming, None)
+    async def _seat(self, fairness: Fairness, request: Request, user: UserInfo) -> Admitted | None:
+        """A seat, after waiting for it where all are taken; None for what needs none. Raises :class:`_NoSeat`."""
+        route = route_of(request.path)
+        verb = verb_of(request.method, route, request.query)
+        if verb != "watch" and is_long_running(route, verb):
+            return None
+        loop = asyncio.get_running_loop()
+        admitted = fairness.enter(user, verb, route, request.query, loop.time())
+        if admitted.waiting:
+            await self._queued(fairness, admitted)
+        if admitted.refused:
+            raise _NoSeat(admitted, fairness.retry_after_s(admitted.ticket))
+        return admitted
+
+    async def _queued(self, fairness: Fairness, admitted: Admitted) -> None:
+        """Until there is a seat, the time is over or the caller is gone."""
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not turn.done():
+                turn.set_result(None)
+
+        admitted.ticket.wake = wake
+        timer = loop.call_later(QUEUE_WAIT_S, wake)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            fairness.give_up(admitted.ticket, "cancelled", loop.time())
+            raise
+        finally:
+            timer.cancel()
+        if admitted.waiting:
+            fairness.give_up(admitted.ticket, "time-out", loop.time())
+        else:
+            fairness.began(admitted.ticket, loop.time())
+
+    def _leave(self, admitted: Admitted | None) -> None:
+        if admitted is not None and self._fairness is not None:
+            self._fairness.leave(admitted.ticket, asyncio.get_running_loop().time())
+
+    def _room_for_watch(self, user: UserInfo, stream: Stream) -> None:
+        """Raises TooManyRequests when there are enough; then the stream is closed."""
+        most = MAX_WATCHES if SUPERUSERS in user.groups else MAX_WATCHES_OF_ONE
+        if len(self._watches) < MAX_WATCHES and self._watchers[user.name] < most:
+            return
+        stream.close()
+        raise TooManyRequests("Too many requests, please try again later.", retry_after_s=WATCH_RETRY_S)
+
+    def _tell(self, incoming: web.BaseRequest, request: Request, user: UserInfo, status: int, began: datetime) -> None:
         answered = Answered(request, user, status, began, self._clock.now(), incoming.remote or "")
         for observer in self._observers:
             observer(answered)
@@ -279,25 +380,32 @@ class ApiServer:
 
     # -- watches --------------------------------------------------------------------------------------------------
 
-    async def _watch(self, incoming: web.BaseRequest, answer: Response, stream: Stream) -> web.StreamResponse:
+    async def _watch(
+        self, incoming: web.BaseRequest, answer: Response, stream: Stream, user: UserInfo, seated: Admitted | None
+    ) -> web.StreamResponse:
         """Write frames as they come, one object a line, until the stream ends, the client leaves or we stop.
 
-        A client that does not read blocks only its own ``write``; its cursor overruns and the API ends the stream.
+        A client that does not read blocks only its own ``write``: its cursor overruns, and after a while it is cut
+        off. The seat is for the beginning only.
         """
         out = web.StreamResponse(status=answer.status, headers=_headers(answer))
         out.enable_chunked_encoding()
-        watch = _OpenWatch(stream, asyncio.Event(), stop=self._stopping)
+        watch = _OpenWatch(stream, asyncio.Event(), user, incoming.transport, stop=self._stopping)
         self._watches[watch] = None
+        self._watchers[user.name] += 1
         stream.on_ready = watch.ready.set
         try:
             # What the store shows now is in the first frames; it must not be taken back by a crash.
             await self._durability.wait_for_all()
             await out.prepare(incoming)
+            self._leave(seated)
             while not watch.stop:
                 watch.ready.clear()
                 frames = stream.take(WATCH_BATCH_EVENTS)
                 if frames:
+                    watch.writing, watch.stalled = True, 0
                     await out.write(b"\n".join(frames) + b"\n")
+                    watch.writing = False
                 elif stream.ended:
                     break
                 else:
@@ -307,6 +415,9 @@ class ApiServer:
             pass  # The client left; it will come back with the last resourceVersion it saw.
         finally:
             del self._watches[watch]
+            self._watchers[user.name] -= 1
+            if not self._watchers[user.name]:
+                del self._watchers[user.name]
             stream.close()
         return out
 
@@ -314,8 +425,22 @@ class ApiServer:
 # -- translation --------------------------------------------------------------------------------------------------
 
 
-def _request_of(incoming: web.BaseRequest, body: bytes | None) -> Request:
-    """Lower-case header names, repeated headers joined; of a repeated query parameter the first counts."""
+class _NoSeat(Exception):
+    """All seats are taken, and so are the places in the queue. Kubernetes answers in plain text."""
+
+    def __init__(self, admitted: Admitted, retry_after_s: int) -> None:
+        super().__init__("too many requests")
+        self.admitted = admitted
+        headers = {
+            "Content-Type": "text/plain; charset=utf-8",
+            "X-Content-Type-Options": "nosniff",
+            "Retry-After": str(retry_after_s),
+        }
+        self.answer = Response.encoded(429, b"Too many requests, please try again later.\n", headers)
+
+
+def _request_of(incoming: web.BaseRequest) -> Request:
+    """Without its body. Lower-case header names, repeated headers joined; a repeated query parameter counts once."""
     headers: dict[str, str] = {}
     for name, value in incoming.headers.items():
         lower = name.lower()
@@ -324,18 +449,31 @@ def _request_of(incoming: web.BaseRequest, body: bytes | None) -> Request:
     if incoming.query_string:
         for name, value in incoming.query.items():
             query.setdefault(name, value)
-    return Request(incoming.method, incoming.path, query, headers, body, raw_query=incoming.query_string)
+    return Request(incoming.method, incoming.path, query, headers, raw_query=incoming.query_string)
+
+
+async def _with_body(request: Request, incoming: web.BaseRequest) -> Request:
+    content = incoming.content
+    whole = content.is_eof() and content.total_bytes <= BODY_LIMIT_BYTES
+    body = content.read_nowait(-1) if whole else await _read_body(incoming)
+    return Request(request.method, request.path, request.query, request.headers, body, raw_query=request.raw_query)
 
 
 async def _read_body(incoming: web.BaseRequest) -> bytes:
+    """Raises TooLarge, and Timeout (504) when it comes too slowly."""
     chunks: list[bytes] = []
     size = 0
-    async for chunk in incoming.content.iter_any():
-        size += len(chunk)
-        if size <= BODY_LIMIT_BYTES:
-            chunks.append(chunk)
-        elif size > DRAIN_LIMIT_BYTES:
-            break
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in incoming.content.iter_any():
+                size += len(chunk)
+                if size <= BODY_LIMIT_BYTES:
+                    chunks.append(chunk)
+                elif size > DRAIN_LIMIT_BYTES:
+                    break
+    except TimeoutError:
+        message = "Timeout: request did not complete within the allotted timeout"
+        raise ApiError(message, code=504, reason="Timeout", details={}) from None
     if size > BODY_LIMIT_BYTES:
         raise TooLarge(f"Request entity too large: limit is {BODY_LIMIT_BYTES}")
     return b"".join(chunks)
@@ -348,7 +486,17 @@ async def _written(incoming: web.BaseRequest, answer: Response) -> web.Response:
         raw = await asyncio.get_running_loop().run_in_executor(None, _gzip, raw)
         headers["Content-Encoding"] = "gzip"
         headers["Vary"] = "Accept-Encoding"
-    return web.Response(status=answer.status, body=raw, headers=headers)
+    response = web.Response(status=answer.status, body=raw, headers=headers)
+    if len(raw) > BIG_ANSWER_BYTES:
+        try:
+            async with asyncio.timeout(STALLED_S):
+                await response.prepare(incoming)
+                await response.write_eof()
+        except TimeoutError:
+            if incoming.transport is not None:
+                incoming.transport.abort()
+            raise ConnectionResetError("the client did not take its answer") from None
+    return response
 
 
 def _headers(answer: Response) -> CIMultiDict[str]:

@@ -22,6 +22,7 @@ from syncline.cluster.builtin.disruption_budget import DisruptionBudgetControlle
 from syncline.cluster.builtin.endpoints.controller import EndpointsController
 from syncline.cluster.builtin.endpoints.mirroring import MirroringController
 from syncline.cluster.builtin.event_expiry import EventExpiry
+from syncline.cluster.builtin.flow_schema import FlowSchemaController
 from syncline.cluster.builtin.garbage_collector.controller import GarbageCollector
 from syncline.cluster.builtin.job.controller import JobController
 from syncline.cluster.builtin.namespace.controller import NamespaceController
@@ -94,6 +95,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         PodGarbageCollector(),
         EventExpiry(),
         ClusterRoleAggregationController(),
+        FlowSchemaController(),
         *signing_request_controllers(can_sign=chosen.authority is not None),
         *([TokenSecretController(chosen.root_ca)] if chosen.tokens is not None else []),
         SchedulerController(),

@@ -1,0 +1,105 @@
+"""Connections of the API server: how many there are, and the end of those that keep it waiting.
+
+``serve`` makes one :class:`Connections` and asks it for protocols. A connection that never sends a whole request is
+closed; the rest (idle ones, pipelined requests, sizes and number of headers) is bounded by what aiohttp is told here.
+The numbers are those of Kubernetes' API server (``server/secure_serving.go``) where it has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+__all__ = ["HEADER_LIMIT_BYTES", "Connections"]
+
+MAX_CONNECTIONS = 12_000
+"""Open at once, watches included. An idle one with TLS costs some 60 KB; further ones are closed as they come."""
+
+HEADER_LIMIT_BYTES = 64 * 1024
+"""One header line or request line: label selectors of controllers grow long."""
+MAX_HEADERS = 128
+
+FIRST_REQUEST_S = 32
+"""Until the first request must have come whole (``ReadHeaderTimeout``)."""
+IDLE_S = 90.0
+"""Between requests (``IdleTimeout``)."""
+
+
+class Connections:
+    """Counts; :meth:`tick` is called once a second."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.refused = 0
+        """Connections that were one too many."""
+        self.cut_off = 0
+        """Connections that sent no request in time."""
+        self._silent: dict[RequestHandler, int] = {}
+        self._seconds = 0
+
+    def options(self) -> dict[str, Any]:
+        """What aiohttp's handlers are told. Bodies are taken as they are: Kubernetes accepts no compressed ones."""
+        return {
+            "access_log": None,
+            "max_line_size": HEADER_LIMIT_BYTES,
+            "max_field_size": HEADER_LIMIT_BYTES,
+            "max_headers": MAX_HEADERS,
+            "keepalive_timeout": IDLE_S,
+            "auto_decompress": False,
+        }
+
+    def protocol(self, server: web.Server) -> asyncio.Protocol:
+        """For one new connection."""
+        return _Connection(self, server)
+
+    def spoke(self, protocol: RequestHandler | None) -> None:
+        """A whole request has come on this connection."""
+        if protocol is not None:
+            self._silent.pop(protocol, None)
+
+    def tick(self) -> None:
+        """A second has passed."""
+        self._seconds += 1
+        late = [each for each, since in self._silent.items() if self._seconds - since > FIRST_REQUEST_S]
+        for protocol in late:
+            del self._silent[protocol]
+            self.cut_off += 1
+            if protocol.transport is not None:
+                protocol.transport.abort()
+
+    def _opened(self, connection: RequestHandler) -> bool:
+        """Whether there is room for one more."""
+        self.open += 1
+        if self.open > MAX_CONNECTIONS:
+            self.refused += 1
+            return False
+        self._silent[connection] = self._seconds
+        return True
+
+    def _closed(self, connection: RequestHandler) -> None:
+        self.open -= 1
+        self._silent.pop(connection, None)
+
+
+class _Connection(RequestHandler):
+    __slots__ = ("_counted", "_kept")
+
+    def __init__(self, kept: Connections, server: web.Server) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **kept.options())
+        self._kept = kept
+        self._counted = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._counted = True
+        if not self._kept._opened(self) and isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._counted:
+            self._counted = False
+            self._kept._closed(self)
+        super().connection_lost(exc)
