@@ -38,6 +38,7 @@ SOCKETS_AND_FILES = (
     "kube/http.py",
     "kube/kubeconfig.py",
     "cluster/serve.py",
+    "cluster/connections.py",
     "cluster/conversing.py",
     "cluster/disk.py",
     "cluster/pki.py",
