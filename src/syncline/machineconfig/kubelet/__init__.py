@@ -1,0 +1,1 @@
+"""From KubeletConfig objects to files of the kubelet."""

@@ -1,0 +1,1 @@
+"""From ContainerRuntimeConfig objects and registry rules to files of the container runtime."""
