@@ -131,6 +131,7 @@ class Replica:
             gitops_faces(gitops, loop, self.port, reader, self.gate.admits) as self.ports,
             asyncio.TaskGroup() as group,
         ):
+            closing.push_async_callback(way.close)
             closing.callback(remotes.close)
             group.create_task(manager.run(self.ready.set), name="gitops loop")
             if self.settings.leader is None:

@@ -192,6 +192,11 @@ class LiveWay:
         self._clock = clock
         self._port_of = port_of
         self.ports: dict[str, ClosablePort] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Wait for what :meth:`RemoteClusters.close` has ended to give its connections back."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
         port = self._port_of(access)
@@ -206,9 +211,13 @@ class LiveWay:
 
         task = asyncio.get_running_loop().create_task(watch(), name=f"gitops cluster {access.server}")
 
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
         def stop() -> None:
             self.ports.pop(access.server, None)
-            task.cancel()
+            if not task.cancelling():  # once: a second time would end the closing
+                task.cancel()
 
         return stop
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from syncline.assembly.snapshot import system_of
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import ManifestStore, SourceReader
-from syncline.gitops.application.observe import AppSettings, observe_application
+from syncline.gitops.application.observe import AppSettings, Destinations, observe_application
 from syncline.gitops.application.plan import comparison_input, spec_problems
 from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import compare, diff_settings
@@ -58,13 +58,19 @@ class AppDifferences:
 
 
 def application_differences(
-    cache: Cache, app: Obj, reader: SourceReader, settings: AppSettings, now: datetime
+    cache: Cache,
+    app: Obj,
+    reader: SourceReader,
+    settings: AppSettings,
+    now: datetime,
+    destinations: Destinations | None = None,
 ) -> AppDifferences:
     """Compare as the controller would at the revisions that ``app`` names."""
     view = AppView(app)
     cache.put(APPLICATION.group_kind, app)
+    system = system_of(cache, settings)
     store = ManifestStore()
-    seen = observe_application(cache, view.ref, store, settings, system=system_of(cache, settings))
+    seen = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
     problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
     if problems:
@@ -73,7 +79,7 @@ def application_differences(
     if manifests.error:
         return AppDifferences(problems=(f"ComparisonError: Failed to load target state: {manifests.error}",))
     store.put(view.sources, view.revisions_wanted, manifests, seen.context)
-    seen = observe_application(cache, view.ref, store, settings, system=system_of(cache, settings))
+    seen = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
     wanted = comparison_input(seen, manifests)
     comparison = compare(wanted)

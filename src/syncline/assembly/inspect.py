@@ -29,6 +29,7 @@ from syncline.gitops.application.manifests import Manifests, ManifestStore, Sour
 from syncline.gitops.application.observe import (
     AppObserved,
     AppSettings,
+    Destinations,
     observe_application,
     operation_sources,
     pinned_revisions,
@@ -229,12 +230,14 @@ def planned_sync(
     settings: AppSettings,
     now: datetime,
     request: SyncRequest = SyncRequest(),
+    destinations: Destinations | None = None,
 ) -> PlannedSync:
     """The plan of the next sync of ``app``, which is put into ``cache`` (a private one) as it would be once begun."""
     kind = APPLICATION.group_kind
     view = AppView(app)
     cache.put(kind, app)
-    seen = observe_application(cache, view.ref, ManifestStore(), settings, system=system_of(cache, settings))
+    system = system_of(cache, settings)
+    seen = observe_application(cache, view.ref, ManifestStore(), settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
     problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
     if view.terminating:
@@ -244,14 +247,15 @@ def planned_sync(
     manifests = reader.read(view.sources, _asked(view, request), now, seen.context)
     if manifests.error:
         return _stopped(view, [f"ComparisonError: Failed to load target state: {manifests.error}"])
-    decision = _decision(cache, view, manifests, settings, now)
+    decision = _decision(cache, view, manifests, settings, now, destinations)
     operation = decision.operation if decision.operation is not None and not request.by_hand else None
     started = begun(app, operation or request.operation(), now)
     cache.put(kind, started)
     pinned = ManifestStore()
     begun_view = AppView(started)
     pinned.put(operation_sources(begun_view), wanted_revisions(begun_view), manifests, seen.context)
-    seen = observe_application(cache, view.ref, pinned, settings, system=system_of(cache, settings))
+    system = system_of(cache, settings)
+    seen = observe_application(cache, view.ref, pinned, settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
     planned = _planned(seen, manifests, compare_application(seen, manifests), now)
     return _with_decision(planned, view, decision, automated=operation is not None)
@@ -270,11 +274,19 @@ def _stopped(view: AppView, problems: list[str]) -> PlannedSync:
     )
 
 
-def _decision(cache: Cache, view: AppView, manifests: Manifests, settings: AppSettings, now: datetime) -> AutoSync:
+def _decision(
+    cache: Cache,
+    view: AppView,
+    manifests: Manifests,
+    settings: AppSettings,
+    now: datetime,
+    destinations: Destinations | None,
+) -> AutoSync:
     """Whether the controller would start a sync by itself, and which: its own function on its own comparison."""
     latest = ManifestStore()
     latest.put(view.sources, view.revisions_wanted, manifests, render_context(view, settings))
-    seen = observe_application(cache, view.ref, latest, settings, system=system_of(cache, settings))
+    system = system_of(cache, settings)
+    seen = observe_application(cache, view.ref, latest, settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
     comparison = compare_application(seen, manifests)
     return decide(view.obj, comparison.status, manifests.revisions, comparison.resources, now)
@@ -448,17 +460,23 @@ def _differing(target: Any, live: Any, path: str, depth: int) -> list[str]:
 
 
 def observed_application(
-    cache: Cache, ref: ObjectRef, reader: SourceReader, settings: AppSettings, now: datetime
+    cache: Cache,
+    ref: ObjectRef,
+    reader: SourceReader,
+    settings: AppSettings,
+    now: datetime,
+    destinations: Destinations | None = None,
 ) -> AppObserved | None:
     """What the controller sees of an Application, with the manifests of the operation that runs rendered again.
 
     None: there is no such Application. A source that cannot be read is an error inside ``pinned``.
     """
     store = ManifestStore()
-    seen = observe_application(cache, ref, store, settings, system=system_of(cache, settings))
+    system = system_of(cache, settings)
+    seen = observe_application(cache, ref, store, settings, system=system, destinations=destinations)
     if seen is None or seen.view.operation is None or not seen.view.operation_state:
         return seen
     view = seen.view
     sources, revisions = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
     store.put(sources, revisions, reader.read(sources, revisions, now, seen.context), seen.context)
-    return observe_application(cache, ref, store, settings, system=system_of(cache, settings))
+    return observe_application(cache, ref, store, settings, system=system, destinations=destinations)

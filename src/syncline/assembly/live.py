@@ -80,6 +80,7 @@ class LiveCluster:
         reader = GitSourceReader(settings.cache_directory, allow_local=settings.allow_local_repos, renderers=tools)
         way = LiveWay(self.core.clock, HttpPort)
         remotes = RemoteClusters(way, self.core.clock, self.journal)
+        self.faces.push_async_callback(way.close)
         self.faces.callback(remotes.close)
         loop = gitops_loop(self.core.clock, self.journal, reader, settings.application, remotes=remotes)
         port = RoutedPort(DirectPort(self.core.transport(gitops_user(namespace))), way)

@@ -19,7 +19,7 @@ from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import ResourceInfo
 
-__all__ = ["ClusterLook", "application_indices", "look_at_cluster", "system_of"]
+__all__ = ["ClusterLook", "application_indices", "index_as", "look_at_cluster", "system_of"]
 
 PAGE = 500
 """Objects per request, as kubectl asks for them."""
@@ -38,6 +38,13 @@ class ClusterLook:
 def application_indices(settings: AppSettings) -> Mapping[str, IndexFn]:
     """The indices that observing an Application needs, as its controller declares them."""
     return {INSTANCE_INDEX: SystemBook(settings).instances}
+
+
+def index_as(home: Cache, other: Cache, settings: AppSettings) -> None:
+    """The cache of another cluster finds objects by what ``argocd-cm`` at home says."""
+    book = SystemBook(settings)
+    book.of(home)
+    other.use_index(INSTANCE_INDEX, book.instances)
 
 
 def system_of(cache: Cache, settings: AppSettings) -> System:

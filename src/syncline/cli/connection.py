@@ -91,6 +91,16 @@ class Connection:
             access = load_kubeconfig(kubeconfig or default_kubeconfig(), context)
         except (KubeconfigError, OSError) as error:
             raise CommandFailed(f"{error}; start a cluster with `syncline up`, or give --kubeconfig") from error
+        self._begin(access)
+
+    @classmethod
+    def to(cls, access: ClusterAccess) -> Connection:
+        """To a cluster that no kubeconfig names."""
+        made = cls.__new__(cls)
+        made._begin(access)
+        return made
+
+    def _begin(self, access: ClusterAccess) -> None:
         self.namespace = access.namespace or "default"
         self.server = access.server
         self._access = access

@@ -6,6 +6,7 @@ import click
 
 from syncline.assembly.inspect import observed_application
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.explainview import describe_cause
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.looking import look_at, source_reader
@@ -49,8 +50,8 @@ def explain(
         cache = look_at(link, app_namespace)
         spaces = (namespace or link.namespace, app_namespace)
         ref = object_ref(cache.mapper, target, spaces)
-        view = View(cache, link.now(), _logs(link))
-        found = _found(link, view, cache, ref, settings)
+        with Elsewhere(link, app_namespace, cache) as others:
+            found = _found(link, others, cache, ref, settings)
         now = link.now()
     if output:
         print_documents(cause_to_obj(found.cause) | {"blocked": found.blocked}, output)
@@ -75,17 +76,21 @@ def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRe
     return ObjectRef(info.group, info.kind, space if info.namespaced else "", parts[-1])
 
 
-def _found(link: Connection, view: View, cache: Cache, ref: ObjectRef, settings: AppSettings) -> Found:
+def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, settings: AppSettings) -> Found:
     obj = cache.get(ref)
     if obj is None:
         where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
         raise CommandFailed(f"{ref.kind} {where} does not exist")
+    now = link.now()
     if ref.group_kind != APPLICATION.group_kind:
-        return explain_object(view, obj)
+        return explain_object(View(cache, now, _logs(link)), obj)
     with source_reader(link, cache, settings.control_namespace) as reader:
-        seen = observed_application(cache, ref, reader, settings, view.now)
+        seen = observed_application(cache, ref, reader, settings, now, others)
     assert seen is not None, "the Application was there a moment ago"
-    return explain_application(view, seen)
+    there = others.snapshot(seen.remote) if seen.remote else None
+    if there is None:
+        return explain_application(View(cache, now, _logs(link)), seen)
+    return explain_application(View(there, now, _logs(others.link_to(obj))), seen)
 
 
 def _logs(link: Connection) -> LogTail:

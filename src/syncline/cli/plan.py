@@ -11,6 +11,7 @@ import click
 from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
 from syncline.base.clock import SystemClock
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
 from syncline.cli.looking import local_reader, look_at, look_offline, source_reader
 from syncline.cli.output import output_option, print_documents
@@ -176,8 +177,10 @@ def _planned(
     folder: Path | None = None,
 ) -> PlannedSync:
     now = link.now() if link is not None else SystemClock().now()
-    if folder is not None:
-        reader = local_reader(folder, None, cache, settings.control_namespace)
-        return planned_sync(cache, app, reader, settings, now, request)
-    with source_reader(link, cache, settings.control_namespace) as sources:
-        return planned_sync(cache, app, sources, settings, now, request)
+    namespace = settings.control_namespace
+    with Elsewhere(link, namespace, cache) as others:
+        if folder is not None:
+            reader = local_reader(folder, None, cache, namespace)
+            return planned_sync(cache, app, reader, settings, now, request, others)
+        with source_reader(link, cache, namespace) as sources:
+            return planned_sync(cache, app, sources, settings, now, request, others)

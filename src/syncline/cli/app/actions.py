@@ -6,6 +6,7 @@ comes out of the action was checked against the project, and every creation was 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 from syncline.assembly.lua_worker import LuaWorker
 from syncline.cli.app.target import MANAGER, get_app, namespace_option, split
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT, LazyGroup
 from syncline.cli.output import output_option, print_documents, table
@@ -64,9 +66,9 @@ def list_actions(name: str, output: str | None, app_namespace: str, **given: Any
     \b
     Example:  syncline app actions list shop --kind Deployment
     """
-    with Connection(given["kubeconfig"], given["context"]) as link, LuaWorker() as worker:
-        app = get_app(link, split(name, app_namespace))
-        scripts = _scripts(link, app_namespace)
+    with _elsewhere(given, app_namespace) as (home, others), LuaWorker() as worker:
+        app = get_app(home, split(name, app_namespace))
+        link, scripts = others.link_to(app), _scripts(home, app_namespace)
         rows = [
             (obj, offer)
             for obj in _live(link, app, given)
@@ -99,20 +101,26 @@ def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namesp
               syncline app actions run shop scale --kind Deployment --param replicas=3
     """
     asked = _parameters(params)
-    with Connection(given["kubeconfig"], given["context"]) as link, LuaWorker() as worker:
-        app = get_app(link, split(name, app_namespace))
-        scripts = _scripts(link, app_namespace)
+    with _elsewhere(given, app_namespace) as (home, others), LuaWorker() as worker:
+        app = get_app(home, split(name, app_namespace))
+        link, scripts = others.link_to(app), _scripts(home, app_namespace)
         found = _chosen(list(_live(link, app, given)), every)
         now = link.now()
         planned = [
             (obj, _refusable(lambda obj=obj: run_action(obj, action, asked, scripts, worker, now))) for obj in found
         ]
-        project = _project(link, app, app_namespace)
+        project = _project(home, app, app_namespace)
         for _, effects in planned:
             _check(link, app, project, effects)
         for obj, effects in planned:
             for effect in effects:
                 print(_perform(link, obj, effect))
+
+
+@contextlib.contextmanager
+def _elsewhere(given: Mapping[str, Any], namespace: str) -> Iterator[tuple[Connection, Elsewhere]]:
+    with Connection(given["kubeconfig"], given["context"]) as home, Elsewhere(home, namespace) as others:
+        yield home, others
 
 
 def _parameters(given: tuple[str, ...]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from syncline.cli.app.revised import folder_reader, local_options, revised, revi
 from syncline.cli.app.target import get_app, namespace_option, refresh, split
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.diffview import describe_difference, header, object_text
+from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import CommandFailed
 from syncline.cli.looking import look_at, source_reader
 from syncline.cli.output import output_option, print_documents
@@ -97,10 +98,10 @@ def _compared(name: str, given: dict[str, Any]) -> AppDifferences:
         app = revised(app, given)
         cache = look_at(link, given["app_namespace"])
         settings = AppSettings(control_namespace=given["app_namespace"])
-        with source_reader(link, cache, given["app_namespace"]) as reader:
-            found = application_differences(
-                cache, app, folder_reader(given, cache, given["app_namespace"]) or reader, settings, link.now()
-            )
+        namespace = given["app_namespace"]
+        with source_reader(link, cache, namespace) as remote, Elsewhere(link, namespace, cache) as others:
+            reader = folder_reader(given, cache, namespace) or remote
+            found = application_differences(cache, app, reader, settings, link.now(), others)
     if found.problems:
         raise CommandFailed("; ".join(found.problems))
     return found

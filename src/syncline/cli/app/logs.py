@@ -12,6 +12,7 @@ import click
 from syncline.assembly.resource_tree import ResourceNode, resource_tree, walk
 from syncline.cli.app.target import get_app, namespace_option, split
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import CommandFailed
 from syncline.cli.looking import look_at
 from syncline.kube.client import Request
@@ -71,9 +72,10 @@ def logs(
     """
     given = {"tailLines": tail, "sinceSeconds": since_seconds, "previous": previous or None, "follow": follow or None}
     query = {key: "true" if value is True else str(value) for key, value in given.items() if value is not None}
-    with Connection(kubeconfig, context) as link:
-        app = get_app(link, split(name, app_namespace))
-        trees = _chosen(resource_tree(look_at(link, app_namespace), app), ObjectRef(group, kind, namespace, resource))
+    with Connection(kubeconfig, context) as home, Elsewhere(home, app_namespace) as others:
+        app = get_app(home, split(name, app_namespace))
+        link, cache = others.link_to(app), others.look_for(app, look_at(home, app_namespace))
+        trees = _chosen(resource_tree(cache, app), ObjectRef(group, kind, namespace, resource))
         streams = streams_of(trees, container, namespace)
         if not streams:
             raise CommandFailed(f"no pods to read; `syncline app resources {name} -o tree` shows what there is")

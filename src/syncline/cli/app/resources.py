@@ -7,6 +7,7 @@ import click
 from syncline.assembly.resource_tree import orphaned_resources, resource_tree
 from syncline.cli.app.target import get_app, namespace_option, split
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.looking import look_at
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.treeview import node_objects, resource_table, resource_tree_table
@@ -43,9 +44,11 @@ def resources(
     """
     with Connection(kubeconfig, context) as link:
         app = get_app(link, split(name, app_namespace))
-        cache, now = look_at(link, app_namespace), link.now()
+        home, now = look_at(link, app_namespace), link.now()
+        with Elsewhere(link, app_namespace, home) as others:
+            cache = others.look_for(app, home)
     wanted = str(dig(app, "spec", "project", default="default"))
-    found = cache.get(ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, app_namespace, wanted)) or {}
+    found = home.get(ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, app_namespace, wanted)) or {}
     orphans = orphaned_resources(cache, app, found, AppSettings(control_namespace=app_namespace))
     nodes = () if orphaned else resource_tree(cache, app)
     if output in ("json", "yaml"):

@@ -107,10 +107,13 @@ def get(
             print(describe_app(found, windows))
             return
         from syncline.assembly.resource_tree import resource_tree
+        from syncline.cli.elsewhere import Elsewhere
         from syncline.cli.looking import look_at
         from syncline.cli.treeview import app_tree
 
-        nodes = resource_tree(look_at(link, app_namespace), found)
+        home = look_at(link, app_namespace)
+        with Elsewhere(link, app_namespace, home) as others:
+            nodes = resource_tree(others.look_for(found, home), found)
         print(describe_app(found, windows, resources=False))
         print()
         print(app_tree(nodes, link.now(), detailed=output == "tree=detailed"))
