@@ -73,6 +73,7 @@ def start(
         application=application,
         webhook_listen=listen,
         metrics_listen=listen,
+        metrics_labels=("team", "example.com/tier") if faces else (),
         traces=traces,
     )
     settings = ControllerSettings(gitops, leader)

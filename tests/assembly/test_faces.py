@@ -109,6 +109,7 @@ def test_metrics_have_the_names_that_dashboards_use(cluster: Cluster, running: R
     assert f'argocd_git_request_total{{repo="{upstream.path}",request_type="ls-remote"}} ' in text
     assert 'syncline_passes_total{controller="application"}' in text
     assert "\nsyncline_queue_depth " in text
+    assert f'argocd_app_labels{{{identity},label_team="",label_example_com_tier=""}} 1\n' in text
     assert call(running, "/healthz") == (200, "ok\n")
 
 

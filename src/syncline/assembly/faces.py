@@ -40,7 +40,7 @@ async def gitops_faces(
     webhooks = Webhooks(loop.cache, port, settings.application.control_namespace)
     faces: dict[Address, dict[tuple[str, str], Face]] = {}
     if settings.metrics_listen is not None:
-        loop.metrics = GitOpsMetrics(mine, git_requests=reader.requests)
+        loop.metrics = GitOpsMetrics(mine, labels=settings.metrics_labels, git_requests=reader.requests)
         faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, loop.metrics, webhooks))
     if settings.webhook_listen is not None:
         faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle

@@ -51,6 +51,8 @@ class GitOpsSettings:
     """Host and port on which Git hosts may tell of pushes, in plain HTTP; None: nowhere."""
     metrics_listen: tuple[str, int] | None = None
     """Host and port of /metrics and /healthz; None: nowhere."""
+    metrics_labels: tuple[str, ...] = ()
+    """Labels of Applications that metrics show."""
     traces: TraceSettings | None = None
     """Where the spans of operations are sent; None: nowhere."""
 

@@ -7,6 +7,7 @@ without credentials.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from syncline.control.loop import ControlLoop, Pass
 from syncline.control.workqueue import Key
 from syncline.gitops.application.view import IN_CLUSTER_SERVER, AppView, instant
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, labels_of
 from syncline.sources.address import normalize_url
 from syncline.sources.errors import mask_credentials
 
@@ -53,6 +54,8 @@ class GitOpsMetrics:
     sync_seconds: Counter[Labels] = field(default_factory=Counter)
     reconciles: dict[Labels, Histogram] = field(default_factory=dict)
     passes: Counter[str] = field(default_factory=Counter)
+    labels: tuple[str, ...] = ()
+    """Labels of Applications that ``argocd_app_labels`` shows; empty: there is no such metric."""
     git_requests: Callable[[], list[tuple[str, str, bool, int]]] = list
     """Calls of remotes: address without credentials, command, success, how many."""
     spans: Callable[[], tuple[int, int]] | None = None
@@ -148,6 +151,7 @@ def exposition(
             "Passes of controllers.",
             [("", (("controller", name),), float(count)) for name, count in sorted(metrics.passes.items())],
         ),
+        *_labelled(apps, metrics.labels),
         *_git(metrics.git_requests()),
         *_spans(metrics),
         _family("syncline_queue_depth", "gauge", "Keys that wait or are worked on.", [("", (), float(queue_depth))]),
@@ -172,6 +176,22 @@ def _info(app: Obj) -> Sample:
         ("operation", operation),
     )
     return "", labels, 1.0
+
+
+_OUTSIDE = re.compile(r"[^a-zA-Z0-9_]")
+
+
+def _labelled(apps: Iterable[Obj], names: tuple[str, ...]) -> list[str]:
+    """As upstream's ``--metrics-application-labels``: what Prometheus does not take in a name becomes ``_``."""
+    if not names:
+        return []
+
+    def one(app: Obj) -> Sample:
+        known = labels_of(app)
+        wanted = ((f"label_{_OUTSIDE.sub('_', name)}", str(known.get(name, ""))) for name in names)
+        return "", (*_identity(app), *wanted), 1.0
+
+    return [_family("argocd_app_labels", "gauge", "Labels of Applications.", map(one, apps))]
 
 
 def _conditions(apps: Iterable[Obj]) -> list[Sample]:

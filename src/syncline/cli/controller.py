@@ -49,6 +49,7 @@ def controller(
     identity: str | None,
     webhook_listen: str | None,
     metrics_listen: str | None,
+    metrics_application_labels: tuple[str, ...],
     otlp_endpoint: str | None,
     cache: Path | None,
     grace: float,
@@ -75,6 +76,7 @@ def controller(
             application=application,
             webhook_listen=face_address("--webhook-listen", webhook_listen),
             metrics_listen=face_address("--metrics-listen", metrics_listen),
+            metrics_labels=metrics_application_labels,
             traces=trace_target(otlp_endpoint),
         )
         settings = ControllerSettings(gitops, leader, grace_s=grace)

@@ -87,12 +87,14 @@ def checked_plugins(folder: Path | None) -> Path | None:
 
 
 def face_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--webhook-listen``, ``--metrics-listen`` and ``--otlp-endpoint``."""
+    """``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels`` and ``--otlp-endpoint``."""
     traces = "URL of an OpenTelemetry collector (OTLP over HTTP) for traces [default: $OTEL_EXPORTER_OTLP_ENDPOINT]."
     command = click.option("--otlp-endpoint", default=None, help=traces)(command)
     webhook = "HOST:PORT for pushes told by Git hosts (POST /api/webhook)."
     metrics = "HOST:PORT of /metrics and /healthz."
     command = click.option("--metrics-listen", default=None, help=metrics)(command)
+    labels = "A label of Applications that argocd_app_labels shows; repeatable."
+    command = click.option("--metrics-application-labels", multiple=True, help=labels)(command)
     return click.option("--webhook-listen", default=None, help=webhook)(command)
 
 

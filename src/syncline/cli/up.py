@@ -69,6 +69,7 @@ def up(
     kubeconfig_out: Path | None,
     webhook_listen: str | None,
     metrics_listen: str | None,
+    metrics_application_labels: tuple[str, ...],
     otlp_endpoint: str | None,
     poll: float,
     plugins: Path | None,
@@ -105,6 +106,7 @@ def up(
         application=application,
         webhook_listen=face_address("--webhook-listen", webhook_listen),
         metrics_listen=face_address("--metrics-listen", metrics_listen),
+        metrics_labels=metrics_application_labels,
         traces=trace_target(otlp_endpoint),
     )
 
