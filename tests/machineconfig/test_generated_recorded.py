@@ -11,6 +11,14 @@ from tests.machineconfig.recordings import cases, judge, same_text, without_nil
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.generated import KUBELET, RUNTIME, GeneratedError, generated_name
 from syncline.machineconfig.kubelet.cgroups import CgroupError, with_cgroup_arguments
+from syncline.machineconfig.kubelet.files import (
+    KubeletError,
+    accepted_conditions,
+    invalid_kubelet_config,
+    is_control_plane,
+    kubelet_files,
+    latency_profile,
+)
 from syncline.machineconfig.runtime.files import (
     dropin_files,
     invalid_runtime_config,
@@ -124,3 +132,26 @@ def registry_files(given: Obj, lists: RegistryLists, sources: Obj, rules: Mirror
         one = search_file(sources["containerRuntimeSearchRegistries"])
         got["searchFiles"] = [{"path": one.path, "text": one.text}]
     return got
+
+
+@pytest.mark.parametrize("case", cases("kubeletconfig"), ids=lambda case: case["id"])
+def test_files_of_kubelet_configs(case: Case) -> None:
+    given, expected = case["input"], dict(case["expect"])
+    config, pool, original = given["kubeletConfig"], given["pool"], given["original"]
+    invalid = invalid_kubelet_config(config, pool)
+    got: Obj = {"invalid": invalid, "error": None, "controlPlanePool": is_control_plane(pool)}
+    if invalid is None:
+        if name_of(pool) == "worker" and "nodeConfig" in given:
+            original, got["nodeConfigError"] = latency_profile(original, given["nodeConfig"])
+        try:
+            files = kubelet_files(config, original)
+            got["files"] = [{"path": one.path, "mode": 420, "overwrite": True, "text": one.text} for one in files]
+        except KubeletError as error:
+            got["error"] = str(error)
+    got["conditions"] = accepted_conditions(got["invalid"] or got["error"])
+    agrees = all(
+        same_text(expected.pop(key, None), got.pop(key, None)) for key in ("invalid", "error", "nodeConfigError")
+    )
+    for one, other in zip(expected["conditions"], got["conditions"], strict=True):
+        agrees = agrees and same_text(one.pop("message"), other.pop("message"))
+    judge(case, agrees and without_nil(got) == without_nil(expected), got)
