@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import syncline.cluster.disk as disk_module
-from syncline.cluster.disk import Disk, DiskError
+from syncline.cluster.disk import Disk, DiskError, Listener
 from syncline.cluster.store import Key, Store
 
 
@@ -27,7 +27,7 @@ def main() -> None:
     def failed(error: DiskError) -> None:
         os.write(2, str(error).encode())
 
-    disk.follow(store, on_durable=durable, on_failure=failed)
+    disk.follow(store, Listener(durable=durable, full=lambda _: None, space=lambda _: None, failed=failed))
     while True:
         revision = store.revision + 1
         before = Key("/configmaps", "demo", f"c{store.revision}")

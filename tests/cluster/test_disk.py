@@ -12,8 +12,8 @@ import pytest
 
 import syncline
 import syncline.cluster.disk as disk_module
-from syncline.cluster.disk import SCHEMA_VERSION, Disk, DiskError
-from syncline.cluster.store import Key, Store
+from syncline.cluster.disk import SCHEMA_VERSION, Disk, DiskError, Listener
+from syncline.cluster.store import Key, Store, WriteRefused
 
 WRITER = Path(__file__).with_name("disk_writer.py")
 
@@ -26,11 +26,23 @@ def put(store: Store, name: str, value: str = "") -> None:
     store.put(key(name), {"metadata": {"name": name, "labels": {"v": value}}}, expect=None)
 
 
+def listener(
+    durable: list[int], failures: list[DiskError] | None = None, told: threading.Event | None = None
+) -> Listener:
+    def failed(error: DiskError) -> None:
+        if failures is not None:
+            failures.append(error)
+        if told is not None:
+            told.set()
+
+    return Listener(durable=durable.append, full=lambda _: None, space=lambda _: None, failed=failed)
+
+
 def opened(path: Path) -> tuple[Disk, Store, list[int]]:
     disk, store, durable = Disk(path), Store(durable=True), list[int]()
     loaded = disk.load()
     store.restore(loaded.revision, loaded.objects)
-    disk.follow(store, on_durable=durable.append, on_failure=lambda error: None)
+    disk.follow(store, listener(durable))
     return disk, store, durable
 
 
@@ -110,17 +122,12 @@ def test_a_failed_write_is_told_and_stops_acknowledging(tmp_path: Path) -> None:
     disk._connection.execute("PRAGMA query_only = ON")
     told = threading.Event()
     failures: list[DiskError] = []
-
-    def failed(error: DiskError) -> None:
-        failures.append(error)
-        told.set()
-
     store = Store(durable=True)
-    disk.follow(store, on_durable=durable.append, on_failure=failed)
+    disk.follow(store, listener(durable, failures, told))
     put(store, "a")
     assert told.wait(20)
     assert "cannot write" in str(failures[0]) and durable == [] and store.committed == 0
-    with pytest.raises(DiskError):
+    with pytest.raises(WriteRefused):
         put(store, "b")
     disk.close()
 

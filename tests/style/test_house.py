@@ -41,6 +41,8 @@ SOCKETS_AND_FILES = (
     "cluster/connections.py",
     "cluster/conversing.py",
     "cluster/disk.py",
+    "cluster/datafile.py",
+    "cluster/archive.py",
     "cluster/pki.py",
     "cluster/webhooks.py",
     "cluster/machines/process.py",

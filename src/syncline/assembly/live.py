@@ -27,12 +27,12 @@ from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
-from syncline.cluster.disk import Disk, DiskError
+from syncline.cluster.disk import Disk, DiskError, Listener
 from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
 from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
 from syncline.cluster.serve import ApiServer, Durability, ServeError, threadsafe, tune_garbage_collection
-from syncline.cluster.store import Store
+from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ADMIN, ANONYMOUS
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
@@ -63,6 +63,8 @@ class LiveCluster:
     group: asyncio.TaskGroup
     machines: LiveMachines
     faces: contextlib.AsyncExitStack
+    ports: list[DirectPort] = field(default_factory=list)
+    """Of the controllers in this process."""
     gitops_ports: dict[tuple[str, int], int] = field(default_factory=dict)
     """Where webhooks and metrics listen, by the address that was asked for."""
 
@@ -83,7 +85,9 @@ class LiveCluster:
         self.faces.push_async_callback(way.close)
         self.faces.callback(remotes.close)
         loop = gitops_loop(self.core.clock, self.journal, reader, settings.application, remotes=remotes)
-        port = RoutedPort(DirectPort(self.core.transport(gitops_user(namespace))), way)
+        direct = DirectPort(self.core.transport(gitops_user(namespace)))
+        self.ports.append(direct)
+        port = RoutedPort(direct, way)
         manager = LiveManager(loop, port, self.core.clock)
         remotes.wake = lambda ref: manager.wake("application", ref)
         ready = asyncio.Event()
@@ -108,12 +112,14 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
     clock = clock or SystemClock()
     tune_garbage_collection()
     event_loop = asyncio.get_running_loop()
-    keys = _keys(settings, clock)
-    audit = _open_audit(settings)
     disk, store = _open_store(settings)
     durability = Durability(store)
     stopped: asyncio.Future[None] = event_loop.create_future()
+    ports: list[DirectPort] = []
+    audit = None
     try:
+        keys = _keys(settings, clock)
+        audit = _open_audit(settings)
         machines = live_machines(settings, clock)
         core = build_core(
             store=store,
@@ -124,7 +130,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             logs=machines.logs,
         )
         if disk is not None:
-            _follow(disk, store, durability, stopped, event_loop)
+            disk.follow(store, _listener(durability, stopped, event_loop, ports))
         fairness = Fairness(store, settings.max_requests_inflight + settings.max_mutating_requests_inflight)
         metrics = Metrics(lambda: gauges_of(store, server), fairness.families)
         core.api.documents["/metrics"] = lambda: metrics_answer(metrics)
@@ -137,7 +143,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             if settings.simulated_storage:
                 run_in_place(ensure_objects([standard_class()]), core.transport())
             await durability.wait_for_all()
-            async with _controllers(core, settings, server.port, keys, stopped, machines) as cluster:
+            async with _controllers(core, settings, server.port, keys, stopped, machines, ports) as cluster:
                 yield cluster
         finally:
             await server.stop()
@@ -178,22 +184,31 @@ def _open_store(settings: ClusterSettings) -> tuple[Disk | None, Store]:
     return disk, store
 
 
-def _follow(
-    disk: Disk,
-    store: Store,
+def _listener(
     durability: Durability,
     stopped: asyncio.Future[None],
     event_loop: asyncio.AbstractEventLoop,
-) -> None:
+    ports: list[DirectPort],
+) -> Listener:
+    def full(refusal: WriteRefused) -> None:
+        log.warning("%s", refusal)
+        durability.take_back(refusal)
+        for port in ports:
+            port.expire_watches()
+
+    def space(_: object) -> None:
+        log.warning("there is space again: writes go on")
+
     def failed(error: DiskError) -> None:
         durability.fail(error)
         if not stopped.done():
             stopped.set_exception(error)
 
-    disk.follow(
-        store,
-        on_durable=threadsafe(event_loop, durability.advance),
-        on_failure=threadsafe(event_loop, failed),
+    return Listener(
+        durable=threadsafe(event_loop, durability.advance),
+        full=threadsafe(event_loop, full),
+        space=threadsafe(event_loop, space),
+        failed=threadsafe(event_loop, failed),
     )
 
 
@@ -205,6 +220,7 @@ async def _controllers(
     keys: ClusterKeys,
     stopped: asyncio.Future[None],
     machines: LiveMachines,
+    ports: list[DirectPort],
 ) -> AsyncIterator[LiveCluster]:
     scheme = "https" if settings.tls else "http"
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
@@ -223,11 +239,13 @@ async def _controllers(
         extra=machines.controllers,
         performers=machines.performers,
     )
-    manager = LiveManager(loop, DirectPort(core.transport(CONTROLLER_MANAGER)), core.clock)
+    port_of_controllers = DirectPort(core.transport(CONTROLLER_MANAGER))
+    ports.append(port_of_controllers)
+    manager = LiveManager(loop, port_of_controllers, core.clock)
     machines.attach(manager, core, url, keys.ca_pem)
     async with contextlib.AsyncExitStack() as faces, asyncio.TaskGroup() as group:
         running = group.create_task(manager.run(), name="cluster controllers")
-        cluster = LiveCluster(core, settings, url, port, kubeconfig, journal, stopped, group, machines, faces)
+        cluster = LiveCluster(core, settings, url, port, kubeconfig, journal, stopped, group, machines, faces, ports)
         try:
             yield cluster
         finally:

@@ -36,7 +36,7 @@ from syncline.cluster.conversing import converse
 from syncline.cluster.fairness.control import Admitted, Fairness, is_long_running
 from syncline.cluster.pki import KeyPair
 from syncline.cluster.routes import route_of, verb_of
-from syncline.cluster.store import Store
+from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ANONYMOUS, UserInfo
 from syncline.kube.client import Request, Response, Stream
 from syncline.kube.errors import ApiError, InternalError, TooLarge, TooManyRequests
@@ -115,7 +115,8 @@ class Durability:
         self.failure: Exception | None = None
 
     async def wait(self, revision: int) -> None:
-        """Until ``revision`` is durable; raises InternalError when the disk has failed."""
+        """Until ``revision`` is durable; raises WriteRefused when it was taken back, InternalError when the disk has
+        failed."""
         if revision <= self._store.committed:
             return
         if self.failure is not None:
@@ -136,12 +137,20 @@ class Durability:
             if not future.done():
                 future.set_result(None)
 
+    def take_back(self, refusal: WriteRefused) -> None:
+        """What is not durable never will be: undo it, and tell those who wait for it. In the loop's thread only."""
+        self._store.take_back()
+        self._refuse(refusal)
+
     def fail(self, error: Exception) -> None:
         """Nothing more will become durable: refuse what waits and what comes."""
         self.failure = error
+        self._refuse(InternalError(f"the write is not on disk: {error}"))
+
+    def _refuse(self, error: ApiError) -> None:
         for _, _, future in self._waiting:
             if not future.done():
-                future.set_exception(InternalError(f"the write is not on disk: {error}"))
+                future.set_exception(error)
         self._waiting.clear()
 
 
@@ -263,12 +272,9 @@ class ApiServer:
                 if self._fairness is not None:
                     seated = await self._seat(self._fairness, request, user)
                 asked = await _with_body(request, incoming) if incoming.can_read_body else request
-                answer = self._api.handle(asked, user)
+                answer = await self._durable_answer(asked, user)
                 if answer.stream is not None:
                     self._room_for_watch(user, answer.stream)
-                elif answer.session is None:
-                    answer.raw  # noqa: B018 - encode here, where a failure still becomes an answer
-                await self._durability.wait(answer.revision)
             except ApiError as error:
                 answer = refusal(error)
             except _NoSeat as full:
@@ -290,6 +296,29 @@ class ApiServer:
             return await _written(incoming, answer)
         finally:
             self._leave(seated)
+
+    async def _durable_answer(self, request: Request, user: UserInfo) -> Response:
+        """The answer once all that it shows is on disk: no crash may take back what somebody was told.
+
+        If it was taken back for want of space, everything but a write that succeeded is answered again without it.
+        """
+        while True:
+            answer = self._api.handle(request, user)
+            refused = answer.status >= 400
+            try:
+                if answer.stream is None and answer.session is None:
+                    answer.raw  # noqa: B018 - encode here, where a failure still becomes an answer
+                if answer.stream is not None or refused:
+                    # The first frames, a 404 and a 409 show the store as it is now.
+                    await self._durability.wait_for_all()
+                await self._durability.wait(answer.revision)
+            except BaseException as error:
+                if answer.stream is not None:
+                    answer.stream.close()
+                if isinstance(error, WriteRefused) and (refused or request.method in ("GET", "HEAD")):
+                    continue
+                raise
+            return answer
 
     async def _seat(self, fairness: Fairness, request: Request, user: UserInfo) -> Admitted | None:
         """A seat, after waiting for it where all are taken; None for what needs none. Raises :class:`_NoSeat`."""
@@ -395,8 +424,6 @@ class ApiServer:
         self._watchers[user.name] += 1
         stream.on_ready = watch.ready.set
         try:
-            # What the store shows now is in the first frames; it must not be taken back by a crash.
-            await self._durability.wait_for_all()
             await out.prepare(incoming)
             self._leave(seated)
             while not watch.stop:

@@ -5,7 +5,8 @@ Encoded objects go in and out; nothing here knows verbs, users or kinds, and not
 caller's event loop (or virtual driver) is the lock.
 
 With a disk, a write is visible to reads at once, but watch cursors deliver it only after ``mark_durable``; the HTTP
-server holds the writer's answer back by the same number. So nobody outside the process sees what a crash could undo.
+server holds the writer's answer back by the same number. So nobody outside the process sees what a crash could undo,
+nor what :meth:`Store.take_back` undoes when the disk has no space for it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from syncline.kube.errors import InternalError
 from syncline.kube.objects import Obj, labels_of, uid_of
 
 __all__ = [
@@ -32,9 +34,11 @@ __all__ = [
     "Event",
     "EventType",
     "Key",
+    "Sink",
     "Store",
     "StoreConflict",
     "Stored",
+    "WriteRefused",
 ]
 
 HISTORY_LIMIT_EVENTS = 20_000
@@ -75,6 +79,25 @@ class Compacted(Exception):
     def __init__(self, requested: int, compacted: int) -> None:
         self.requested, self.compacted = requested, compacted
         super().__init__(f"revision {requested} is older than the history, which begins after {compacted}")
+
+
+class WriteRefused(InternalError):
+    """The disk takes no writes now; nothing has changed. 500 as etcd's ``mvcc: database space exceeded``, without
+    Retry-After: clients would try ten times behind their user's back, and a full disk is not over in a second."""
+
+
+class Sink(Protocol):
+    """Where events go that are to become durable: the disk."""
+
+    def admit(self, *, removal: bool) -> None:
+        """Raises :class:`WriteRefused` before anything has changed."""
+        ...
+
+    def append(self, event: Event) -> None: ...
+
+    def discard(self) -> None:
+        """What was appended and is not durable was taken back."""
+        ...
 
 
 class _Metadata(msgspec.Struct):
@@ -195,6 +218,11 @@ class Cursor:
             return
         self._pending.append(event)
 
+    def _withdraw(self, revision: int) -> None:
+        while self._pending and self._pending[-1].revision > revision:
+            self._pending.pop()
+        self._taken = min(self._taken, revision)
+
     def _wake_if_ready(self) -> None:
         if self._pending and self._pending[0].revision <= self._store.committed:
             self._wake()
@@ -289,6 +317,10 @@ class Store:
         self._cursors: dict[tuple[str, str], dict[Cursor, None]] = {}
         self._waiting: dict[Cursor, None] = {}
         self._subscribers: list[Callable[[Event], None]] = []
+        self._sink: Sink | None = None
+        self._given = 0
+        self._undone = range(0)
+        self._undurable: deque[Event] = deque()
         self._history: deque[tuple[int, str, int]] = deque()
         self._history_bytes = 0
 
@@ -297,7 +329,7 @@ class Store:
         assert self.revision == 0, "only an empty store is restored"
         for stored in objects:
             self._collection(stored.key.resource).put(stored)
-        self.revision = self.committed = self.compacted = revision
+        self.revision = self.committed = self.compacted = self._given = revision
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -339,7 +371,7 @@ class Store:
         So all pages of a chunked list show one instant. Raises :class:`Compacted` when ``at`` is too old.
         """
         collection = self._collections.get(resource)
-        if at is not None and at < self.compacted:
+        if at is not None and (at < self.compacted or at in self._undone):
             raise Compacted(at, self.compacted)
         if collection is None:
             return []
@@ -354,10 +386,12 @@ class Store:
     def put(self, key: Key, obj: Obj, *, expect: int | None) -> Stored:
         """Create or replace. ``expect``: 0 it must not exist, n it must be at revision n, None whatever is there.
 
-        Raises :class:`StoreConflict`; then nothing has changed and no revision was used.
+        Raises :class:`StoreConflict` or :class:`WriteRefused`; then nothing has changed and no revision was used.
         """
         previous = self._expect(key, expect)
-        stored = Stored.of(key, self.revision + 1, obj)
+        if self._sink is not None:
+            self._sink.admit(removal=False)
+        stored = Stored.of(key, self._given + 1, obj)
         self._collection(key.resource).put(stored)
         kind = EventType.ADDED if previous is None else EventType.MODIFIED
         self._publish(Event(stored.revision, kind, stored, previous))
@@ -371,7 +405,9 @@ class Store:
         previous = self._expect(key, expect)
         if previous is None:
             raise StoreConflict(key, expect or 0, 0)
-        stored = Stored.of(key, self.revision + 1, previous.obj if last is None else last)
+        if self._sink is not None:
+            self._sink.admit(removal=True)
+        stored = Stored.of(key, self._given + 1, previous.obj if last is None else last)
         self._collection(key.resource).remove(key)
         event = Event(stored.revision, EventType.DELETED, stored, previous)
         self._publish(event)
@@ -385,12 +421,16 @@ class Store:
         return previous
 
     def _publish(self, event: Event) -> None:
-        self.revision = event.revision
+        self.revision = self._given = event.revision
         resource, namespace, _ = event.stored.key
         self._collection(resource).events.append(event)
         self._remember(event)
         if not self._durable:
             self.committed = event.revision
+        else:
+            self._undurable.append(event)
+        if self._sink is not None:
+            self._sink.append(event)
         for subscriber in self._subscribers:
             subscriber(event)
         for key in ((resource, ""), (resource, namespace)) if namespace else ((resource, ""),):
@@ -416,7 +456,7 @@ class Store:
 
     def watch(self, resource: str, namespace: str = "", *, since: int) -> Cursor:
         """Events after revision ``since``; raises :class:`Compacted`. ``namespace`` empty means all."""
-        if since < self.compacted:
+        if since < self.compacted or since in self._undone:
             raise Compacted(since, self.compacted)
         backlog = self._collection(resource).events_after(since)
         if namespace:
@@ -431,10 +471,53 @@ class Store:
         """Call ``subscriber`` with every event, in order, inside the write. It must not write."""
         self._subscribers.append(subscriber)
 
+    def attach(self, sink: Sink) -> None:
+        """Hand every event to ``sink`` from now on, and ask it before each write."""
+        assert self._durable, "a store with a disk is made durable"
+        self._sink = sink
+
+    def take_back(self) -> int:
+        """Undo every write that is not durable, the last first; returns how many.
+
+        Subscribers are told of the opposite events. Cursors had none of these events; but whoever listed or wrote in
+        this process has seen them, and has to list again. The revisions they had are not given a second time.
+        """
+        undone, self._undurable = self._undurable, deque()
+        self._undone = range(self.committed + 1, self._given + 1)
+        self.revision = self.committed
+        self._forget_after(self.committed)
+        for event in reversed(undone):
+            key, previous = event.stored.key, event.previous
+            if previous is None:
+                self._collection(key.resource).remove(key)
+                opposite = Event(event.revision, EventType.DELETED, event.stored, event.stored)
+            else:
+                self._collection(key.resource).put(previous)
+                gone = event.type is EventType.DELETED
+                kind = EventType.ADDED if gone else EventType.MODIFIED
+                opposite = Event(event.revision, kind, previous, None if gone else event.stored)
+            for subscriber in self._subscribers:
+                subscriber(opposite)
+        if self._sink is not None:
+            self._sink.discard()
+        return len(undone)
+
+    def _forget_after(self, revision: int) -> None:
+        while self._history and self._history[-1][0] > revision:
+            _, resource, size = self._history.pop()
+            self._history_bytes -= size
+            self._collections[resource].events.pop()
+        for watchers in self._cursors.values():
+            for cursor in watchers:
+                cursor._withdraw(revision)
+        self.compacted = min(self.compacted, revision)
+
     def mark_durable(self, revision: int) -> None:
         """Everything up to ``revision`` is on disk: wake the cursors that waited for it."""
         assert self.committed <= revision <= self.revision, f"{self.committed} <= {revision} <= {self.revision}"
         self.committed = revision
+        while self._undurable and self._undurable[0].revision <= revision:
+            self._undurable.popleft()
         waiting, self._waiting = self._waiting, {}
         for cursor in waiting:
             cursor._wake_if_ready()

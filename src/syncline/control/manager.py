@@ -21,7 +21,7 @@ from syncline.control.loop import ControlLoop
 from syncline.control.virtual import CRDS
 from syncline.control.workqueue import backoff_s
 from syncline.kube.client import Batch, Request, Response, Transport, taking
-from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.errors import ApiError, Gone, error_from_status
 from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind, ObjectRef
 
@@ -64,9 +64,17 @@ class DirectPort:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._open: dict[asyncio.Event, bool] = {}
+        """What wakes each watch, and whether it has to end."""
 
     async def send(self, request: Request) -> Response:
         return self._transport.send(request)
+
+    def expire_watches(self) -> None:
+        """Whoever watches lists again: what was read or written through this port may have been taken back."""
+        for ready in self._open:
+            self._open[ready] = True
+            ready.set()
 
     async def watch(self, request: Request) -> AsyncIterator[Batch]:
         answer = self._transport.send(request)
@@ -81,8 +89,11 @@ class DirectPort:
 
         stream.on_ready = wake
         take = taking(stream)
+        self._open[ready] = False
         try:
             while True:
+                if self._open[ready]:
+                    raise Gone("too old resource version: the last writes were taken back")
                 ready.clear()
                 batch = take(WATCH_BATCH)
                 if batch:
@@ -93,6 +104,7 @@ class DirectPort:
                     return
                 await ready.wait()
         finally:
+            del self._open[ready]
             stream.close()
 
 
