@@ -26,6 +26,7 @@ from syncline.cluster.store import Key, Stored
 
 __all__ = [
     "APPLICATION_ID",
+    "BUSY_TIMEOUT_S",
     "HOW_TO_GO_ON",
     "OUT_OF_SPACE",
     "SCHEMA_VERSION",
@@ -107,16 +108,21 @@ def state_row(revision: int, objects: int) -> tuple[int, int, int]:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_file(path: Path, encryption: Encryption | None = None) -> Loaded:
-    """Check all of a file and read it; nothing is changed. Raises :class:`DiskError`."""
+def read_file(path: Path, encryption: Encryption | None = None, acknowledged: int = 0) -> Loaded:
+    """Check all of a file and read it; nothing is changed. Raises :class:`DiskError`.
+
+    ``acknowledged`` is a revision that was on disk: where it is not, something is lost.
+    """
     _refuse_what_is_no_file(path)
-    with _told(path), closing(_connected(path, "ro")) as connection:
+    with _told(path), _traceless(path), closing(_connected(path, "ro")) as connection:
         connection.execute("BEGIN")
         version = _known_version(connection, path)
         if not version:
             return Loaded(0, (), 0)
         _check_structure(connection, version)
         revision, count = _state(connection, version)
+        if revision < acknowledged:
+            raise _gone_back(path, revision, acknowledged)
         objects: list[Stored] = []
         stale: list[Stored] = []
         for *place, row_revision, value, checksum in connection.execute(_ROWS[version]):
@@ -173,6 +179,14 @@ def _known_version(connection: sqlite3.Connection, path: Path) -> int:
     return found
 
 
+def _gone_back(path: Path, revision: int, acknowledged: int) -> DiskError:
+    return DiskError(
+        f"{path}: ends with revision {revision}, but {acknowledged} was acknowledged; its log {path.name}-wal is "
+        f"damaged or missing, or an older copy was put here. All is left as it is: put the log back, or "
+        f"{HOW_TO_GO_ON}; to go on with the older state, remove {path}.lock"
+    )
+
+
 def _check_structure(connection: sqlite3.Connection, version: int) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     missing = sorted(_KNOWN_TABLES[version] - tables)
@@ -217,7 +231,7 @@ def create_file(path: Path) -> None:
     log = path.with_name(path.name + "-wal")
     if log.exists():
         raise DiskError(
-            f"{log}: there is a log, but not {path.name}, to which it belongs; put that back, or move the log"
+            f"{log}: the file {path.name}, to which this log belongs, is missing; put it back, or move both"
         )
     fresh = path.with_name(path.name + ".new")
     with _told(path):
@@ -362,6 +376,19 @@ def _explained(path: Path, error: Exception) -> DiskError:
     if code & 0xFF == sqlite3.SQLITE_IOERR:
         return DiskError(f"{path}: the disk failed ({why}, {getattr(error, 'sqlite_errorname', '')}); {HOW_TO_GO_ON}")
     return DiskError(f"{path}: damaged ({why}) and left as it is; {HOW_TO_GO_ON}")
+
+
+@contextmanager
+def _traceless(path: Path) -> Iterator[None]:
+    """Reading makes an empty log and its index; where the file is refused, they go again."""
+    beside = [path.with_name(path.name + end) for end in ("-wal", "-shm")]
+    made = [each for each in beside if not each.exists()]
+    try:
+        yield
+    except BaseException:
+        for each in made:
+            each.unlink(missing_ok=True)
+        raise
 
 
 def _sync_directory(directory: Path) -> None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from syncline.cluster.datafile import (
-    HOW_TO_GO_ON,
+    BUSY_TIMEOUT_S,
     OUT_OF_SPACE,
     SCHEMA_VERSION,
     DiskError,
@@ -44,6 +44,9 @@ PENDING_LIMIT_EVENTS = 50_000
 
 CHECKPOINT_AFTER_BYTES = 4 * 2**20
 """Written to the log before its pages are moved to the file: keeps the log, and reading it after a kill, short."""
+
+IDLE_S = 1.0
+"""Without a write for so long, the log's pages are moved whatever their number."""
 
 GIVE_BACK_FROM_PAGES = 1024
 """Unused pages (4 MiB) that the file may keep for the next objects, or a quarter of itself where that is more."""
@@ -102,8 +105,7 @@ class Disk:
         try:
             if not path.exists():
                 create_file(path)
-            self._loaded: Loaded | None = read_file(path, encryption)
-            self._lock.refuse_older(path, self._loaded.revision)
+            self._loaded: Loaded | None = read_file(path, encryption, self._lock.noted)
             self._objects = len(self._loaded.objects)
             self.sealed = len(self._loaded.stale)
             """Rows that were sealed anew, or opened for good, since another key or none was given."""
@@ -167,6 +169,11 @@ class Disk:
         self._connection.close()
         self._lock.close()
 
+    @property
+    def at_rest(self) -> bool:
+        """Nothing is left to be moved or given back."""
+        return not self._pending and not self._unmoved_bytes
+
     # -- the writer's thread ------------------------------------------------------------------------------------------
 
     def _write_all(self, listener: Listener) -> None:
@@ -181,7 +188,7 @@ class Disk:
                     self._probe()
                     self._go_on(listener)
                 else:
-                    self._compact()
+                    self._tidy(idle=not batch)
             except sqlite3.Error as error:
                 if error.sqlite_errorcode not in OUT_OF_SPACE:
                     self._fail(error, listener)
@@ -189,9 +196,10 @@ class Disk:
                 self._hold(listener, lost=not written)
 
     def _next_batch(self) -> list[Event] | None:
-        """What is queued, or nothing when it is time to look for space; None at the end."""
+        """What is queued, or nothing when it is time to tidy or to look for space; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closing or (self._settled and bool(self._pending)), self._wait_s)
+            wait_s = IDLE_S if self._wait_s is None and not self.at_rest else self._wait_s
+            self._changed.wait_for(lambda: self._closing or (self._settled and bool(self._pending)), wait_s)
             self._changed.wait_for(lambda: self._closing or self._settled)
             if self._closing and not (self._settled and self._pending):
                 return None
@@ -231,28 +239,43 @@ class Disk:
                 connection.execute("ROLLBACK")
             raise
 
-    def _compact(self) -> None:
+    def _tidy(self, *, idle: bool) -> None:
         """Move the log's pages to the file, and cut off what the file no longer needs.
 
         Without space the log stays as it is and grows: nothing is lost by that, and a commit tells when it ends.
         """
-        if self._unmoved_bytes < CHECKPOINT_AFTER_BYTES:
+        if self._unmoved_bytes < CHECKPOINT_AFTER_BYTES and not idle:
             return
         with _without_space_later():
-            self._give_back()
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._unmoved_bytes = 0
+            cut = self._give_back()
+            moved = self._move_log("TRUNCATE" if idle else "PASSIVE")
+            self._unmoved_bytes = 0 if cut and moved else 1
 
-    def _give_back(self) -> None:
+    def _move_log(self, how: str) -> bool:
+        """False where a reader, such as a backup, still needs the log: nobody waits for it, it is tried again."""
+        connection = self._connection
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            (busy, _, _) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+            return not busy
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+
+    def _give_back(self) -> bool:
+        """False when writers came in between: the rest is for later."""
         connection = self._connection
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-        while free > max(GIVE_BACK_FROM_PAGES, pages // 4) and not self._pending:
+        while free > max(GIVE_BACK_FROM_PAGES, pages // 4):
+            if self._pending:
+                return False
             connection.execute(f"PRAGMA incremental_vacuum({GIVE_BACK_STEP_PAGES})").fetchall()
+            self._move_log("PASSIVE")
             (left,) = connection.execute("PRAGMA freelist_count").fetchone()
             if left >= free:
-                return  # An old file that could not be rewritten keeps its space for later objects.
+                break  # An old file that could not be rewritten keeps its space for later objects.
             pages, free = pages - (free - left), left
+        return True
 
     # -- when it does not go on ---------------------------------------------------------------------------------------
 
@@ -280,7 +303,7 @@ class Disk:
 
     def _probe(self) -> None:
         """Raises sqlite3.Error unless :data:`PROBE_BYTES` can be written."""
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._move_log("TRUNCATE")
         self._connection.execute("INSERT OR REPLACE INTO probe VALUES (1, zeroblob(?))", (PROBE_BYTES,))
         self._connection.execute("DELETE FROM probe")
         self._unmoved_bytes = CHECKPOINT_AFTER_BYTES
@@ -319,14 +342,6 @@ class _Lock:
     def note(self, revision: int) -> None:
         """Not synced: it is there after a kill, and after a power cut it is never newer than the data."""
         os.pwrite(self._file, f"{revision:>{NUMBER_WIDTH}}\n".encode(), NUMBER_WIDTH + 1)
-
-    def refuse_older(self, path: Path, revision: int) -> None:
-        if revision < self.noted:
-            raise DiskError(
-                f"{path}: ends with revision {revision}, but {self.noted} was acknowledged; its log {path.name}-wal is "
-                f"damaged or missing, or an older copy was put here; all is left as it is. Put the log back, or "
-                f"{HOW_TO_GO_ON}; to go on with the older state, remove {self.path}"
-            )
 
     def close(self) -> None:
         if self._file >= 0:
