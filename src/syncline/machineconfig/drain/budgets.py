@@ -1,0 +1,70 @@
+"""What disruption budgets allow, as arithmetic over a set of pods; pure.
+
+Source: Kubernetes' disruption controller (numbers) and eviction subresource (who may go regardless).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, namespace_of
+from syncline.kube.selectors import SelectorError, label_selector_from
+
+__all__ = ["covers", "expected_pods", "is_ready", "needed", "spared_by_policy", "unbudgeted"]
+
+
+def covers(budget: Obj, pod: Obj) -> bool:
+    """Whether evictions of the pod spend the budget; a selector that cannot be read covers nothing."""
+    if namespace_of(budget) != namespace_of(pod):
+        return False
+    selector = dig(budget, "spec", "selector")
+    try:
+        return selector is not None and label_selector_from(selector).matches(labels_of(pod))
+    except SelectorError:
+        return False
+
+
+def is_ready(pod: Obj) -> bool:
+    """Counts as healthy for a budget."""
+    conditions = dig(pod, "status", "conditions", default=[])
+    ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return ready and not is_terminating(pod)
+
+
+def unbudgeted(pod: Obj) -> bool:
+    """Pods whose eviction asks no budget: those that do not run yet or no more."""
+    return dig(pod, "status", "phase") in ("Pending", "Succeeded", "Failed") or is_terminating(pod)
+
+
+def spared_by_policy(budget: Obj, pod: Obj, healthy: int, desired: int) -> bool:
+    """A pod that runs but is not ready may go although the budget allows nothing (``unhealthyPodEvictionPolicy``)."""
+    if is_ready(pod):
+        return False
+    if dig(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    return healthy >= desired > 0
+
+
+def expected_pods(budget: Obj, covered: Iterable[Obj]) -> int:
+    """How many pods there should be: as the budget's own status says, else those that are there."""
+    status = budget.get("status") or {}
+    if status.get("observedGeneration") == generation(budget) and "expectedPods" in status:
+        return int(status["expectedPods"] or 0)
+    return sum(1 for _ in covered)
+
+
+def needed(budget: Obj, expected: int) -> int:
+    """How many of ``expected`` pods have to stay healthy; percentages are rounded up."""
+    down = dig(budget, "spec", "maxUnavailable")
+    if down is not None:
+        return max(expected - _share(down, expected), 0)
+    up = dig(budget, "spec", "minAvailable")
+    return _share(up, expected) if up is not None else 0
+
+
+def _share(limit: Any, total: int) -> int:
+    if isinstance(limit, int):
+        return limit
+    digits = str(limit).removesuffix("%")
+    return -(-int(digits) * total // 100) if digits.isdigit() else 0

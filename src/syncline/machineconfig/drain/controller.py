@@ -1,0 +1,62 @@
+"""Binds the drain planner to the kinds that it watches."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, differ
+from syncline.control.plan import Plan, Result
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, labels_of
+from syncline.machineconfig.drain import observe as observing
+from syncline.machineconfig.drain import plan as planning
+from syncline.machineconfig.drain.observe import BUDGET, NODE, POD, READS, Observed
+from syncline.machineconfig.drain.plan import DrainSettings
+from syncline.machineconfig.drain.progress import INSIST, PROGRESS
+from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
+
+__all__ = ["DrainController"]
+
+
+def _asks(node: Obj) -> tuple[Any, ...]:
+    have = annotations_of(node)
+    unschedulable = bool(dig(node, "spec", "unschedulable"))
+    return tuple(have.get(key) for key in (DESIRED_DRAIN, LAST_DRAIN, PROGRESS, INSIST)), unschedulable
+
+
+def _places(node: Obj) -> tuple[Any, ...]:
+    return dig(node, "spec", "unschedulable"), dig(node, "spec", "taints"), labels_of(node)
+
+
+def _allows(budget: Obj) -> Any:
+    return budget.get("spec"), dig(budget, "status", "disruptionsAllowed")
+
+
+class DrainController:
+    """Answers the drain requests of nodes."""
+
+    name = "machine-config-drain"
+    kind = NODE
+    reads = READS
+    concerns = staticmethod(differ(_asks))
+
+    def __init__(self, settings: DrainSettings | None = None) -> None:
+        self._settings = settings or DrainSettings()
+        self.indices = observing.indices()
+        self.watches = (
+            Watch(POD, observing.node_of_pod, differ(is_terminating, lambda pod: dig(pod, "status", "phase"))),
+            Watch(BUDGET, observing.held_back, differ(_allows)),
+            Watch(NODE, observing.held_back, differ(_places)),
+        )
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        return observing.observe(cache, ref)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return planning.plan(seen, now, self._settings)
+
+    def settle(
+        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        return planning.settle(seen, plan, results, now, self._settings)

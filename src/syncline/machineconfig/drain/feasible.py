@@ -1,0 +1,363 @@
+"""Can a drain end? Decided before the cordon, by playing it on a copy of the cluster; pure.
+
+Pods that may go leave the copy, their replacements are placed by the scheduler's own filters, budgets are counted
+anew, until the node is empty or nothing moves any more. What is in the middle of starting counts as started, so that a
+roll-out that is just under way raises no alarm. If nothing moves, each way out that is proposed has been played too.
+
+Called by the drain controller and by ``explain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from syncline.base.clock import parse_time
+from syncline.kube.objects import (
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    is_terminating,
+    name_of,
+    namespace_of,
+    owner_references,
+    ref_of,
+)
+from syncline.kube.preemption import preempt, priority_of
+from syncline.kube.scheduling import Cluster, NodeState, choose
+from syncline.kube.scheduling import explain as sentence
+from syncline.kube.volumes import Storage
+from syncline.machineconfig.drain.budgets import (
+    covers,
+    expected_pods,
+    is_ready,
+    needed,
+    spared_by_policy,
+    unbudgeted,
+)
+from syncline.machineconfig.drain.pods import leaves
+from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, UPDATE_TAINT
+
+__all__ = [
+    "Blocked",
+    "Homeless",
+    "Outlook",
+    "Sight",
+    "Trial",
+    "Verdict",
+    "judge",
+    "play",
+    "replace_spec",
+    "without_update_taint",
+]
+
+PATIENCE = timedelta(minutes=10)
+"""A pod that is not ready for longer than this is not believed to be just starting (a roll-out's usual deadline)."""
+STUCK = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError")
+"""Why a container waits, where waiting longer does not help."""
+MAX_ROUNDS = 300
+"""Rounds of one play; each empties the node by a pod at least, and a node has no more pods."""
+MAX_BLOCKED = 5
+"""Pods that a verdict names; one is enough to block, and they mostly share a budget."""
+
+
+class Outlook(StrEnum):
+    CAN = "can finish"
+    WAITS = "waits for other nodes"
+    BLOCKED = "cannot finish"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The cluster as a drain depends on it."""
+
+    nodes: Sequence[Obj]
+    pods: Sequence[Obj]
+    budgets: Sequence[Obj]
+    daemon_sets: frozenset[ObjectRef] = frozenset()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
+
+
+@dataclass(frozen=True, slots=True)
+class Homeless:
+    """A pod that no node takes: the one whose place it would take (or its own name), and the scheduler's sentence."""
+
+    pod: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A pod whose eviction will be refused, and why: the budget's numbers at the end of the play, and the pods whose
+    absence makes them so. ``budget`` empty: several budgets, which the API does not support."""
+
+    pod: ObjectRef
+    budget: str
+    healthy: int = 0
+    desired: int = 0
+    expected: int = 0
+    homeless: tuple[Homeless, ...] = ()
+    budgets: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        who = f"pod {self.pod.namespace}/{self.pod.name}"
+        if not self.budget:
+            return f"{who} has several disruption budgets ({', '.join(self.budgets)}), so that every eviction fails"
+        text = (
+            f"eviction of {who} is refused by budget {self.budget} (allows 0: {self.healthy} of {self.expected} "
+            f"healthy, {self.desired} needed)"
+        )
+        if self.homeless:
+            text += f"; replacement of {self.homeless[0].pod} Pending: {self.homeless[0].sentence}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``waits_for``: nodes in the middle of an update without which the drain would not end."""
+
+    node: str
+    outlook: Outlook
+    blocked: tuple[Blocked, ...] = ()
+    waits_for: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        """One sentence, empty where the drain can finish."""
+        if self.outlook is Outlook.CAN:
+            return ""
+        if self.outlook is Outlook.WAITS:
+            return f"node {self.node} is drained when {', '.join(self.waits_for)} is back"
+        return f"the drain of node {self.node} cannot finish: {self.blocked[0].message()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Changes of the copy under which a drain is played."""
+
+    extra_nodes: tuple[Obj, ...] = ()
+    changed_nodes: Mapping[str, Obj] = field(default_factory=dict)
+    allow_more: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Evictions that budgets (namespace, name) would allow on top."""
+    extra_pods: tuple[Obj, ...] = ()
+
+
+def judge(sight: Sight, node: str, now: datetime) -> Verdict:
+    """The outlook of draining ``node`` now."""
+    blocked = play(sight, node, now)
+    if not blocked:
+        return Verdict(node, Outlook.CAN)
+    away = {name_of(each): _back(each) for each in sight.nodes if name_of(each) != node and _in_update(each)}
+    if away and not play(sight, node, now, Trial(changed_nodes=away)):
+        return Verdict(node, Outlook.WAITS, blocked, tuple(sorted(away)))
+    return Verdict(node, Outlook.BLOCKED, blocked)
+
+
+def _in_update(node: Obj) -> bool:
+    """Drained by us and not yet given back: it is away for a while only."""
+    have = annotations_of(node)
+    request = have.get(DESIRED_DRAIN, "")
+    return request.startswith("drain-") or request != have.get(LAST_DRAIN, request)
+
+
+def _back(node: Obj) -> Obj:
+    """The node as it will be after its update."""
+    spec = {key: value for key, value in (node.get("spec") or {}).items() if key not in ("unschedulable", "taints")}
+    taints = [t for t in dig(node, "spec", "taints", default=[]) if not _passes(t)]
+    return node | {"spec": spec | ({"taints": taints} if taints else {})}
+
+
+def _passes(taint: Obj) -> bool:
+    """Taints that go by themselves when a node is back."""
+    return taint.get("key") == UPDATE_TAINT["key"] or str(taint.get("key")).startswith("node.kubernetes.io/")
+
+
+def play(sight: Sight, node: str, now: datetime, trial: Trial | None = None) -> tuple[Blocked, ...]:
+    """Who is left on the node when nothing moves any more; empty: the drain ends."""
+    leaving = [pod for pod in sight.pods if _is_on(pod, node) and leaves(pod, sight.daemon_sets)]
+    if not any(covers(budget, pod) for budget in sight.budgets for pod in leaving):
+        return ()  # without a budget nobody refuses
+    return _Play(sight, node, now, trial or Trial(), leaving).run()
+
+
+def _is_on(pod: Obj, node: str) -> bool:
+    return str(dig(pod, "spec", "nodeName", default="")) == node
+
+
+class _Play:
+    """One drain on a copy."""
+
+    def __init__(self, sight: Sight, node: str, now: datetime, trial: Trial, leaving: list[Obj]) -> None:
+        self._now = now
+        self._trial = trial
+        self._budgets = [b for b in sight.budgets if any(covers(b, pod) for pod in leaving)]
+        self._all_budgets = sight.budgets
+        nodes = [trial.changed_nodes.get(name_of(each), each) for each in sight.nodes]
+        nodes = [_cordoned(each) if name_of(each) == node else each for each in (*nodes, *trial.extra_nodes)]
+        self._cluster = Cluster.of(nodes, sight.pods, sight.namespaces, sight.storage)
+        self._home = next((state for state in self._cluster.nodes if state.name == node), None)
+        self._leaving = [pod for pod in leaving if not is_terminating(pod)]
+        self._pods: list[Obj] = [pod for pod in (*sight.pods, *trial.extra_pods) if self._is_covered(pod)]
+        self._healthy: set[int] = {id(pod) for pod in self._pods if self._hopeful(pod)}
+        self._expected = {id(b): expected_pods(b, self._of(b)) + self._added(b) for b in self._budgets}
+        self._homeless: list[tuple[Obj, Homeless]] = []
+        self._settle_pending()
+
+    def _is_covered(self, pod: Obj) -> bool:
+        return any(covers(budget, pod) for budget in self._budgets)
+
+    def _of(self, budget: Obj) -> list[Obj]:
+        return [pod for pod in self._pods if covers(budget, pod)]
+
+    def _added(self, budget: Obj) -> int:
+        return sum(covers(budget, pod) for pod in self._trial.extra_pods)
+
+    def _hopeful(self, pod: Obj) -> bool:
+        """Ready, or on a node and just starting."""
+        if is_ready(pod):
+            return True
+        if is_terminating(pod) or not dig(pod, "spec", "nodeName"):
+            return False
+        if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+            return False
+        statuses = dig(pod, "status", "containerStatuses", default=[])
+        if any(dig(each, "state", "waiting", "reason") in STUCK for each in statuses):
+            return False
+        return _created(pod) + PATIENCE > self._now
+
+    def _settle_pending(self) -> None:
+        """Pods that wait for a node and find one count as started; so do those that a controller still has to make."""
+        for pod in self._pods:
+            if not dig(pod, "spec", "nodeName") and not _is_gated(pod) and not is_terminating(pod):
+                self._place(pod, f"pod {namespace_of(pod)}/{name_of(pod)}")
+        for budget in self._budgets:
+            covered = [pod for pod in self._of(budget) if not is_terminating(pod)]
+            missing = self._expected[id(budget)] - len(covered)
+            model = next((pod for pod in covered if _is_replaced(pod)), None)
+            for _ in range(missing if model is not None else 0):
+                assert model is not None, "counted above"
+                self._replace(model, f"a further pod like {namespace_of(model)}/{name_of(model)}")
+
+    def _place(self, pod: Obj, called: str) -> None:
+        name, refused = choose(pod, self._cluster)
+        if name:
+            state = next(each for each in self._cluster.nodes if each.name == name)
+            state.place(pod | {"spec": pod["spec"] | {"nodeName": name}})
+            self._healthy.add(id(pod))
+            return
+        if preempt(pod, self._cluster, refused, self._all_budgets).victims is not None:
+            self._healthy.add(id(pod))
+            return
+        self._homeless.append((pod, Homeless(called, sentence(pod, refused, preemption=""))))
+
+    def _replace(self, pod: Obj, called: str) -> None:
+        made = _fresh(pod)
+        self._pods.append(made)
+        self._place(made, called)
+
+    # -- evictions -------------------------------------------------------------------------------------------------
+
+    def run(self) -> tuple[Blocked, ...]:
+        for _ in range(MAX_ROUNDS):
+            gone = self._evict_what_may_go()
+            if not gone:
+                break
+            for pod in sorted(gone, key=lambda each: (-priority_of(each), ref_of(each))):
+                if _is_replaced(pod):
+                    self._replace(pod, f"{namespace_of(pod)}/{name_of(pod)}")
+        left = sorted(self._leaving, key=_called)
+        return tuple(self._why(pod) for pod in left[:MAX_BLOCKED])
+
+    def _evict_what_may_go(self) -> list[Obj]:
+        gone = []
+        for pod in sorted(self._leaving, key=_called):
+            if self._may_go(pod):
+                gone.append(pod)
+                self._leaving.remove(pod)
+                self._healthy.discard(id(pod))
+                self._pods = [each for each in self._pods if each is not pod]
+        if gone and self._home is not None:
+            self._clear_home(gone)
+        return gone
+
+    def _clear_home(self, gone: list[Obj]) -> None:
+        """The node without those that went; who stays still counts for affinity and spreading."""
+        assert self._home is not None, "asked for by the caller"
+        staying = NodeState(self._home.node)
+        for pod in self._home.pods:
+            if not any(pod is each for each in gone):
+                staying.place(pod)
+        self._cluster.nodes[self._cluster.nodes.index(self._home)] = staying
+        self._home = staying
+
+    def _may_go(self, pod: Obj) -> bool:
+        if unbudgeted(pod):
+            return True
+        mine = [budget for budget in self._budgets if covers(budget, pod)]
+        if len(mine) != 1:
+            return not mine
+        healthy, desired = self._numbers(mine[0])
+        return healthy - desired > 0 or spared_by_policy(mine[0], pod, healthy, desired)
+
+    def _numbers(self, budget: Obj) -> tuple[int, int]:
+        healthy = sum(id(pod) in self._healthy for pod in self._of(budget))
+        extra = self._trial.allow_more.get((namespace_of(budget), name_of(budget)), 0)
+        return healthy, max(needed(budget, self._expected[id(budget)]) - extra, 0)
+
+    def _why(self, pod: Obj) -> Blocked:
+        mine = [budget for budget in self._budgets if covers(budget, pod)]
+        if len(mine) > 1:
+            return Blocked(ref_of(_typed(pod)), "", budgets=tuple(name_of(budget) for budget in mine))
+        budget = mine[0]
+        healthy, desired = self._numbers(budget)
+        homeless = tuple(told for other, told in self._homeless if covers(budget, other))
+        expected = self._expected[id(budget)]
+        return Blocked(ref_of(_typed(pod)), name_of(budget), healthy, desired, expected, homeless)
+
+
+def _is_gated(pod: Obj) -> bool:
+    """Held back by a scheduling gate: nobody knows until when."""
+    return bool(dig(pod, "spec", "schedulingGates"))
+
+
+def _called(pod: Obj) -> tuple[str, str]:
+    return namespace_of(pod), name_of(pod)
+
+
+def _typed(pod: Obj) -> Obj:
+    return {"apiVersion": "v1", "kind": "Pod"} | pod
+
+
+def _created(pod: Obj) -> datetime:
+    return parse_time(str(dig(pod, "metadata", "creationTimestamp", default="")) or "1970-01-01T00:00:00Z")
+
+
+def _cordoned(node: Obj) -> Obj:
+    return node | {"spec": (node.get("spec") or {}) | {"unschedulable": True}}
+
+
+def _is_replaced(pod: Obj) -> bool:
+    """Its controller makes another one."""
+    return any(owner.get("controller") and owner.get("kind") != "DaemonSet" for owner in owner_references(pod))
+
+
+def _fresh(pod: Obj) -> Obj:
+    """Another pod of the same controller, not placed yet."""
+    spec = {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
+    metadata = {key: value for key, value in pod["metadata"].items() if key not in ("deletionTimestamp", "uid")}
+    return pod | {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def without_update_taint(node: Obj) -> Obj:
+    """A node as another like it would be."""
+    fresh = replace_spec(node, unschedulable=None)
+    return replace_spec(fresh, taints=[t for t in dig(node, "spec", "taints", default=[]) if not _passes(t)] or None)
+
+
+def replace_spec(node: Obj, **changes: object) -> Obj:
+    """The node with fields of its spec changed; None takes one away."""
+    spec = (node.get("spec") or {}) | changes
+    return node | {"spec": {key: value for key, value in spec.items() if value is not None}}

@@ -1,0 +1,134 @@
+"""What the drain planner sees: the node, who has to leave it, and the cluster as far as a forecast needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from syncline.control.cache import OfKind, Snapshot
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    labels_of,
+    name_of,
+    namespace_of,
+    ref_of,
+)
+from syncline.kube.volumes import Storage, claim_names
+from syncline.machineconfig.drain.feasible import Sight
+from syncline.machineconfig.drain.pods import departures
+from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS
+from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, MACHINE_CONFIG_NODE, POOL
+from syncline.machineconfig.pools.membership import MembershipError, primary_pool
+
+__all__ = [
+    "BUDGET",
+    "DAEMON_SET",
+    "HELD_BACK",
+    "NODE",
+    "ON_NODE",
+    "POD",
+    "READS",
+    "Observed",
+    "indices",
+    "observe",
+    "sight",
+]
+
+NODE, POD, NAMESPACE = GroupKind("", "Node"), GroupKind("", "Pod"), GroupKind("", "Namespace")
+DAEMON_SET = GroupKind("apps", "DaemonSet")
+BUDGET = GroupKind("policy", "PodDisruptionBudget")
+CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
+STORAGE_CLASS = GroupKind("storage.k8s.io", "StorageClass")
+READS = (NAMESPACE, BUDGET, DAEMON_SET, POOL, MACHINE_CONFIG_NODE, CLAIM, VOLUME, STORAGE_CLASS)
+ON_NODE = "drain/on-node"
+"""Index: pods by the node that they are on."""
+HELD_BACK = "drain/held-back"
+"""Index: nodes whose drain is asked for and not begun."""
+
+
+def indices() -> dict[str, object]:
+    return {
+        ON_NODE: OfKind(POD, lambda pod: (str(name),) if (name := dig(pod, "spec", "nodeName")) else ()),
+        HELD_BACK: OfKind(NODE, lambda node: ("",) if BLOCKED in annotations_of(node) else ()),
+    }
+
+
+@dataclass(frozen=True)
+class Observed:
+    """``leaving``: the pods that have to go; ``forecast`` is asked only before a cordon. ``trouble``: why the node is
+    in no pool. ``evicts``: the server has the eviction subresource."""
+
+    node: Obj
+    leaving: tuple[Obj, ...] = ()
+    pool: Obj | None = None
+    trouble: str = ""
+    machine_config_node: Obj | None = None
+    evicts: bool = True
+    forecast: Callable[[], Sight] | None = field(default=None, compare=False)
+    tries: int = 0
+    """How often writing the node was refused in this pass."""
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    """None for nodes that ask for nothing and of which nothing is remembered."""
+    node = cache.get(ref)
+    if node is None:
+        return None
+    have = annotations_of(node)
+    asked = have.get(DESIRED_DRAIN, "") != have.get(LAST_DRAIN, "")
+    if not asked and PROGRESS not in have and BLOCKED not in have:
+        return None
+    if not all(cache.has_synced(kind) for kind in (POD, DAEMON_SET, BUDGET, POOL)):
+        return None
+    try:
+        pool, trouble = primary_pool(node, cache.objects(POOL)), ""
+    except MembershipError as error:
+        pool, trouble = None, str(error)
+    found = departures(ref.name, cache.indexed(ON_NODE, ref.name), daemon_sets(cache))
+    pods = cache.mapper.preferred(POD)
+    return Observed(
+        node,
+        tuple(each.pod for each in found if each.leaves),
+        pool,
+        trouble,
+        cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
+        pods is None or "eviction" in pods.subresources,
+        lambda: sight(cache),
+    )
+
+
+def daemon_sets(cache: Snapshot) -> frozenset[ObjectRef]:
+    return frozenset(ref_of(each) for each in cache.objects(DAEMON_SET))
+
+
+def sight(cache: Snapshot) -> Sight:
+    """The whole cluster, for a forecast."""
+    pods = cache.objects(POD)
+    namespaces = {name_of(each): labels_of(each) for each in cache.objects(NAMESPACE)}
+    storage = _storage(cache) if any(claim_names(pod) for pod in pods) else Storage()
+    return Sight(cache.objects(NODE), pods, cache.objects(BUDGET), daemon_sets(cache), namespaces, storage)
+
+
+def _storage(cache: Snapshot) -> Storage:
+    return Storage(
+        {(namespace_of(each), name_of(each)): each for each in cache.objects(CLAIM)},
+        {name_of(each): each for each in cache.objects(VOLUME)},
+        {name_of(each): each for each in cache.objects(STORAGE_CLASS)},
+    )
+
+
+def node_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The node that a pod is on, if it is drained."""
+    name = dig(pod, "spec", "nodeName")
+    node = cache.get(ObjectRef("", "Node", "", str(name))) if name else None
+    if node is not None and PROGRESS in annotations_of(node):
+        yield ref_of(node)
+
+
+def held_back(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """A budget or a node changed: drains that could not finish are looked at again."""
+    return (ref_of(node) for node in cache.indexed(HELD_BACK, ""))

@@ -1,0 +1,388 @@
+"""How a node is drained: cordon, evict within budgets, wait, tell, try again; pure.
+
+The node's agent asks by ``desiredDrain`` and goes on when ``lastAppliedDrain`` says the same. An attempt lasts
+90 seconds, refused evictions are tried again every 5; then it is tried again after a minute, after ten minutes of
+failing every five minutes, for ever (reference machine-config 5). Ours: a drain that cannot finish is not begun
+(``drain/feasible.py``), and the ladder survives a restart (``drain/progress.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from syncline.control.plan import Delete, Emit, Evict, Patch, Plan, Requeue, Result, Retry, SetStatus, set_status
+from syncline.kube.errors import Conflict, NotFound, TooManyRequests
+from syncline.kube.objects import (
+    Obj,
+    annotations_of,
+    dig,
+    gvk_of,
+    is_terminating,
+    name_of,
+    namespace_of,
+    resource_version,
+    uid_of,
+)
+from syncline.machineconfig.drain.feasible import Outlook, Verdict, judge
+from syncline.machineconfig.drain.observe import Observed
+from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS, BlockedNote, Progress, insists
+from syncline.machineconfig.drain.proposals import proposals
+from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
+from syncline.machineconfig.phases import Phase, advance
+
+__all__ = ["COMPONENT", "DrainSettings", "plan", "settle"]
+
+COMPONENT = "machineconfigcontroller-nodecontroller"
+"""Component of Events, as upstream's."""
+UNTIL = "The drain will not be complete until desired drainer"
+DEADLINE = "context deadline exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class DrainSettings:
+    """Upstream's times."""
+
+    attempt_s: float = 90.0
+    """How long one attempt evicts and waits."""
+    evict_again_s: float = 5.0
+    """Between evictions of a pod that were refused."""
+    retry_s: float = 60.0
+    """From a failed attempt to the next one."""
+    patience_s: float = 600.0
+    """After this long attempts become rare, and an Event says so."""
+    rare_retry_s: float = 300.0
+    limit_s: float = 3600.0
+    """After this long each attempt tells that the drain fails; it is never given up."""
+    look_again_s: float = 30.0
+    """Between looks at a drain that cannot finish, beside those that changes of budgets and nodes cause."""
+    tries: int = 5
+    """Writes of the node in one pass, before the node's MachineConfigNode says that it cannot be written."""
+
+
+UPSTREAM = DrainSettings()
+
+
+def plan(seen: Observed, now: datetime, settings: DrainSettings = DrainSettings()) -> Plan:
+    have = annotations_of(seen.node)
+    wanted = have.get(DESIRED_DRAIN, "")
+    if wanted == have.get(LAST_DRAIN, ""):
+        return _forget(seen)
+    if seen.trouble:
+        return Plan(outcome=Retry(seen.trouble), why=seen.trouble)
+    verb = wanted.split("-")[0]
+    if verb == "uncordon":
+        return _uncordon(seen, wanted, now)
+    if verb != "drain":
+        text = f"node {name_of(seen.node)}: non-recognized drain verb detected {verb}"
+        return Plan(outcome=Retry(text), why=text)
+    return _drain(seen, wanted, now, settings)
+
+
+def _forget(seen: Observed) -> Plan:
+    """What is remembered of a drain that nobody asks for any more goes."""
+    have = annotations_of(seen.node)
+    notes: dict[str, str | None] = {key: None for key in (PROGRESS, BLOCKED) if key in have}
+    if not notes:
+        return Plan(why="the drain that is asked for is done")
+    return Plan(((_write(seen.node, notes, "nobody asks for the drain any more"),),), why="forget an old drain")
+
+
+def _uncordon(seen: Observed, wanted: str, now: datetime) -> Plan:
+    parent = Phase("UpdateComplete", "True", "Uncordoned", "Uncordoned Node as part of completing upgrade phase")
+    told = f"UnCordoned node. The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
+    child = Phase("Uncordoned", "True", "UpdateCompleteUncordoned", told)
+    notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
+    patch = _write(seen.node, notes, "its update has ended", unschedulable=False)
+    return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"uncordon node {name_of(seen.node)}")
+
+
+def _drain(seen: Observed, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
+    progress = Progress.of(seen.node)
+    mine = progress is not None and progress.request == wanted
+    if not mine or not _cordoned(seen.node):
+        verdict = _verdict(seen, mine, now)
+        if verdict is not None and verdict.outlook is not Outlook.CAN:
+            return _hold_back(seen, verdict, wanted, now, settings)
+        return _begin(seen, wanted, now)
+    assert progress is not None, "it is mine"
+    if not seen.leaving:
+        return _done(seen, wanted, now)
+    if progress.retry is not None:
+        if now < progress.retry:
+            wait = (progress.retry - now).total_seconds()
+            return Plan(outcome=Requeue(wait, "the next attempt to drain", background=False), why="waits to try again")
+        return _attempt_anew(seen, progress, now, settings)
+    return _go_on(seen, progress, now, settings)
+
+
+def _verdict(seen: Observed, begun: bool, now: datetime) -> Verdict | None:
+    """Asked before the first cordon only: what was begun is ended."""
+    if begun or seen.forecast is None or not seen.leaving or insists(seen.node, seen.pool):
+        return None
+    return judge(seen.forecast(), name_of(seen.node), now)
+
+
+def _hold_back(seen: Observed, verdict: Verdict, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
+    """Not cordoned: what blocks is noted on the node, from where the pool takes it."""
+    again = Requeue(settings.look_again_s, "whether the drain can finish now", background=True)
+    old = BlockedNote.of(seen.node)
+    if verdict.outlook is Outlook.WAITS or seen.forecast is None:
+        gone: dict[str, str | None] = {BLOCKED: None}
+        steps = ((_write(seen.node, gone, "the drain only has to wait"),),) if old is not None else ()
+        return Plan(steps, again, verdict.message())
+    fixes = tuple(str(each) for each in proposals(seen.forecast(), verdict, now))
+    since = old.since if old is not None and old.request == wanted else now
+    note = BlockedNote(wanted, since, verdict.message(), fixes)
+    if note == old:
+        return Plan(outcome=again, why=note.message)
+    text = note.message + (f"; would help: {'; or '.join(fixes)}" if fixes else "")
+    event = Emit(seen.node, "DrainBlocked", text, COMPONENT, warning=True)
+    notes: dict[str, str | None] = {BLOCKED: note.text(), PROGRESS: None}
+    patch = _write(seen.node, notes, "its drain cannot finish")
+    return Plan(((patch,), (event,)), again, note.message)
+
+
+# -- attempts --------------------------------------------------------------------------------------------------------
+
+
+def _begin(seen: Observed, wanted: str, now: datetime) -> Plan:
+    """Cordon, also where somebody lifted it; the timer starts (anew)."""
+    progress = Progress(wanted, now, now)
+    parent = Phase("UpdateExecuted", "Unknown", "Cordoned", "Cordoned Node as part of update executed phase")
+    told = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
+    child = Phase("Cordoned", "True", "UpdateExecutedCordoned", told)
+    patch = _write(
+        seen.node, {PROGRESS: progress.text(), BLOCKED: None}, "its agent asks for a drain", unschedulable=True
+    )
+    return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"cordon node {name_of(seen.node)}")
+
+
+def _attempt_anew(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
+    fresh = replace(progress, attempt=now, retry=None)
+    patch = _write(seen.node, {PROGRESS: fresh.text()}, "another attempt to drain")
+    events: tuple[Emit, ...] = ()
+    if now - progress.began > timedelta(seconds=settings.limit_s):
+        limit = _go_duration(settings.limit_s)
+        text = f"node {name_of(seen.node)}: drain exceeded timeout: {limit}. Will continue to retry."
+        events = (Emit(seen.node, "DrainFailed", text, COMPONENT, warning=True),)
+    return Plan(((patch, *events),), why=f"try again to drain node {name_of(seen.node)}")
+
+
+def _go_on(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
+    """Within an attempt: evict who is not going yet, or give the attempt up at its end."""
+    end = progress.attempt + timedelta(seconds=settings.attempt_s)
+    if now >= end:
+        return _give_up(seen, progress, _overdue(seen.leaving, settings), now, settings)
+    staying = [pod for pod in seen.leaving if not is_terminating(pod)]
+    left = (end - now).total_seconds()
+    wait = min(settings.evict_again_s, left) if staying else left
+    draining = _draining(seen, now)
+    actions = tuple(_evict(seen, pod) for pod in staying)
+    steps = (*draining, actions) if actions else draining
+    return Plan(steps, Requeue(wait, "pods are going"), f"{len(seen.leaving)} pods have to leave {name_of(seen.node)}")
+
+
+def _evict(seen: Observed, pod: Obj) -> Evict | Delete:
+    why = f"node {name_of(seen.node)} is drained"
+    if not seen.evicts:
+        return Delete.of({"apiVersion": "v1", "kind": "Pod"} | pod, why)
+    return Evict(namespace_of(pod), name_of(pod), why, uid_of(pod))
+
+
+def _draining(seen: Observed, now: datetime) -> tuple[tuple[SetStatus, ...], ...]:
+    wanted, last = _request(seen.node), annotations_of(seen.node).get(LAST_DRAIN, "")
+    parent = Phase("UpdateExecuted", "Unknown", "Drained", "Draining Node as part of update executed phase")
+    told = (
+        f"Draining node. The drain will not be complete until desired drainer {wanted} matches current drainer {last}"
+    )
+    return _phase(seen, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
+
+
+def _overdue(leaving: Sequence[Obj], settings: DrainSettings) -> str:
+    limit = _go_duration(settings.attempt_s)
+    return _joined(
+        f'error when waiting for pod "{name_of(pod)}" in namespace "{namespace_of(pod)}" to terminate: {DEADLINE}'
+        if is_terminating(pod)
+        else f'error when evicting pods/"{name_of(pod)}" -n "{namespace_of(pod)}": global timeout reached: {limit}'
+        for pod in leaving
+    )
+
+
+def _joined(errors: object) -> str:
+    """Several errors as Go's aggregate prints them: each once, in brackets."""
+    found = list(dict.fromkeys(errors))  # type: ignore[call-overload]
+    return str(found[0]) if len(found) == 1 else f"[{', '.join(found)}]"
+
+
+def _give_up(seen: Observed, progress: Progress, error: str, now: datetime, settings: DrainSettings) -> Plan:
+    """The attempt has failed; the next one comes by itself."""
+    rare = progress.attempt - progress.began > timedelta(seconds=settings.patience_s)
+    wait = settings.rare_retry_s if rare else settings.retry_s
+    wanted, last = _request(seen.node), annotations_of(seen.node).get(LAST_DRAIN, "")
+    parent = Phase("UpdateExecuted", "Unknown", "Drained", "Node Drain has not succeeded")
+    told = f"Error: Node Drain has not succeeded. Error is: {error} {UNTIL} {wanted} matches current drainer {last}"
+    phase = _phase(seen, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
+    noted = replace(progress, retry=now + timedelta(seconds=wait))
+    patch = _write(seen.node, {PROGRESS: noted.text()}, "the attempt to drain failed")
+    events: tuple[Emit, ...] = ()
+    if rare:
+        minutes, pause = settings.patience_s / 60, settings.rare_retry_s / 60
+        text = (
+            f"Drain failed. Drain has been failing for more than {minutes:g} minutes. Waiting {pause:g} minutes then "
+            f"retrying. Error message from drain: {error}"
+        )
+        events = (Emit(seen.node, "DrainThresholdExceeded", text, COMPONENT, warning=True),)
+    return Plan((*phase, (patch, *events)), Requeue(wait, "the next attempt to drain"), f"the drain failed: {error}")
+
+
+def _done(seen: Observed, wanted: str, now: datetime) -> Plan:
+    """Told only of a node that is cordoned as it was seen: the write is conditional."""
+    parent = Phase("UpdateExecuted", "Unknown", "Drained", "Drained Node as part of update executed phase")
+    told = f"Drained node. The drain is complete as the desired drainer matches current drainer: {wanted}"
+    child = Phase("Drained", "True", "UpdateExecutedDrained", told)
+    notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
+    patch = _write(seen.node, notes, "nothing is left to evict")
+    return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"node {name_of(seen.node)} is drained")
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+def settle(
+    seen: Observed, made: Plan, results: Sequence[Result], now: datetime, settings: DrainSettings = DrainSettings()
+) -> tuple[Observed, Plan] | None:
+    """Go on from the answers: evictions follow the cordon at once, refusals end or prolong an attempt."""
+    seen = _with_written(seen, results)
+    failed = [result for result in results if not result.ok and not isinstance(result.error, Conflict)]
+    if len(failed) < sum(not result.ok for result in results):
+        return None  # something has changed meanwhile: the key is planned again at once
+    written = next((r for r in results if isinstance(r.action, Patch) and r.action.gvk.kind == "Node"), None)
+    if written is not None:
+        return _after_write(seen, written, now, settings)
+    errors = [error for result in failed if (error := _eviction_error(result))]
+    progress = Progress.of(seen.node)
+    if errors and progress is not None:
+        return seen, _give_up(seen, progress, _joined(errors), now, settings)
+    return None
+
+
+def _with_written(seen: Observed, results: Sequence[Result]) -> Observed:
+    """The objects as the answers show them, so that the next writes are conditional on these."""
+    for result in results:
+        if result.ok and isinstance(result.value, dict):
+            if isinstance(result.action, Patch) and result.action.gvk.kind == "Node":
+                seen = replace(seen, node=result.value, tries=0)
+            elif isinstance(result.action, SetStatus):
+                seen = replace(seen, machine_config_node=result.value)
+    return seen
+
+
+def _after_write(
+    seen: Observed, written: Result, now: datetime, settings: DrainSettings
+) -> tuple[Observed, Plan] | None:
+    wanted = _request(seen.node)
+    verb = wanted.split("-")[0]
+    progress = Progress.of(seen.node)
+    if written.ok:
+        if verb != "drain" or progress is None or progress.retry is not None or not _notes(written).get(PROGRESS):
+            return None
+        return seen, _go_on(seen, progress, now, settings) if seen.leaving else _done(seen, wanted, now)
+    if isinstance(written.error, NotFound):
+        return None
+    if verb == "drain" and _cordoned(seen.node):
+        return _without_note(seen, written, wanted, now, settings)
+    if seen.tries + 1 < settings.tries:
+        again = replace(seen, tries=seen.tries + 1)
+        return again, Plan(((written.action,),), why="write the node again")
+    return None if verb not in ("drain", "uncordon") else _unwritable(seen, written, verb, now, settings)
+
+
+def _without_note(
+    seen: Observed, written: Result, wanted: str, now: datetime, settings: DrainSettings
+) -> tuple[Observed, Plan] | None:
+    """The node is cordoned; that its note cannot be written does not keep its pods."""
+    if LAST_DRAIN in _notes(written):
+        text = f"failed to set node uncordoned annotation: node {name_of(seen.node)}: unable to update: {written.error}"
+        return seen, Plan(outcome=Retry(f"node {name_of(seen.node)}: {text}"), why=text)
+    if seen.leaving and seen.tries == 0:
+        return replace(seen, tries=1), _go_on(seen, Progress(wanted, now, now), now, settings)
+    return (seen, _done(seen, wanted, now)) if not seen.leaving else None
+
+
+def _notes(written: Result) -> dict[str, str | None]:
+    """The annotations that a write of the node set."""
+    found: dict[str, str | None] = getattr(written.action, "body", {})["metadata"]["annotations"]
+    return found
+
+
+def _unwritable(
+    seen: Observed, written: Result, verb: str, now: datetime, settings: DrainSettings
+) -> tuple[Observed, Plan]:
+    """The MachineConfigNode says so; the queue tries again, ever more rarely."""
+    name = name_of(seen.node)
+    tried = f"node {name}: failed to {'uncordon' if verb == 'uncordon' else 'cordon'} ({settings.tries} tries)"
+    error = f"{tried}: [timed out waiting for the condition, cordon error: {written.error}]"
+    state = f"The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
+    if verb == "uncordon":
+        told = "Failed to Uncordon Node as part of completing upgrade phase"
+        parent = Phase("UpdateComplete", "Unknown", "Uncordoned", told)
+        child = f"Error: Failed to UnCordon node. Error is: {error} {state}"
+        phase = _phase(seen, parent, Phase("Uncordoned", "Unknown", "UpdateCompleteUncordoned", child), now)
+        return seen, Plan(phase, Retry(f"failed to uncordon node {name}: {error}"), error)
+    told = "Failed to Cordon Node as part of In progress update phase"
+    parent = Phase("UpdateExecuted", "Unknown", "Cordoned", told)
+    child = f"Error: Failed to Cordon node. Error is {error}, {state}"
+    phase = _phase(seen, parent, Phase("Cordoned", "Unknown", "UpdateExecutedCordoned", child), now)
+    return seen, Plan(phase, Retry(error), error)
+
+
+def _eviction_error(result: Result) -> str:
+    """Refusals that end the attempt; a budget's is tried again, who is gone has gone."""
+    if not isinstance(result.action, Evict | Delete) or isinstance(result.error, NotFound | TooManyRequests):
+        return ""
+    causes = getattr(result.error, "details", {}).get("causes") or []
+    if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
+        return ""
+    target = result.action.target
+    return f'error when evicting pods/"{target.name}" -n "{target.namespace}": {result.error}'
+
+
+# -- writes ----------------------------------------------------------------------------------------------------------
+
+
+def _write(node: Obj, notes: dict[str, str | None], why: str, *, unschedulable: bool | None = None) -> Patch:
+    """One conditional patch: what was decided holds for the node as it was seen."""
+    body: Obj = {"metadata": {"resourceVersion": resource_version(node), "annotations": notes}}
+    if unschedulable is not None:
+        body["spec"] = {"unschedulable": True if unschedulable else None}
+    return Patch(gvk_of({"apiVersion": "v1", "kind": "Node"}), "", name_of(node), body, why)
+
+
+def _phase(seen: Observed, parent: Phase, child: Phase, now: datetime) -> tuple[tuple[SetStatus, ...], ...]:
+    mcn = seen.machine_config_node
+    status = advance(mcn, seen.node, parent, child, now) if mcn is not None else None
+    if mcn is None or status is None:
+        return ()
+    actions = set_status(mcn, status, f"node {name_of(seen.node)}: {child.type}")
+    return (actions,) if actions else ()
+
+
+def _request(node: Obj) -> str:
+    return annotations_of(node).get(DESIRED_DRAIN, "")
+
+
+def _cordoned(node: Obj) -> bool:
+    return bool(dig(node, "spec", "unschedulable", default=False))
+
+
+def _go(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _go_duration(seconds: float) -> str:
+    """As Go prints durations: ``1h0m0s``, ``1m30s``, ``2s``."""
+    hours, rest = divmod(int(seconds), 3600)
+    minutes, left = divmod(rest, 60)
+    return f"{hours}h{minutes}m{left}s" if hours else f"{minutes}m{left}s" if minutes else f"{left}s"

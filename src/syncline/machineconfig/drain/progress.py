@@ -1,0 +1,90 @@
+"""What the drain controller remembers of a drain, as annotations of the node: a restart begins nothing anew.
+
+Upstream keeps it in the memory of its process, so that its ladder starts over with each restart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from syncline.base.clock import format_time, parse_time
+from syncline.kube.objects import Obj, annotations_of
+
+__all__ = ["BLOCKED", "INSIST", "INSISTS", "PROGRESS", "BlockedNote", "Progress", "insists"]
+
+PROGRESS = "syncline.dev/drain-progress"
+"""Annotation of a Node: JSON of :class:`Progress`."""
+BLOCKED = "syncline.dev/drain-blocked"
+"""Annotation of a Node: JSON of :class:`BlockedNote`; there while a drain that is asked for cannot finish."""
+INSIST = "syncline.dev/drain"
+INSISTS = "insist"
+"""Value of :data:`INSIST` on a Node or a pool: cordon and drain although the drain cannot finish."""
+MAX_TEXT = 2000
+
+
+def insists(*objects: Obj | None) -> bool:
+    return any(obj is not None and annotations_of(obj).get(INSIST) == INSISTS for obj in objects)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``began``: the cordon; ``attempt``: when the last attempt to evict everybody began; ``retry``: when the next one
+    does, None while one is under way."""
+
+    request: str
+    began: datetime
+    attempt: datetime
+    retry: datetime | None = None
+
+    @classmethod
+    def of(cls, node: Obj) -> Progress | None:
+        """None where there is none, or none that can be read."""
+        noted = _noted(node, PROGRESS)
+        try:
+            retry = parse_time(noted["retry"]) if noted.get("retry") else None
+            return cls(str(noted["request"]), parse_time(noted["began"]), parse_time(noted["attempt"]), retry)
+        except (KeyError, ValueError):
+            return None
+
+    def text(self) -> str:
+        found = {"request": self.request, "began": format_time(self.began), "attempt": format_time(self.attempt)}
+        return _json(found | ({"retry": format_time(self.retry)} if self.retry is not None else {}))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedNote:
+    """Why a drain is not begun, since when, and what would help."""
+
+    request: str
+    since: datetime
+    message: str
+    fixes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, node: Obj) -> BlockedNote | None:
+        noted = _noted(node, BLOCKED)
+        try:
+            fixes = tuple(str(each) for each in noted.get("fixes") or ())
+            return cls(str(noted["request"]), parse_time(noted["since"]), str(noted["message"]), fixes)
+        except (KeyError, ValueError):
+            return None
+
+    def text(self) -> str:
+        found = {"request": self.request, "since": format_time(self.since), "message": self.message[:MAX_TEXT]}
+        return _json(found | ({"fixes": list(self.fixes)} if self.fixes else {}))
+
+
+def _noted(node: Obj, key: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(annotations_of(node).get(key) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

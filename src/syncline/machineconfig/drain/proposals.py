@@ -1,0 +1,161 @@
+"""What would let a blocked drain end; each proposal has been played on a copy of the cluster; pure.
+
+Called by the drain controller for the message of a blocked drain, and by ``explain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.kube.objects import Obj, ObjectRef, dig, labels_of, name_of, namespace_of, owner_references
+from syncline.machineconfig.drain.budgets import covers, expected_pods, needed
+from syncline.machineconfig.drain.feasible import Sight, Trial, Verdict, play, replace_spec, without_update_taint
+
+__all__ = ["Proposal", "proposals"]
+
+CONTROL_PLANE = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane")
+WORKER_LABEL = "node-role.kubernetes.io/worker"
+MAX_PROPOSALS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """``text`` says what to do, ``command`` how, empty where there is no single command."""
+
+    text: str
+    command: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text}: {self.command}" if self.command else self.text
+
+
+def proposals(sight: Sight, verdict: Verdict, now: datetime) -> tuple[Proposal, ...]:
+    """Those that work, the least intrusive first; none where the drain can finish or only has to wait."""
+    found = [proposal for trial, proposal in _ideas(sight, verdict) if not play(sight, verdict.node, now, trial)]
+    return tuple(found[:MAX_PROPOSALS])
+
+
+def _ideas(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
+    if not verdict.blocked:
+        return
+    home = next((node for node in sight.nodes if name_of(node) == verdict.node), None)
+    if home is None:
+        return
+    yield _another_node(home)
+    yield from _open_nodes(sight, verdict.node)
+    yield from _another_replica(sight, verdict)
+    yield from _relaxed_budget(sight, verdict)
+
+
+def _another_node(home: Obj) -> tuple[Trial, Proposal]:
+    name = f"{name_of(home)}-2"
+    labels = labels_of(home) | {"kubernetes.io/hostname": name}
+    fresh = without_update_taint(home) | {"metadata": {"name": name, "labels": labels}}
+    fresh |= {"status": {key: value for key, value in (home.get("status") or {}).items() if key != "conditions"}}
+    role = next((key.rpartition("/")[2] for key in sorted(labels) if key.startswith("node-role.kubernetes.io/")), "")
+    flag = f" --label node-role.kubernetes.io/{role}=" if role else ""
+    text = f"add a {role or 'further'} node like {name_of(home)}"
+    return Trial(extra_nodes=(fresh,)), Proposal(text, f"syncline node add NAME{flag}")
+
+
+def _open_nodes(sight: Sight, home: str) -> Iterator[tuple[Trial, Proposal]]:
+    """Nodes that take no pods now: cordoned workers one by one, masters all together as ``mastersSchedulable`` does."""
+    masters: dict[str, Obj] = {}
+    for node in sight.nodes:
+        if name_of(node) == home:
+            continue
+        if any(label in labels_of(node) for label in CONTROL_PLANE):
+            masters[name_of(node)] = _schedulable_master(node)
+        elif dig(node, "spec", "unschedulable"):
+            name = name_of(node)
+            trial = Trial(changed_nodes={name: replace_spec(node, unschedulable=None)})
+            yield trial, Proposal(f"uncordon node {name}", f"kubectl uncordon {name}")
+    changed = {name: node for name, node in masters.items() if node != _of(sight.nodes, name)}
+    if changed:
+        names = " ".join(sorted(changed))
+        commands = [f"kubectl uncordon {names}", f"kubectl label node {names} {WORKER_LABEL}="]
+        tainted = {str(t.get("key")) for name in changed for t in _role_taints(_of(sight.nodes, name))}
+        commands += [f"kubectl taint nodes {names} {key}-" for key in sorted(tainted)]
+        text = f"make the masters schedulable ({', '.join(sorted(changed))})"
+        yield Trial(changed_nodes=changed), Proposal(text, " && ".join(commands))
+
+
+def _of(nodes: Sequence[Obj], name: str) -> Obj:
+    return next(node for node in nodes if name_of(node) == name)
+
+
+def _role_taints(node: Obj) -> list[Obj]:
+    return [t for t in dig(node, "spec", "taints", default=[]) if t.get("key") in CONTROL_PLANE]
+
+
+def _schedulable_master(node: Obj) -> Obj:
+    taints = [t for t in dig(node, "spec", "taints", default=[]) if t.get("key") not in CONTROL_PLANE]
+    opened = replace_spec(node, unschedulable=None, taints=taints or None)
+    metadata = node["metadata"] | {"labels": labels_of(node) | {WORKER_LABEL: ""}}
+    return opened | {"metadata": metadata}
+
+
+def _another_replica(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
+    """One pod more of the blocked one's controller, started before the drain."""
+    for pod in _blocked_pods(sight, verdict):
+        owner = next((each for each in owner_references(pod) if each.get("controller")), None)
+        if owner is None or owner.get("kind") not in ("ReplicaSet", "StatefulSet"):
+            continue
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        name = f"{name_of(pod)}-more"
+        metadata: Obj = {"name": name, "namespace": namespace_of(pod), "labels": labels_of(pod)}
+        metadata["ownerReferences"] = [owner]
+        more: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {}}
+        kind, of = _scaled(owner, pod)
+        text = f"run one more replica of {kind} {namespace_of(pod)}/{of}"
+        have = sum(_same_owner(each, owner) for each in sight.pods)
+        command = f"kubectl -n {namespace_of(pod)} scale {kind.lower()} {of} --replicas={have + 1}"
+        yield Trial(extra_pods=(more,)), Proposal(text, command)
+        return  # blocked pods mostly share a controller; one proposal of this sort is enough
+
+
+def _scaled(owner: Obj, pod: Obj) -> tuple[str, str]:
+    """The Deployment behind a ReplicaSet that has a template hash in its name; else the owner itself."""
+    kind, name = str(owner.get("kind")), str(owner.get("name"))
+    template = labels_of(pod).get("pod-template-hash")
+    if kind == "ReplicaSet" and template and name.endswith(f"-{template}"):
+        return "Deployment", name.removesuffix(f"-{template}")
+    return kind, name
+
+
+def _same_owner(pod: Obj, owner: Obj) -> bool:
+    return any(each.get("uid") == owner.get("uid") for each in owner_references(pod))
+
+
+def _relaxed_budget(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
+    wanted = {(each.pod.namespace, each.budget) for each in verdict.blocked if each.budget}
+    budgets = [budget for budget in sight.budgets if (namespace_of(budget), name_of(budget)) in wanted]
+    if not budgets:
+        return
+    places = [(namespace_of(budget), name_of(budget)) for budget in budgets]
+    for more in (1, None):  # by one pod first, then as far as it goes
+        expected = {each: _expected(sight, budget) for each, budget in zip(places, budgets, strict=True)}
+        allowed = {each: more if more is not None else expected[each] for each in places}
+        told = [_relaxing(budget, expected[each], allowed[each]) for each, budget in zip(places, budgets, strict=True)]
+        text = " and ".join(each.text for each in told)
+        yield Trial(allow_more=allowed), Proposal(text, "; ".join(each.command for each in told))
+
+
+def _expected(sight: Sight, budget: Obj) -> int:
+    return expected_pods(budget, [pod for pod in sight.pods if covers(budget, pod)])
+
+
+def _relaxing(budget: Obj, expected: int, more: int) -> Proposal:
+    left = max(needed(budget, expected) - more, 0)
+    down = dig(budget, "spec", "maxUnavailable") is not None
+    spec = f'{{"maxUnavailable":{expected - left}}}' if down else f'{{"minAvailable":{left}}}'
+    field = f"maxUnavailable {expected - left}" if down else f"minAvailable {left}"
+    command = f"""kubectl -n {namespace_of(budget)} patch pdb {name_of(budget)} --type=merge -p '{{"spec":{spec}}}'"""
+    return Proposal(f"relax budget {namespace_of(budget)}/{name_of(budget)} ({field})", command)
+
+
+def _blocked_pods(sight: Sight, verdict: Verdict) -> list[Obj]:
+    wanted = {each.pod for each in verdict.blocked}
+    return [pod for pod in sight.pods if ObjectRef("", "Pod", namespace_of(pod), name_of(pod)) in wanted]

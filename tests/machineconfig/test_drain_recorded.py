@@ -1,0 +1,255 @@
+"""Draining as the Machine Config Operator does it: recorded answers of its functions."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import pytest
+from tests.machineconfig.recordings import cases, judge, same_text
+
+from syncline.control.plan import Delete, Emit, Evict, Patch, Plan, Requeue, Result, Retry, SetStatus
+from syncline.kube.errors import ApiError, InternalError, NotFound, TooManyRequests
+from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of, ref_of
+from syncline.kube.patches import json_merge_patch
+from syncline.machineconfig.drain.observe import Observed
+from syncline.machineconfig.drain.plan import DrainSettings, plan, settle
+from syncline.machineconfig.drain.pods import departures, warning_line
+from syncline.machineconfig.drain.progress import PROGRESS, Progress
+from syncline.machineconfig.drain.registries import PATH, RegistriesError, change_is_safe
+from syncline.machineconfig.names import DESIRED_DRAIN, GROUP, LAST_DRAIN
+from syncline.machineconfig.phases import IMAGE_MODE_GATE, Phase, advance
+from syncline.machineconfig.pools.membership import MembershipError, primary_pool
+
+AT = datetime(2026, 9, 1, tzinfo=UTC)
+Case = dict[str, Any]
+
+
+def by_id(kind: str) -> Any:
+    return pytest.mark.parametrize("case", cases(kind), ids=lambda case: str(case["id"]))
+
+
+def kinded(kind: str, objects: list[Obj]) -> list[Obj]:
+    return [{"apiVersion": "apps/v1", "kind": kind} | each for each in objects]
+
+
+@by_id("drainpods")
+def test_the_pods_that_leave_are_upstream_s(case: Case) -> None:
+    given, expect = case["input"], case["expect"]
+    sets = {ref_of(each) for each in kinded("DaemonSet", given.get("daemonSets") or [])}
+    found = departures(given["node"], given["pods"], sets)
+    got: Obj = {"evict": sorted(f"{namespace_of(d.pod)}/{name_of(d.pod)}" for d in found if d.leaves), "errors": []}
+    if "warning" in expect:
+        got["warning"] = warning_line(found)
+    judge(case, got == {**expect, "evict": sorted(expect["evict"])}, got)
+
+
+def contents(config: Obj) -> bytes:
+    files = dig(config, "storage", "files", default=[])
+    source = next((dig(f, "contents", "source") for f in files if f["path"] == PATH), None) or "data:,"
+    head, _, payload = source.removeprefix("data:").partition(",")
+    if head.endswith(";base64"):
+        return base64.b64decode(payload)
+    return unquote_to_bytes(payload)
+
+
+@by_id("drainsafe")
+def test_a_change_of_registries_is_safe_when_upstream_says_so(case: Case) -> None:
+    try:
+        got: Obj = {"safe": change_is_safe(contents(case["input"]["old"]), contents(case["input"]["new"]))}
+    except RegistriesError as error:
+        got = {"error": str(error)}
+    if "error" in case["expect"]:
+        own = case["expect"]["error"].split(": ")[0]  # what follows is the TOML library's
+        judge(case, got.get("error", "").split(": ")[0] == own, got)
+    else:
+        judge(case, got == case["expect"], got)
+
+
+def phase(given: Obj | None) -> Phase | None:
+    return Phase(given["type"], given["status"], given["reason"], given["message"]) if given else None
+
+
+@by_id("mcn")
+def test_the_conditions_of_a_machine_config_node_move_as_upstream_s(case: Case) -> None:
+    """The steps that set conditions; those that write a spec are the node controllers'."""
+    given = case["input"]
+    image_mode = IMAGE_MODE_GATE in (given.get("gates") or [])
+    mcn: Obj = {}
+    for step, expect in zip(given["steps"], case["expect"]["states"], strict=True):
+        if "parent" not in step or dig(given["node"], "status", "phase") == "Pending":
+            if expect.get("spec"):
+                mcn["spec"] = expect["spec"]
+            continue
+        node = given["node"] | {"metadata": given["node"]["metadata"] | {"annotations": step.get("nodeAnnotations")}}
+        before = {each["type"]: each for each in dig(mcn, "status", "conditions", default=[])}
+        parent = phase(step["parent"])
+        assert parent is not None
+        status = advance(mcn, node, parent, phase(step.get("child")), AT, image_mode=image_mode)
+        mcn = mcn | ({"status": status} if status is not None else {})
+        if expect.get("spec"):
+            mcn["spec"] = expect["spec"]
+        after = dig(mcn, "status", "conditions", default=[])
+        empty = [each["type"] for each in after if each["reason"] == "NotYetOccurred"]
+        fresh = sorted(kind for kind in empty if kind not in before)
+        changed = [
+            {k: each[k] for k in ("type", "status", "reason", "message")}
+            for each in after
+            if each["type"] not in fresh and _told(before.get(each["type"])) != _told(each)
+        ]
+        got = {
+            "changed": sorted(changed, key=str),
+            "fresh": fresh,
+            "version": _version(dig(mcn, "status", "configVersion")),
+        }
+        want = {
+            "changed": sorted(expect.get("changedConditions") or [], key=str),
+            "fresh": sorted(expect.get("notYetOccurred") or []),
+            "version": _version(expect.get("configVersion")),
+        }
+        if got["changed"] and want["changed"]:
+            order = lambda each: (each["type"], each["status"])  # noqa: E731
+            got["changed"], want["changed"] = sorted(changed, key=order), sorted(want["changed"], key=order)
+        judge(case, got == want, got)
+
+
+def _told(condition: Obj | None) -> tuple[str, ...]:
+    return tuple(str(condition[key]) for key in ("status", "reason", "message")) if condition else ()
+
+
+def _version(found: Obj | None) -> Obj | None:
+    return {key: value for key, value in found.items() if value} if found else None
+
+
+class Desk:
+    """Answers the actions of the drain planner as the recorded cluster did, in memory."""
+
+    def __init__(self, given: Obj) -> None:
+        self.given = given
+        self.now = AT
+        meta = {"resourceVersion": "1"} | given["node"]["metadata"]
+        self.node: Obj = given["node"] | {"metadata": meta | {"annotations": dict(meta.get("annotations") or {})}}
+        self.mcn: Obj = {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "MachineConfigNode",
+            "metadata": {"name": name_of(self.node)},
+        }
+        self.pods = {f"{namespace_of(p)}/{name_of(p)}": p for p in kinded("Pod", given.get("pods") or [])}
+        self.told: Obj = {"evictionTried": set(), "evicted": set(), "deleted": set(), "events": [], "phases": {}}
+        if "ongoingMinutes" in given:
+            began = AT - timedelta(minutes=given["ongoingMinutes"])
+            request = annotations_of(self.node)[DESIRED_DRAIN]
+            self.node["metadata"]["annotations"][PROGRESS] = Progress(request, began, began, AT).text()
+
+    def seen(self) -> Observed:
+        sets = {ref_of(each) for each in kinded("DaemonSet", self.given.get("daemonSets") or [])}
+        try:
+            pool, trouble = primary_pool(self.node, self.given["pools"]), ""
+        except MembershipError as error:
+            pool, trouble = None, str(error)
+        leaving = tuple(d.pod for d in departures(name_of(self.node), self.pods.values(), sets) if d.leaves)
+        evicts = not self.given.get("noEvictionInDiscovery")
+        return Observed(self.node, leaving, pool, trouble, self.mcn, evicts)
+
+    def perform(self, action: Any) -> Result:
+        try:
+            return Result(action, True, self._do(action))
+        except ApiError as error:
+            return Result(action, False, error=error)
+
+    def _do(self, action: Any) -> Any:
+        match action:
+            case SetStatus():
+                before = {each["type"]: each for each in dig(self.mcn, "status", "conditions", default=[])}
+                self.mcn = self.mcn | {"status": action.new}
+                changed = [c for c in action.new["conditions"] if _told(before.get(c["type"])) != _told(c)]
+                self.told["phases"] |= {c["type"]: c for c in changed if c["reason"] != "NotYetOccurred"}
+                return self.mcn
+            case Patch():
+                if self.given.get("cordonFails"):
+                    raise InternalError("Internal error occurred: no patching today")
+                self.node = json_merge_patch(self.node, action.body)
+                return self.node
+            case Emit():
+                kind = "Warning" if action.warning else "Normal"
+                self.told["events"].append(f"{kind} {action.event_reason} {action.message}")
+            case Evict() | Delete():
+                self._remove(f"{action.namespace}/{action.name}", evicts=isinstance(action, Evict))
+        return None
+
+    def _remove(self, pod: str, *, evicts: bool) -> None:
+        answer = (self.given.get("evictionAnswers") or {}).get(pod, "")
+        if evicts:
+            self.told["evictionTried"].add(pod)
+        if self.given.get("someoneUncordonsDuringDrain"):
+            self.node = self.node | {"spec": {}}
+        if answer == "429":
+            raise TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.")
+        if answer == "500":
+            raise InternalError("Internal error occurred: boom")
+        if answer == "stuck":
+            going = self.pods[pod]["metadata"] | {"deletionTimestamp": "2026-09-01T00:00:00Z"}
+            self.pods[pod] = self.pods[pod] | {"metadata": going}
+            return
+        del self.pods[pod]
+        if answer == "404":
+            raise NotFound(f'pods "{pod}" not found')
+        self.told["evicted" if evicts else "deleted"].add(pod)
+
+    def sync(self, settings: DrainSettings) -> tuple[list[str], str | None]:
+        """Passes until a retry is due, it is done, or somebody else wrote the node: what the queue holds, the error."""
+        for _ in range(100):
+            schedulable = not dig(self.node, "spec", "unschedulable")
+            seen = self.seen()
+            made = plan(seen, self.now, settings)
+            more: tuple[Observed, Plan] | None = (seen, made)
+            while more is not None:
+                seen, made = more
+                results: list[Result] = []
+                for step in made.steps:
+                    results += (done := [self.perform(action) for action in step])
+                    if not all(result.ok for result in done):
+                        break
+                more = settle(seen, made, results, self.now, settings)
+            match made.outcome:
+                case Retry(error=error):
+                    return [], error
+                case Requeue(after_s=after, why="the next attempt to drain"):
+                    return [f"add after {int(after) // 60}m0s"], None
+                case Requeue(after_s=after):
+                    self.now += timedelta(seconds=after if self._somebody_stays() else 1)
+                case _:
+                    return [], None
+            if not schedulable and not dig(self.node, "spec", "unschedulable"):
+                return [], None
+        raise AssertionError("goes round in circles")
+
+    def _somebody_stays(self) -> bool:
+        return bool(self.seen().leaving)
+
+
+@by_id("drainsync")
+def test_a_drain_goes_as_upstream_s(case: Case) -> None:
+    given, expect = case["input"], case["expect"]
+    desk = Desk(given)
+    queue, error = desk.sync(DrainSettings(attempt_s=given["drainTimeoutSeconds"]))
+    phases = [{k: c[k] for k in ("type", "status", "reason", "message")} for c in desk.told["phases"].values()]
+    got = {
+        **{key: sorted(desk.told[key]) for key in ("evictionTried", "evicted", "deleted")},
+        "events": desk.told["events"],
+        "queue": queue,
+        "lastAppliedDrain": annotations_of(desk.node).get(LAST_DRAIN, ""),
+        "unschedulable": bool(dig(desk.node, "spec", "unschedulable")),
+        "drainOngoing": PROGRESS in annotations_of(desk.node),
+        "machineConfigNode": sorted(phases, key=lambda each: str(each["type"])),
+        "error": error,
+    }
+    want = expect | {"machineConfigNode": sorted(expect.get("machineConfigNode") or [], key=lambda each: each["type"])}
+    same = all(got[key] == want[key] for key in got if key not in ("machineConfigNode", "error"))
+    told = len(phases) == len(want["machineConfigNode"]) and all(
+        mine | {"message": ""} == theirs | {"message": ""} and same_text(theirs["message"], mine["message"])
+        for mine, theirs in zip(got["machineConfigNode"], want["machineConfigNode"], strict=False)
+    )
+    judge(case, same and told and same_text(want["error"], error), got)
