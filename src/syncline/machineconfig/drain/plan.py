@@ -3,7 +3,7 @@
 The node's agent asks by ``desiredDrain`` and goes on when ``lastAppliedDrain`` says the same. An attempt lasts
 90 seconds, refused evictions are tried again every 5; then it is tried again after a minute, after ten minutes of
 failing every five minutes, for ever (reference machine-config 5). Ours: a drain that cannot finish is not begun
-(``drain/feasible.py``), and the ladder survives a restart (``drain/progress.py``).
+(``machineconfig/drain/feasible.py``), and the ladder survives a restart (``machineconfig/drain/progress.py``).
 """
 
 from __future__ import annotations
