@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import json
 import logging
 import os
@@ -18,15 +19,11 @@ from typing import TYPE_CHECKING
 from syncline.assembly.auditing import AuditFile
 from syncline.assembly.core import ClusterCore, build_core
 from syncline.assembly.install import ensure_objects
-from syncline.assembly.machines import LiveMachines, live_machines
 from syncline.assembly.measuring import gauges_of, metrics_answer
-from syncline.assembly.roles import CONTROLLER_MANAGER, cluster_loop
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import Clock, SystemClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
-from syncline.cluster.builtin import BuiltinSettings
-from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.disk import Disk, DiskError, Listener
 from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
@@ -40,6 +37,7 @@ from syncline.kube.objects import Obj
 
 if TYPE_CHECKING:
     from syncline.assembly.gitops import GitOpsSettings
+    from syncline.assembly.machines import LiveMachines
 
 __all__ = ["LiveCluster", "running_cluster", "write_private"]
 
@@ -120,14 +118,12 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
     try:
         keys = _keys(settings, clock)
         audit = _open_audit(settings)
-        machines = live_machines(settings, clock)
         core = build_core(
             store=store,
             clock=clock,
             entropy=Entropy(),
             keys=keys,
             without_credentials=ANONYMOUS if settings.tls else ADMIN,
-            logs=machines.logs,
         )
         if disk is not None:
             disk.follow(store, _listener(durability, stopped, event_loop, ports))
@@ -140,11 +136,24 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:
             core.bootstrap(port=server.port, ca_pem=keys.ca_pem)
-            if settings.simulated_storage:
-                run_in_place(ensure_objects([standard_class()]), core.transport())
             await durability.wait_for_all()
-            async with _controllers(core, settings, server.port, keys, stopped, machines, ports) as cluster:
-                yield cluster
+            url, kubeconfig = _way_in(settings, server.port, keys)
+            # Others are answered meanwhile.
+            room = await asyncio.to_thread(importlib.import_module, "syncline.assembly.working")
+            async with room.working(core, settings, url, keys, ports) as found:
+                yield LiveCluster(
+                    core,
+                    settings,
+                    url,
+                    server.port,
+                    kubeconfig,
+                    found.journal,
+                    stopped,
+                    found.group,
+                    found.machines,
+                    found.faces,
+                    ports,
+                )
         finally:
             await server.stop()
     finally:
@@ -212,16 +221,8 @@ def _listener(
     )
 
 
-@contextlib.asynccontextmanager
-async def _controllers(
-    core: ClusterCore,
-    settings: ClusterSettings,
-    port: int,
-    keys: ClusterKeys,
-    stopped: asyncio.Future[None],
-    machines: LiveMachines,
-    ports: list[DirectPort],
-) -> AsyncIterator[LiveCluster]:
+def _way_in(settings: ClusterSettings, port: int, keys: ClusterKeys) -> tuple[str, Obj]:
+    """The address and the administrator's kubeconfig."""
     scheme = "https" if settings.tls else "http"
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -230,36 +231,7 @@ async def _controllers(
         ca_pem=keys.ca_pem if settings.tls else "",
         client=keys.admin if settings.tls else None,
     )
-    journal = Journal(limit=10_000)
-    loop = cluster_loop(
-        core.clock,
-        journal,
-        BuiltinSettings(keys.ca_pem if settings.tls else "", machines.beats, keys.authority, tokens=core.tokens),
-        only=settings.controllers,
-        extra=machines.controllers,
-        performers=machines.performers,
-    )
-    port_of_controllers = DirectPort(core.transport(CONTROLLER_MANAGER))
-    ports.append(port_of_controllers)
-    manager = LiveManager(loop, port_of_controllers, core.clock)
-    machines.attach(manager, core, url, keys.ca_pem)
-    async with contextlib.AsyncExitStack() as faces, asyncio.TaskGroup() as group:
-        running = group.create_task(manager.run(), name="cluster controllers")
-        cluster = LiveCluster(core, settings, url, port, kubeconfig, journal, stopped, group, machines, faces, ports)
-        try:
-            yield cluster
-        finally:
-            machines.stop()
-            running.cancel()
-            for task in _others():
-                task.cancel()
-
-
-def _others() -> list[asyncio.Task[object]]:
-    """Tasks of this cluster that outlive their manager: those it named."""
-    mine = asyncio.current_task()
-    names = ("gitops",)
-    return [t for t in asyncio.all_tasks() if t is not mine and t.get_name().startswith(names)]
+    return url, kubeconfig
 
 
 def kubeconfig_text(cluster: LiveCluster) -> str:

@@ -11,14 +11,16 @@ from syncline.assembly.live import LiveCluster
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.serving import NODES, host_and_port, run_cluster, run_commands_of, run_commands_option
-from syncline.cluster.builtin import builtin_controllers
-from syncline.cluster.builtin.certificates.controller import signing_request_controllers
 
 
 def _chosen(text: str) -> tuple[str, ...] | None:
     """None is all."""
     if text in ("all", "none"):
         return None if text == "all" else ()
+    # Half of what there is to load: only for those who name some.
+    from syncline.cluster.builtin import builtin_controllers
+    from syncline.cluster.builtin.certificates.controller import signing_request_controllers
+
     every = (*builtin_controllers(), *signing_request_controllers(can_sign=True))
     known = sorted({controller.name for controller in every})
     names = tuple(name.strip() for name in text.split(",") if name.strip())
