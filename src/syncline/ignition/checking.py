@@ -54,7 +54,7 @@ def _walk(spec: Spec, kind: Object, value: dict[str, Any], path: Path, findings:
         part = value.get(name)
         if not part:
             continue
-        if field.type == "Device":
+        if field.type == "path":
             for index, device in enumerate(part):
                 if problem := path_problem(device):
                     findings.append((Severity.ERROR, (*path, name, index), problem))

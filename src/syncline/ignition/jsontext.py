@@ -76,6 +76,10 @@ class Source:
             return shape[last][0]
         return self.place(path).start
 
+    def key_end(self, start: int) -> int:
+        """The byte behind the key that begins at ``start``."""
+        return _string(self.raw, start)
+
     def line_column(self, offset: int) -> tuple[int, int]:
         """Line and column of a byte, from 1; (0, 0) behind the end of the text, as upstream has it."""
         return line_column(self.raw, offset)

@@ -95,7 +95,7 @@ def _version(document: Any) -> tuple[str, Mistype | None]:
         if outer.lower() != "ignition" or section is None:
             continue
         if not isinstance(section, dict):
-            return found, _stub((outer,), section, 'struct { Version string "json:\\"version\\"" }')
+            return found, _stub((outer,), section, "struct { Version string }")
         for inner, value in section.items():
             if inner.lower() != "version" or value is None:
                 continue

@@ -4,7 +4,7 @@ One line per object, fields in the order in which upstream writes them. ``name:t
 
 | sign | means |
 |---|---|
-| ``str`` ``int`` ``bool`` | plain value; left out when it is its zero |
+| ``str`` ``int`` ``bool`` ``path`` … | plain value (lower case; see ``PLAIN``); left out when it is its zero |
 | ``?`` | absent and zero differ |
 | ``!`` | always written |
 | ``[T]`` | list of T |
@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["MINORS", "NEWEST", "Field", "Object", "Schema", "schema", "version_text"]
+__all__ = ["MINORS", "NEWEST", "PLAIN", "Field", "Object", "Schema", "read_table", "schema", "version_text"]
 
 MINORS = 8
 """Minor versions in the table: 3.0 to 3.7."""
@@ -66,21 +66,40 @@ Cex             enabled:bool?
 Clevis          custom:ClevisCustom?<3 custom:ClevisCustom@3 tang:[Tang] threshold:int? tpm2:bool?
 ClevisCustom    config:str!<3 config:str?@3 needsNetwork:bool? pin:str!<3 pin:str?@3
 Tang            advertisement:str?@4 thumbprint:str? url:str | key=url
-Raid            devices:[Device]!<3 devices:[Device]@3 level:str!<3 level:str?@3 name:str! options:[str] spares:int? \
+Raid            devices:[path]!<3 devices:[path]@3 level:str!<3 level:str?@3 name:str! options:[str] spares:int? \
 | key=name plain=options
 Systemd         units:[Unit]
 Unit            contents:str? dropins:[Dropin] enabled:bool? mask:bool? name:str! | key=name
 Dropin          contents:str? name:str! | key=name
 """
 
-_SCALARS = ("str", "int", "bool")
+PLAIN: dict[str, type] = {
+    "str": str,
+    "int": int,
+    "bool": bool,
+    "path": str,
+    "uint": int,
+    "size": int,
+    "filemode": int,
+    "url": str,
+    "hash": str,
+    "semver": str,
+    "gzip": str,
+    "fsformat": str,
+    "partlabel": str,
+    "guid": str,
+    "unitname": str,
+    "dropinname": str,
+    "networkname": str,
+}
+"""Plain types and what they are in JSON. Old specifications have types of their own for texts with a rule."""
 _TOKEN = re.compile(r"(\w+):(\[?)(\w+)\]?(\??)(!?)(?:@(\d+))?(?:<(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``type``: ``str``, ``int``, ``bool``, ``Device`` (a string that is a path) or the name of an object.
-    ``nullable``: absent and zero differ. ``always``: written even when zero."""
+    """``type``: plain, or the name of an object. ``nullable``: absent and zero differ. ``always``: written even when
+    zero."""
 
     name: str
     type: str
@@ -91,7 +110,7 @@ class Field:
     @property
     def scalar(self) -> bool:
         """Whether values (or items) are plain: no object."""
-        return self.type in _SCALARS or self.type == "Device"
+        return self.type in PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +149,13 @@ def schema(minor: int) -> Schema:
     """The table as of 3.``minor``; raises KeyError for a version that does not exist."""
     if not 0 <= minor < MINORS:
         raise KeyError(f"Ignition spec 3.{minor}: known are 3.0 to 3.{NEWEST}")
-    objects = (_object(line, minor) for line in _TABLE.strip().split("\n"))
-    return Schema(version_text(minor), minor, {one.name: one for one in objects})
+    return read_table(_TABLE, minor, version_text(minor))
+
+
+def read_table(table: str, minor: int, version: str) -> Schema:
+    """The objects that ``table`` has at minor version ``minor``."""
+    objects = (_object(line, minor) for line in table.strip().split("\n"))
+    return Schema(version, minor, {one.name: one for one in objects})
 
 
 def _object(line: str, minor: int) -> Object:
@@ -142,7 +166,8 @@ def _object(line: str, minor: int) -> Object:
         match = _TOKEN.fullmatch(token)
         assert match, f"{name}: {token} is no field"
         field, many, kind, nullable, always, since, before = match.groups()
-        if int(since or 0) <= minor < int(before or MINORS):
+        assert kind in PLAIN or kind[0].isupper(), f"{name}: {kind} is no type"
+        if int(since or -1) <= minor < int(before or 99):
             fields[field] = Field(field, kind, bool(many), bool(nullable), bool(always))
     known = dict(mark.split("=", 1) for mark in marks.split())
     return Object(

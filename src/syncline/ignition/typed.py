@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncline.ignition.report import Path
-from syncline.ignition.schema import Field, Object, Schema, schema
+from syncline.ignition.schema import PLAIN, Field, Object, Schema, schema
 
-__all__ = ["Mistype", "canonical", "decode"]
+__all__ = ["Mistype", "canonical", "decode", "decode_as"]
 
 _INT_MAX = 2**63
-_ZERO: dict[str, Any] = {"str": "", "Device": "", "int": 0, "bool": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class _Decoder:
 
     def zero(self, known: Field) -> Any:
         """What a null item of a list becomes."""
-        return _ZERO[known.type] if known.scalar else _ordered(self.table.objects[known.type], {})
+        return PLAIN[known.type]() if known.scalar else _ordered(self.table.objects[known.type], {})
 
     def wrong(self, known: Field, value: Any, path: Path, wanted: str) -> None:
         where = ".".join(("Config", *(str(step) for step in path)))
@@ -84,7 +83,11 @@ class _Decoder:
 
 def decode(minor: int, document: Any) -> tuple[dict[str, Any], Mistype | None]:
     """``document`` as a configuration of 3.``minor``, and the first value that has the wrong type."""
-    table = schema(minor)
+    return decode_as(schema(minor), document)
+
+
+def decode_as(table: Schema, document: Any) -> tuple[dict[str, Any], Mistype | None]:
+    """The same for any table."""
     decoder = _Decoder(table)
     if document is None:
         document = {}
@@ -118,7 +121,7 @@ def _ordered(kind: Object, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _always(known: Field) -> Any:
-    return _ZERO[known.type] if known.scalar else {}
+    return PLAIN[known.type]() if known.scalar else {}
 
 
 def _hollow(value: Any) -> bool:
@@ -130,10 +133,15 @@ def _folded(key: str) -> str:
     return key.lower().replace("ſ", "s")
 
 
+_FIRST = {"uint": 0, "size": 0, "filemode": 0}
+_LAST = {"uint": 2**64, "size": 2**64, "filemode": 2**32}
+
+
 def _fits(kind: str, value: Any) -> bool:
-    if kind == "int":
-        return type(value) is int and -_INT_MAX <= value < _INT_MAX
-    return type(value) is (bool if kind == "bool" else str)
+    plain = PLAIN[kind]
+    if plain is int:
+        return type(value) is int and _FIRST.get(kind, -_INT_MAX) <= value < _LAST.get(kind, _INT_MAX)
+    return type(value) is plain
 
 
 def _go_kind(value: Any, known: Field | None) -> str:
@@ -141,7 +149,7 @@ def _go_kind(value: Any, known: Field | None) -> str:
         case bool():
             return "bool"
         case int() | float():
-            integer = known is not None and known.type == "int" and not known.many
+            integer = known is not None and PLAIN.get(known.type) is int and not known.many
             return f"number {value}" if integer else "number"
         case str():
             return "string"

@@ -21,23 +21,27 @@ _ASCII_SPACE = b"\t\n\v\f\r "
 
 
 class UnitError(ValueError):
-    """Upstream's sentence about what is wrong with the unit."""
+    """Upstream's sentence about what is wrong with the unit; ``garbage``: what followed a section's name."""
+
+    def __init__(self, message: str, garbage: bytes = b"") -> None:
+        super().__init__(message)
+        self.garbage = garbage
 
 
 def sections_with_options(text: str) -> frozenset[str]:
     """Names of the sections that hold at least one option; raises :class:`UnitError`."""
     sections, problem = _read(text)
-    if problem:
-        raise UnitError(problem)
+    if problem is not None:
+        raise UnitError(str(problem), problem.garbage)
     return sections
 
 
 @lru_cache(maxsize=256)
-def _read(text: str) -> tuple[frozenset[str], str]:
+def _read(text: str) -> tuple[frozenset[str], UnitError | None]:
     try:
-        return frozenset(_Reader(text.encode("utf-8", "replace")).run()), ""
+        return frozenset(_Reader(text.encode("utf-8", "replace")).run()), None
     except UnitError as problem:
-        return frozenset(), str(problem)
+        return frozenset(), problem.with_traceback(None)
 
 
 @dataclass(slots=True)
@@ -127,7 +131,7 @@ class _Reader:
         garbage, _ = self._line()
         rest = garbage.decode("utf-8", "replace").strip(_SPACES)
         if rest:
-            raise UnitError(f"found garbage after section name : {quoted(rest)}")
+            raise UnitError(f"found garbage after section name : {quoted(rest)}", rest.encode())
         return name[:-1].decode("utf-8", "replace")
 
     def _options(self, section: str, found: set[str]) -> str | None:
