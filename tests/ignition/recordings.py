@@ -23,7 +23,7 @@ def cases(room: str, kind: str) -> list[dict[str, Any]]:
     if not path.exists():
         print(f"no recordings at {path}: set SYNCLINE_CONFORMANCE")  # noqa: T201
         return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().split("\n") if line]
 
 
 def run_as(kind: str, program: str) -> list[dict[str, Any]]:

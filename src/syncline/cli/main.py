@@ -16,6 +16,7 @@ __all__ = ["COMMANDS", "cli", "kubectl_plugin", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "apiserver": ("apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
     "app": ("app.group:app", "Everything about Applications, with the verbs of argocd."),
+    "butane": ("butane:butane", "Translate Butane into Ignition or MachineConfigs, as the butane program does."),
     "cluster": ("cluster:cluster", "List, add and remove destination clusters; list managed ones."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
     "controller": ("controller:controller", "Run the GitOps controllers against any cluster."),

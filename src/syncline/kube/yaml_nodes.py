@@ -26,6 +26,7 @@ __all__ = [
     "ScalarNode",
     "SequenceNode",
     "YamlError",
+    "read_first",
     "read_nodes",
     "split_documents",
 ]
@@ -136,15 +137,26 @@ def split_documents(text: str) -> Iterator[Chunk]:
 
 
 def read_nodes(chunk: Chunk, *, file: str = "", budget: Budget = DEFAULT_BUDGET) -> list[Node]:
-    """The root nodes of all documents in ``chunk``; raises :class:`YamlError`."""
-    return _Reader(chunk, file, budget).read()
+    """The root nodes of all documents in ``chunk``; raises :class:`YamlError`, whose cause is the parser's error."""
+    return _Reader(chunk.text, chunk.lines_above, file, budget).read()
+
+
+def read_first(source: bytes, *, file: str = "", budget: Budget = DEFAULT_BUDGET) -> Node | None:
+    """The root of the first document, in any encoding that YAML knows; None if there is none. What follows it is not
+    looked at. Raises :class:`YamlError`, whose cause is the parser's error."""
+    roots = _Reader(source, 0, file, budget, first_only=True).read()
+    return roots[0] if roots else None
 
 
 class _Reader:
     """Builds nodes from parser events without recursion, so that depth is bounded by the budget alone."""
 
-    def __init__(self, chunk: Chunk, file: str, budget: Budget) -> None:
-        self._chunk = chunk
+    def __init__(
+        self, source: str | bytes, lines_above: int, file: str, budget: Budget, *, first_only: bool = False
+    ) -> None:
+        self._source = source
+        self._lines_above = lines_above
+        self._first_only = first_only
         self._file = file
         self._budget = budget
         self._roots: list[Node] = []
@@ -154,22 +166,24 @@ class _Reader:
 
     def read(self) -> list[Node]:
         try:
-            parser = _Parser(self._chunk.text)
+            parser = _Parser(self._source)
             try:
                 while (event := parser.get_event()) is not None:
                     self._take(event)
+                    if self._first_only and event.__class__ is yaml.DocumentEndEvent:
+                        break
             finally:
                 parser.dispose()
         except yaml.MarkedYAMLError as error:
-            raise self._marked(error) from None
+            raise self._marked(error) from error
         except (yaml.YAMLError, UnicodeError) as error:
-            raise YamlError(f"the text is not YAML: {_one_line(error)}", Position(self._file)) from None
+            raise YamlError(f"the text is not YAML: {_one_line(error)}", Position(self._file)) from error
         return self._roots
 
     def _take(self, event: Any) -> None:
         kind = event.__class__
         mark = event.start_mark
-        line, column = mark.line + 1 + self._chunk.lines_above, mark.column + 1
+        line, column = mark.line + 1 + self._lines_above, mark.column + 1
         if kind is yaml.ScalarEvent:
             node = ScalarNode(event.value, event.tag or "", event.implicit[0], event.style or "", line, column)
             self._anchor(event, node)
@@ -233,7 +247,7 @@ class _Reader:
         message = ", ".join(part for part in (error.context, error.problem) if part) or "the text is not YAML"
         if mark is None:
             return YamlError(message, Position(self._file))
-        return self._error(message, mark.line + 1 + self._chunk.lines_above, mark.column + 1)
+        return self._error(message, mark.line + 1 + self._lines_above, mark.column + 1)
 
 
 def _one_line(error: Exception) -> str:

@@ -1,0 +1,44 @@
+"""Fields that a variant forbids, looked up in the finished result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from syncline.ignition.butane.places import Finding, error
+from syncline.ignition.butane.variants import Spec
+from syncline.ignition.report import Path
+from syncline.ignition.schema import Object, schema
+
+__all__ = ["forbidden"]
+
+
+def forbidden(spec: Spec, config: dict[str, Any], prefix: Path) -> Iterator[Finding]:
+    """Findings at forbidden fields that hold something, in the result's order.
+
+    ``config`` is canonical; ``prefix`` is where it stands in the result, and filters are paths from that root.
+    """
+    if spec.filters:
+        named = tuple(str(step) for step in prefix)
+        yield from _walk(spec, schema(spec.base - 1).root, config, prefix, named)
+
+
+def _walk(spec: Spec, kind: Object, value: dict[str, Any], path: Path, named: tuple[str, ...]) -> Iterator[Finding]:
+    objects = schema(spec.base - 1).objects
+    for name, known in kind.fields.items():
+        part = value.get(name)
+        if part is None:
+            continue
+        inner = (*named, name)
+        message = spec.filters.get(inner)
+        if message is not None:
+            if part not in ([], {}) and not (part == "" and inner in spec.ignored_zeros):
+                yield error((*path, name), message, result=True)
+            continue
+        if known.scalar:
+            continue
+        if known.many:
+            for index, item in enumerate(part):
+                yield from _walk(spec, objects[known.type], item, (*path, name, index), inner)
+        else:
+            yield from _walk(spec, objects[known.type], part, (*path, name), inner)

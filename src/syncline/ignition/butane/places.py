@@ -1,0 +1,123 @@
+"""Where things stand in a Butane document: places of paths, keys that nobody knows, findings on their way to a report.
+
+All stages of a translation collect :class:`Finding`; ``ignition/butane/transpile.py`` turns their paths back into the
+document's and asks :func:`place_of` for line and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from syncline.ignition.butane.schema import Struct, snake
+from syncline.ignition.report import Entry, Path, Severity, path_text
+from syncline.kube.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+__all__ = ["Finding", "Key", "Places", "error", "in_document", "place_of", "unused_keys", "warning"]
+
+Places: TypeAlias = dict[Path, Path]
+"""For paths of the result, the paths of the document that they were made from."""
+
+
+class Key(str):
+    """The last step of a path that means the key itself, not its value."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``result`` says that ``path`` belongs to the generated document and must be led back."""
+
+    severity: Severity
+    message: str
+    path: Path
+    result: bool = False
+
+    @property
+    def fatal(self) -> bool:
+        return self.severity is Severity.ERROR
+
+    def entry(self, root: Node | None) -> Entry:
+        """The entry of a report, with the place of the deepest part of the path that the document has."""
+        line, column = (None, None) if root is None else place_of(root, self.path)
+        return Entry(self.severity, self.message, self.path, line, column)
+
+
+def error(path: Path, message: str, *, result: bool = False) -> Finding:
+    return Finding(Severity.ERROR, message, path, result)
+
+
+def warning(path: Path, message: str, *, result: bool = False) -> Finding:
+    return Finding(Severity.WARNING, message, path, result)
+
+
+def in_document(finding: Finding, places: Places) -> Finding:
+    """Lead a finding about the result back to the document; what was not recorded keeps its shape in snake case."""
+    if not finding.result:
+        return finding
+    known = places.get(finding.path)
+    if known is None:
+        known = tuple(snake(step) if isinstance(step, str) else step for step in finding.path)
+    return replace(finding, path=known, result=False)
+
+
+def place_of(root: Node, path: Path) -> tuple[int, int]:
+    """Line and column, from 1; of a missing part its nearest ancestor. Aliases are not followed, as upstream."""
+    node = root
+    for step in path:
+        inner = _child(node, step)
+        if inner is None:
+            break
+        node = inner
+    return node.line, node.column
+
+
+def _child(node: Node, step: str | int) -> Node | None:
+    if isinstance(node, SequenceNode) and isinstance(step, int):
+        return node.items[step] if step < len(node.items) else None
+    if isinstance(node, MappingNode) and isinstance(step, str):
+        for key, value in reversed(node.pairs):
+            if _text(key) == step:
+                return key if isinstance(step, Key) else value
+    return None
+
+
+def _text(key: Node) -> str:
+    """A key's text as the context tree has it: the name of an alias, nothing for a mapping."""
+    if isinstance(key, ScalarNode):
+        return key.value
+    return getattr(key, "name", "")
+
+
+def unused_keys(root: Node | None, struct: Struct, value: dict[str, Any]) -> Iterator[Finding]:
+    """Keys that the version does not know, and objects that are written as something else, parents first."""
+    if root is not None:
+        yield from _unused(root, struct, value, ())
+
+
+def _unused(node: Node, struct: Struct, value: dict[str, Any], path: Path) -> Iterator[Finding]:
+    if not isinstance(node, MappingNode):
+        yield warning(
+            path,
+            f"context tree does not match content tree at {path_text(path)}. Line and column reporting may be "
+            "inconsistent. Unused keys may not be reported",
+        )
+        return
+    written = {_text(key): inner for key, inner in node.pairs}
+    for key in written:
+        if key not in struct.by_key:
+            yield warning((*path, Key(key)), f"unused key {key}")
+    for field in struct.fields:
+        inner = written.get(field.key)
+        if inner is None or field.struct is None:
+            continue
+        if field.kind == "struct":
+            if not field.nullable or field.key in value:
+                yield from _unused(inner, field.struct, value.get(field.key, {}), (*path, field.key))
+        elif isinstance(inner, SequenceNode):
+            items = value.get(field.key, ())
+            for index, item in enumerate(items):
+                if index < len(inner.items):
+                    yield from _unused(inner.items[index], field.struct, item, (*path, field.key, index))

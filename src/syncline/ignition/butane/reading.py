@@ -1,0 +1,399 @@
+"""Text of a Butane document to typed values: go-yaml v3's decoder over the tables of ``ignition/butane/schema.py``.
+
+``ignition/butane/transpile.py`` calls :func:`read_document` once and :func:`decode` twice, for the header and for the
+whole. Values are dicts that hold a key only if the document sets it; text may hold bytes that are not UTF-8 as
+surrogate escapes. Duplicate keys are errors. Nothing is recursive in the depth of the input: only known keys are
+followed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import yaml
+
+from syncline.ignition.butane.scalars import OLD_BOOLS, Plain, ScalarError, resolve
+from syncline.ignition.butane.schema import Field, Struct
+from syncline.kube.yaml_nodes import (
+    AliasNode,
+    Budget,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    YamlError,
+    read_first,
+)
+
+__all__ = ["DecodeError", "decode", "read_document"]
+
+Value = dict[str, Any]
+
+BUDGET: Final = Budget(depth=10_000)
+"""go-yaml allows 10,000 levels; keys nobody knows may be nested that deep."""
+
+MAX_PROBLEMS: Final = 200
+"""Type errors that are told; upstream tells all of them."""
+
+_PREFIX: Final = "tag:yaml.org,2002:"
+
+
+class DecodeError(ValueError):
+    """The text is not YAML, or its values have types that the document cannot hold.
+
+    The message is worded as go-yaml words it, with ``yaml:`` in front; ``line`` is the first line it names, 0 if none.
+    """
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        self.line = line
+        super().__init__(f"yaml: {message}")
+
+
+def read_document(source: bytes) -> Node | None:
+    """The root of the first document, None for an empty one; what follows is not read. Raises :class:`DecodeError`."""
+    if len(source) > BUDGET.bytes:
+        raise DecodeError(f"the text has {len(source)} bytes, at most {BUDGET.bytes} are read")
+    try:
+        return read_first(source, budget=BUDGET)
+    except YamlError as error:
+        raise _syntax_error(error) from None
+
+
+def _syntax_error(error: YamlError) -> DecodeError:
+    """go-yaml names the line of the context if there is one, counted from 0 for parser errors: its quirk."""
+    cause = error.__cause__
+    line = 0
+    message = error.message
+    if isinstance(cause, yaml.MarkedYAMLError):
+        message = cause.problem or "unknown problem parsing YAML content"
+        for mark in (cause.context_mark, cause.problem_mark):
+            if mark is not None and mark.line:
+                line = mark.line + (1 if isinstance(cause, yaml.scanner.ScannerError) else 0)
+                break
+    elif cause is not None:
+        message = _reader_problem(cause)
+    elif "%YAML" in message:
+        message, line = "found incompatible YAML document", error.position.line - 1
+    where = f"line {line}: " if line > 0 else ""
+    return DecodeError(f"{where}{message}", max(line, 0))
+
+
+def _reader_problem(cause: BaseException) -> str:
+    reason = getattr(cause, "reason", None)
+    return str(reason) if reason else " ".join(str(cause).split())
+
+
+def decode(root: Node | None, struct: Struct) -> Value:
+    """The typed value of a document; keys that ``struct`` does not know are left out. Raises :class:`DecodeError`."""
+    if root is None:
+        return {}
+    decoder = _Decoder()
+    value: Value = {}
+    try:
+        decoder.into_struct(root, struct, value)
+    except ScalarError as error:
+        raise DecodeError(str(error)) from None
+    if decoder.problems:
+        lines = "".join(f"\n  line {line}: {text}" for line, text in decoder.problems)
+        raise DecodeError(f"unmarshal errors:{lines}", decoder.problems[0][0])
+    return value
+
+
+class _Decoder:
+    """One pass over the nodes. ``good`` results say, as in go-yaml, whether a value was set."""
+
+    def __init__(self) -> None:
+        self.problems: list[tuple[int, str]] = []
+        self._decoded = 0
+        self._through_aliases = 0
+        self._alias_depth = 0
+        self._following: set[int] = set()
+        self._merged: set[str] | None = None
+
+    def _problem(self, line: int, text: str) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append((line, text))
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def _count(self) -> None:
+        self._decoded += 1
+        if self._alias_depth:
+            self._through_aliases += 1
+        if self._through_aliases <= 100 or self._decoded <= 1000:
+            return
+        if self._through_aliases / self._decoded > _allowed_alias_ratio(self._decoded):
+            raise ScalarError("document contains excessive aliasing")
+
+    def _enter(self, node: Node) -> Node:
+        """Count the node; where it is an alias go to its target, until :meth:`_leave`."""
+        self._count()
+        if not isinstance(node, AliasNode):
+            return node
+        if id(node) in self._following:
+            raise ScalarError(f"anchor '{node.name}' value contains itself")
+        self._following.add(id(node))
+        self._alias_depth += 1
+        self._count()
+        return node.target
+
+    def _leave(self, node: Node) -> None:
+        if isinstance(node, AliasNode):
+            self._following.discard(id(node))
+            self._alias_depth -= 1
+
+    def field(self, node: Node, field: Field, out: Value) -> None:
+        """Decode ``node`` into ``out[field.key]``."""
+        if field.kind == "struct":
+            assert field.struct is not None
+            inner: Value = out.get(field.key, {})
+            good = self.into_struct(node, field.struct, inner, field.type_name)
+            if good:
+                out[field.key] = inner
+            elif field.nullable and is_null(node):
+                out.pop(field.key, None)
+            return
+        target = self._enter(node)
+        try:
+            if field.kind == "list":
+                items = self._list(target, field)
+                if items is not None:
+                    out[field.key] = items
+                elif is_null(target):
+                    out.pop(field.key, None)
+            elif field.kind == "map":
+                self._map(target, field, out)
+            else:
+                good, value = self._scalar(target, field.kind, field.type_name)
+                if good:
+                    out[field.key] = value
+                elif field.nullable and is_null(target):
+                    out.pop(field.key, None)
+        finally:
+            self._leave(node)
+
+    def into_struct(self, node: Node, struct: Struct, out: Value, type_name: str = "") -> bool:
+        target = self._enter(node)
+        try:
+            if isinstance(target, MappingNode):
+                return self._mapping(target, struct, out)
+            if isinstance(target, SequenceNode):
+                self._mistyped(target, type_name or struct.type_name)
+            else:
+                self._scalar(target, "struct", type_name or struct.type_name)
+            return False
+        finally:
+            self._leave(node)
+
+    def _list(self, node: Node, field: Field) -> list[Any] | None:
+        if not isinstance(node, SequenceNode):
+            if isinstance(node, ScalarNode):
+                self._scalar(node, "list", field.type_name)
+            else:
+                self._mistyped(node, field.type_name)
+            return None
+        items: list[Any] = []
+        for item in node.items:
+            if field.struct is not None:
+                value: Value = {}
+                if self.into_struct(item, field.struct, value):
+                    items.append(value)
+                continue
+            good, text = self._text(item, field.type_name.removeprefix("[]"))
+            if good:
+                items.append(text)
+        return items
+
+    def _text(self, node: Node, type_name: str) -> tuple[bool, str]:
+        target = self._enter(node)
+        good, text = self._scalar(target, "str", type_name)
+        self._leave(node)
+        return good, text if isinstance(text, str) else ""
+
+    # -- mappings ------------------------------------------------------------------------------------------------
+
+    def _unique(self, node: MappingNode) -> bool:
+        first: dict[tuple[str, str], int] = {}
+        unique = True
+        for key, _ in node.pairs:
+            identity = _identity(key)
+            if identity in first:
+                unique = False
+                text = json.dumps(identity[1], ensure_ascii=False)
+                self._problem(key.line, f"mapping key {text} already defined at line {first[identity]}")
+            else:
+                first[identity] = key.line
+        return unique
+
+    def _mapping(self, node: MappingNode, struct: Struct, out: Value) -> bool:
+        if not self._unique(node):
+            return False
+        outer, self._merged = self._merged, None
+        merge: Node | None = None
+        done: set[str] = set()
+        for key_node, value_node in node.pairs:
+            if _is_merge(key_node):
+                merge = value_node
+                continue
+            good, key = self._text(key_node, "string")
+            if not good:
+                continue
+            if outer is not None:
+                if key in outer:
+                    continue
+                outer.add(key)
+            field = struct.by_key.get(key)
+            if field is None:
+                continue
+            if key in done:
+                self._problem(key_node.line, f"field {key} already set in type {struct.type_name}")
+                continue
+            done.add(key)
+            self.field(value_node, field, out)
+        self._merged = outer
+        if merge is not None:
+            self._merge(node, merge, struct, out)
+        return True
+
+    def _merge(self, parent: MappingNode, merge: Node, struct: Struct, out: Value) -> None:
+        """``<<``: keys of the mapping itself win, then the earlier of several merged ones."""
+        before = self._merged
+        if before is None:
+            self._merged = {key.value for key, _ in parent.pairs if isinstance(key, ScalarNode)}
+        for item in merge.items if isinstance(merge, SequenceNode) else [merge]:
+            target = item.target if isinstance(item, AliasNode) else item
+            if not isinstance(target, MappingNode):
+                raise ScalarError("map merge requires map or sequence of maps as the value")
+            self.into_struct(item, struct, out)
+        self._merged = before
+
+    def _map(self, node: Node, field: Field, out: Value) -> None:
+        """Text to text; a null value counts as empty text."""
+        if not isinstance(node, MappingNode):
+            if isinstance(node, ScalarNode):
+                self._scalar(node, "map", field.type_name)
+            else:
+                self._mistyped(node, field.type_name)
+            if is_null(node):
+                out.pop(field.key, None)
+            return
+        if self._unique(node):
+            self._fill(node, out.setdefault(field.key, {}), skip=set())
+
+    def _fill(self, node: MappingNode, out: dict[str, str], skip: set[str]) -> None:
+        merge: Node | None = None
+        for key_node, value_node in node.pairs:
+            if _is_merge(key_node):
+                merge = value_node
+                continue
+            good, key = self._text(key_node, "string")
+            if not good or key in skip:
+                continue
+            skip.add(key)
+            good, text = self._text(value_node, "string")
+            if good or is_null(value_node):
+                out[key] = text
+        if merge is None:
+            return
+        for item in merge.items if isinstance(merge, SequenceNode) else [merge]:
+            target = self._enter(item)
+            if not isinstance(target, MappingNode):
+                raise ScalarError("map merge requires map or sequence of maps as the value")
+            if self._unique(target):
+                self._fill(target, out, skip)
+            self._leave(item)
+
+    # -- scalars -------------------------------------------------------------------------------------------------
+
+    def _scalar(self, node: Node, kind: str, type_name: str) -> tuple[bool, Plain]:
+        if not isinstance(node, ScalarNode):
+            self._mistyped(node, type_name)
+            return False, None
+        tag, value = scalar_word(node)
+        if value is None:
+            return False, None
+        if kind == "str":
+            return True, str(value) if tag == "!!binary" else node.value
+        if kind == "bool":
+            if isinstance(value, bool):
+                return True, value
+            if isinstance(value, str) and value in OLD_BOOLS and tag != "!!timestamp":
+                return True, OLD_BOOLS[value]
+        if kind == "int" and not isinstance(value, bool):
+            number = _int64(value)
+            if number is not None:
+                return True, number
+        self._problem(node.line, f"cannot unmarshal {tag} `{_shortened(node.value)}` into {type_name}")
+        return False, None
+
+    def _mistyped(self, node: Node, type_name: str) -> None:
+        tag = "!!seq" if isinstance(node, SequenceNode) else "!!map"
+        written = getattr(node, "tag", "")
+        if written.startswith(_PREFIX):
+            tag = "!!" + written[len(_PREFIX) :]
+        elif written and written != "!":
+            tag = written
+        shown = "" if tag in ("!!seq", "!!map") else " ``"
+        self._problem(node.line, f"cannot unmarshal {tag}{shown} into {type_name}")
+
+
+def scalar_word(node: ScalarNode) -> tuple[str, Plain]:
+    """Short tag and value of a scalar; quoted text is text."""
+    tag = "" if node.tag == "!" else node.tag
+    if not tag:
+        if node.style in ("'", '"', "|", ">"):
+            return "!!str", node.value
+        return resolve("", node.value)
+    return resolve(tag, node.value)
+
+
+def is_null(node: Node) -> bool:
+    """Whether the node, or what its alias stands for, is null."""
+    if isinstance(node, AliasNode):
+        node = node.target
+    return isinstance(node, ScalarNode) and scalar_word(node)[0] == "!!null"
+
+
+def _is_merge(node: Node) -> bool:
+    if not isinstance(node, ScalarNode) or node.value != "<<":
+        return False
+    if node.tag in ("", "!"):
+        return node.style not in ("'", '"', "|", ">")
+    return node.tag == _PREFIX + "merge"
+
+
+def _identity(key: Node) -> tuple[str, str]:
+    """What makes two keys equal for go-yaml: the kind of node and its text."""
+    if isinstance(key, ScalarNode):
+        return "scalar", key.value
+    if isinstance(key, AliasNode):
+        return "alias", key.name
+    return type(key).__name__, ""
+
+
+def _int64(value: Plain) -> int | None:
+    """As Go converts on amd64: floats are cut off, and what is too large below becomes the smallest integer."""
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else None
+    if isinstance(value, float) and value <= 2.0**63:
+        return int(value) if -(2.0**63) <= value < 2.0**63 else -(2**63)
+    return None
+
+
+def _shortened(text: str) -> str:
+    raw = text.encode("utf-8", "surrogateescape")
+    return text if len(raw) <= 10 else raw[:7].decode("utf-8", "replace") + "..."
+
+
+_RATIO_LOW: Final = 400_000
+_RATIO_HIGH: Final = 4_000_000
+
+
+def _allowed_alias_ratio(decoded: int) -> float:
+    """The share of values that may come from aliases: 99 % in documents of usual size, 10 % in huge ones."""
+    if decoded <= _RATIO_LOW:
+        return 0.99
+    if decoded >= _RATIO_HIGH:
+        return 0.10
+    return 0.99 - 0.89 * ((decoded - _RATIO_LOW) / (_RATIO_HIGH - _RATIO_LOW))

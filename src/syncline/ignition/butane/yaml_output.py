@@ -1,0 +1,176 @@
+"""A MachineConfig as Butane prints it: go-yaml v3's block style, byte for byte, with its peculiarities.
+
+``ignition/butane/transpile.py`` calls :func:`dump`. Numbers have passed through JSON, so that those from 1,000,000 on
+are written with an exponent; an empty line at the beginning of a text is lost. Both are upstream's.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from syncline.ignition.butane.scalars import OLD_BOOLS, resolve
+from syncline.kube.yaml_resolve import go_shortest
+
+__all__ = ["dump", "key_order"]
+
+_INDENT: Final = 2
+_SIMPLE_KEY: Final = 128
+"""Longer keys, in bytes, are written behind ``?``."""
+
+_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+
+_PRINTABLE: Final = "\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd"
+_SPECIAL: Final = re.compile(f"[^\t{_PRINTABLE}]")
+_BREAK: Final = "\r\n\x85\u2028\u2029"
+_BREAKS: Final = re.compile(f"[{_BREAK}]")
+_BREAK_SPACE: Final = re.compile(f"[{_BREAK}] ")
+_SPACE_BREAK: Final = re.compile(f" [{_BREAK}]")
+_GAP: Final = r"[ \t\r\n\x85\u2028\u2029]"
+_INDICATOR: Final = re.compile(
+    rf"""[#,\[\]{{}}&*!|>'"%@`]|---|\.\.\.|[?:-](?:[ \t]|\Z)|.*?(?::(?:[ \t]|\Z)|{_GAP}#)""", re.DOTALL
+)
+"""Text that would begin or hold something else than a plain word: go-yaml's block indicators."""
+
+_ESCAPES: Final = {
+    "\0": "0", "\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", "\x1b": "e",
+    '"': '"', "\\": "\\", "\x85": "N", "\xa0": "_", "\u2028": "L", "\u2029": "P",
+}  # fmt: skip
+_ESCAPED: Final = re.compile(f'[^{_PRINTABLE}]|[{_BREAK}"\\\\]')
+
+
+def dump(value: dict[str, Any]) -> str:
+    """The mapping, every line ended by a newline."""
+    return "".join(f"{line}\n" for line in _mapping(value, 0))
+
+
+def _mapping(value: dict[str, Any], indent: int) -> Iterator[str]:
+    pad = " " * indent
+    for key in sorted(sorted(value), key=functools.cmp_to_key(key_order)):
+        simple = not _BREAKS.search(key) and len(key.encode()) <= _SIMPLE_KEY
+        if simple:
+            lead = f"{pad}{_inline(key)}:"
+        else:
+            first, *rest = _scalar(key, indent + _INDENT)
+            yield f"{pad}? {first}"
+            yield from rest
+            lead = f"{pad}:"
+        yield from _led(lead, value[key], indent, compact=not simple)
+
+
+def _led(lead: str, value: Any, indent: int, *, compact: bool) -> Iterator[str]:
+    """``value`` behind ``lead``; ``compact`` lets a mapping or list begin on that very line."""
+    inner = indent + _INDENT
+    if isinstance(value, dict | list) and value:
+        lines = _mapping(value, inner) if isinstance(value, dict) else _sequence(value, inner)
+        if compact:
+            yield f"{lead} {next(lines)[inner:]}"
+        else:
+            yield lead
+        yield from lines
+        return
+    first, *rest = _scalar(value, inner)
+    yield f"{lead} {first}"
+    yield from rest
+
+
+def _sequence(value: list[Any], indent: int) -> Iterator[str]:
+    for item in value:
+        yield from _led(f"{' ' * indent}-", item, indent, compact=True)
+
+
+def _scalar(value: Any, indent: int) -> list[str]:
+    """The lines of a scalar; the first stands behind its key, the others are complete."""
+    if isinstance(value, str):
+        return _literal(value, indent) if "\n" in value and _block_allowed(value) else [_inline(value)]
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if value is None:
+        return ["null"]
+    if isinstance(value, int | float):
+        return [go_shortest(float(value))]
+    return ["{}" if isinstance(value, dict) else "[]"]
+
+
+def _block_allowed(text: str) -> bool:
+    return not (text.endswith(" ") or _SPACE_BREAK.search(text) or _SPECIAL.search(text))
+
+
+def _inline(text: str) -> str:
+    """Plain where it reads back as itself, else in quotes."""
+    tag, _ = resolve("", text)
+    if "\n" in text or tag != "!!str" or text in OLD_BOOLS or _BASE_60.fullmatch(text):
+        return _double_quoted(text)
+    breaks = _BREAKS.search(text) is not None
+    quoted = text[0] == " " or text[-1] == " " or breaks or _INDICATOR.match(text) is not None
+    if "\t" in text or _SPECIAL.search(text) or _BREAK_SPACE.search(text) or _SPACE_BREAK.search(text):
+        return _double_quoted(text)
+    if not quoted:
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _double_quoted(text: str) -> str:
+    return '"' + _ESCAPED.sub(_escape, text) + '"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    short = _ESCAPES.get(match[0])
+    if short is not None:
+        return f"\\{short}"
+    code = ord(match[0])
+    return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+
+
+def _literal(text: str, indent: int) -> list[str]:
+    hints = str(_INDENT) if text[0] in " " + _BREAK else ""
+    if text[-1] not in _BREAK:
+        hints += "-"
+    elif len(text) == 1 or text[-2] in _BREAK:
+        hints += "+"
+    # The break after the header is the first of the text, if the text begins with one: upstream loses it.
+    body = text.removeprefix("\n").removesuffix("\n") if text != "\n" else ""
+    lines = body.split("\n")
+    if text.removeprefix("\n") == "":
+        return [f"|{hints}"]
+    return [f"|{hints}", *(" " * indent + line if line else "" for line in lines)]
+
+
+def key_order(left: str, right: str) -> int:
+    """Negative if ``left`` comes first: digits by value, letters after other characters, but before digits that follow
+    digits (go-yaml v3 ``keyList``)."""
+    digits = False
+    for index, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a == b:
+            digits = a.isdecimal()
+            continue
+        if a.isalpha() and b.isalpha():
+            return -1 if a < b else 1
+        if a.isalpha() or b.isalpha():
+            return -1 if (a.isalpha() if digits else b.isalpha()) else 1
+        return _by_number(left, right, index)
+    return len(left) - len(right)
+
+
+def _by_number(left: str, right: str, index: int) -> int:
+    head = 0
+    if "0" in (left[index], right[index]):
+        run = len(left[:index]) - len(left[:index].rstrip("0123456789"))
+        head = 1 if left[index - run : index].strip("0") else 0
+    a, a_end = _run(left, index, head)
+    b, b_end = _run(right, index, head)
+    if a != b:
+        return -1 if a < b else 1
+    if a_end != b_end:
+        return -1 if a_end < b_end else 1
+    return -1 if left[index] < right[index] else 1
+
+
+def _run(text: str, start: int, value: int) -> tuple[int, int]:
+    end = start
+    while end < len(text) and text[end].isdecimal():
+        value = value * 10 + int(text[end])
+        end += 1
+    return (value + 2**63) % 2**64 - 2**63, end
