@@ -1,4 +1,4 @@
-"""``python -m bench [verbs|virtual|applications] [--quick]``: every figure of docs/performance.md, in minutes."""
+"""``python -m bench [verbs|watches|virtual|applications] [--quick]``: every figure of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import applications, monorepo, syncing, verbs, virtual
+from bench import applications, monorepo, syncing, verbs, virtual, watching
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -138,12 +138,17 @@ def cluster_figures(table: Table, folder: Path, *, quick: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=("all", "verbs", *ALONE), default="all", help="all but the others, or one of them"
+        "what",
+        nargs="?",
+        choices=("all", "verbs", "watches", *ALONE),
+        default="all",
+        help="all but the others, or one of them",
     )
     parser.add_argument("--quick", action="store_true", help="shorter, for a first look")
     parser.add_argument("--peer", type=Path, metavar="KUBECONFIG", help="verbs: the same load on another cluster here")
     named = "verbs: name or id of a process of the peer whose CPU counts; may be repeated"
     parser.add_argument("--peer-process", action="append", default=[], metavar="NAME|PID", help=named)
+    parser.add_argument("--soak", type=float, default=0.0, metavar="MINUTES", help="watches: change for so long")
     chosen = parser.parse_args()
     quick = chosen.quick
     begun = time.perf_counter()
@@ -160,6 +165,9 @@ def main() -> None:
         if chosen.what == "verbs":
             peer = verbs.peer_of(chosen.peer, chosen.peer_process) if chosen.peer else None
             verbs.figures(table, folder, peer, quick=quick)
+            return
+        if chosen.what == "watches":
+            watching.figures(table, folder, quick=quick, soak_minutes=chosen.soak)
             return
         start_up(table, folder, 1 if quick else 3)
         cluster_figures(table, folder, quick=quick)

@@ -1,5 +1,7 @@
 """The load, in a process of its own: ``python -m bench.load`` reads a task as JSON and prints what came of it.
 
+In a path ``{i}`` is the number of the request (``modulo`` begins it again), in a body also ``{now}`` the wall clock.
+
 Tasks: ``requests`` (as many as fit into ``seconds``, or ``count`` of them) over keep-alive TLS connections, and
 ``fanout`` (watchers, and how long a change takes to reach them).
 """
@@ -87,16 +89,21 @@ async def _requests(task: dict[str, Any]) -> dict[str, Any]:
     headers = {"Content-Type": task.get("content", "application/json")} if body else {}
     latencies: list[float] = []
     numbers = iter(range(task.get("start", 0), task.get("start", 0) + task.get("count", 10**9)))
+    modulo, pace = task.get("modulo", 10**9), task.get("per_s")
+    started = time.perf_counter()
     async with _session(task, CONNECTIONS) as session:
         stop = time.perf_counter() + task.get("seconds", RUN_LIMIT_S)
 
         async def ask() -> None:
             for number in numbers:
+                if pace:
+                    await asyncio.sleep(max(0.0, started + number / pace - time.perf_counter()))
                 begun = time.perf_counter()
                 if begun > stop:
                     return
-                raw = body.replace("{i}", str(number)) if body else None
-                async with session.request(method, path.replace("{i}", str(number)), data=raw, headers=headers) as got:
+                shown = str(number % modulo)
+                raw = body.replace("{i}", shown).replace("{now}", f"{time.time():.6f}") if body else None
+                async with session.request(method, path.replace("{i}", shown), data=raw, headers=headers) as got:
                     text = await got.read()
                     if got.status >= 300:
                         raise SystemExit(f"{method} {path}: {got.status} {text[:300]!r}")

@@ -16,7 +16,7 @@ import pytest
 from tests.scenes.scenes import APPS, Stage
 
 from syncline.cli.story import Repository, Step, Story, application, masked, over, prerequisites, read_story, transcript
-from syncline.cluster.machines.process import sandbox_problem
+from syncline.cluster.machines.launching import sandbox_problem
 from syncline.control.executor import run_in_place
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import gvk_of, name_of, namespace_of

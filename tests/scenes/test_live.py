@@ -21,7 +21,7 @@ from tests.scenes.scenes import Repo, application, rows, scene
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.cluster.machines.process import sandbox_problem
+from syncline.cluster.machines.launching import sandbox_problem
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.http import BlockingClient

@@ -14,7 +14,7 @@ import pytest
 from tests.sources.conftest import Upstream
 
 from syncline.assembly.reading import SANDBOX, GitSourceReader, renderers_with
-from syncline.cluster.machines.process import sandbox_problem
+from syncline.cluster.machines.launching import sandbox_problem
 from syncline.kube.objects import Obj
 from syncline.sources.environment import RenderContext
 from syncline.sources.plugin_run import PluginLimits, PluginRunner

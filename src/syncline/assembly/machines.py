@@ -12,8 +12,9 @@ from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
 from syncline.cluster.machines.disk import MachineDisk
+from syncline.cluster.machines.launching import sandbox_problem
 from syncline.cluster.machines.machine import MachineKeeper, MachineSpec
-from syncline.cluster.machines.process import ProcessSettings, sandbox_problem
+from syncline.cluster.machines.process import ProcessSettings
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
 from syncline.cluster.machines.simulated import Machines
 from syncline.cluster.users import service_account_user

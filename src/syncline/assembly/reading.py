@@ -26,7 +26,7 @@ from syncline.sources.tree import Tree
 __all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
 
 CHECK = "GIT/GPG: "
-SANDBOX = Path(__file__).parents[1] / "cluster" / "machines" / "sandbox.py"
+SANDBOX = Path(__file__).parents[1] / "cluster" / "machines" / "sandbox" / "__main__.py"
 """A program of its own, named by its path: nothing of the cluster is loaded here."""
 
 

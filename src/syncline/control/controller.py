@@ -60,7 +60,8 @@ class Controller(Protocol):
     ``name`` appears in journals and events. ``reads`` are kinds that ``observe`` looks at without being woken by them.
     A controller may also have ``indices`` (name to IndexFn), which its loop declares on the cache; ``concerns`` (as
     :class:`Watch` ``when``, for its own kind); and ``at_rest(obj)``: whether a pass that ended with writing
-    nothing but this status of its own object leaves nothing to another one, so that its own write does not wake it.
+    nothing but this status of its own object leaves nothing to another one, so that its own write does not wake it;
+    and ``gathers_s``: how long after the first of several changes it looks, so that what arrives together is one look.
     """
 
     @property

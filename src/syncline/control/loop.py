@@ -105,6 +105,11 @@ class ControlLoop:
         self._own_writes: dict[Key, _OwnWrite] = {}
         self._at_rest: dict[Key, str] = {}
         """Keys whose last pass wrote a status and left nothing to do, with the resourceVersion that it wrote."""
+        self._gathers = {
+            name: timedelta(seconds=controller.gathers_s)
+            for name, controller in self.controllers.items()
+            if hasattr(controller, "gathers_s")
+        }
         self._routes = self._build_routes()
         self._routes_by_kind: dict[GroupKind, list[_Route]] = {}
 
@@ -135,7 +140,8 @@ class ControlLoop:
         routes = self._routes_of(kind)
         for change in changes:
             for key in self._keys(change.old, change.new, routes):
-                self.queue.add(key, now)
+                wait = self._gathers.get(key.controller)
+                self.queue.add(key, now if wait is None else now + wait)
 
     def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route]) -> dict[Key, None]:
         """In the order of routes; the old and the new state mostly name the same."""

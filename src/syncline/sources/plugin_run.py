@@ -57,8 +57,8 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class PluginRunner:
-    """``launcher``: the program that makes a sandbox of a line of JSON (``cluster/machines/sandbox.py``); ``visible``:
-    folders of programs that commands may see beyond the system's."""
+    """``launcher``: the program that makes a sandbox of a line of JSON (``cluster/machines/sandbox/__main__.py``);
+    ``visible``: folders of programs that commands may see beyond the system's."""
 
     launcher: Path
     visible: tuple[Path, ...] = ()
@@ -137,6 +137,14 @@ class PluginRunner:
             "port": 0,
             "limits": limits,
             "tmpfs_bytes": self.limits.bytes,
+            "whole": {
+                "memory_bytes": self.limits.memory_bytes,
+                "cpu_s": self.limits.cpu_s,
+                "processes": self.limits.processes,
+                "disk_bytes": 2 * self.limits.bytes,
+            },
+            "slot": os.getpid(),
+            "give": [[str(place.root), True]],
         }
 
     def _launched(self, spec: Mapping[str, object], complaints: int) -> tuple[bytes, int, bool]:

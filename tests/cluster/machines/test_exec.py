@@ -19,7 +19,7 @@ import pytest
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cluster.conversing import status_of_exit
-from syncline.cluster.machines.process import sandbox_problem
+from syncline.cluster.machines.launching import sandbox_problem
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from live import served_cluster

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.cluster.machines.process import sandbox_problem
+from syncline.cluster.machines.launching import sandbox_problem
 from syncline.kube.objects import Obj
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -251,10 +251,10 @@ def test_a_job_with_oc_patches_and_completes(cluster: Cluster) -> None:
 SURVIVOR = """
 import sys, threading
 from pathlib import Path
-from syncline.cluster.machines.process import _launcher
+from syncline.cluster.machines.launching import launcher
 spec = {"argv": ["sh", "-c", "echo up; exec sleep 300.25"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/"}
 spec |= {"root": sys.argv[1], "hostname": "x", "binds": [], "socket": "", "port": 0, "limits": {}}
-process = _launcher(spec | {"tmpfs_bytes": 1048576})
+process = launcher(spec | {"tmpfs_bytes": 1048576})
 print(process.stdout.readline().decode().strip(), process.pid, flush=True)
 threading.Event().wait()
 """

@@ -16,7 +16,6 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Mapping
@@ -24,15 +23,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import syncline
 from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.base.secret import Secret
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
 from syncline.cluster.machines.environment import command_line, environment_of
+from syncline.cluster.machines.launching import OURS, end, join, kill, launcher, package_root, python_inside
 from syncline.cluster.machines.logs import LogBook
-from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS, pump
-from syncline.cluster.machines.sessions import CommandSession, Pipes
+from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS
+from syncline.cluster.machines.sandbox.network import pump
+from syncline.cluster.machines.sessions import CommandSession
 from syncline.cluster.machines.stages import ANNOTATION_PREFIX, completes
 from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, token_wish, volumes_of
 from syncline.cluster.verbs.exchange import ExecWish
@@ -41,30 +41,33 @@ from syncline.kube.client import Session
 from syncline.kube.errors import BadRequest, TooManyRequests
 from syncline.kube.objects import ObjectRef, ResourceInfo, annotations_of, dig, name_of, namespace_of, ref_of, uid_of
 
-__all__ = ["ProcessRuntime", "ProcessSettings", "sandbox_problem"]
+__all__ = ["ProcessRuntime", "ProcessSettings", "runs_as_process"]
 
 log = logging.getLogger("syncline.machines")
 
 ACCOUNTS = ResourceInfo("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 RUN = f"{ANNOTATION_PREFIX}run"
-OURS = "/opt/syncline"
 TOOL_MODULE = "syncline.cluster.machines.tools"
 TOOLS = f"{OURS}/bin"
-CHECK_S = 20.0
 READ_BYTES = 65536
 LAST_WORDS, LAST_WORDS_BYTES = "/dev/termination-log", 4096
 """Where a container leaves its termination message, and how much of it is kept."""
 FALLBACK_BYTES, FALLBACK_LINES = 2048, 80
 """How much of the log stands in for a message, where the container asks for that."""
+END_S = 2.0
+"""The kernel ends a sandbox in milliseconds; a machine that is stuck shall not hold us."""
 MAX_SESSIONS = 32
 """Commands inside containers at once (``kubectl exec``): each holds threads and a process."""
+SLOT_BLOCKS, SLOTS_EACH = 4096, 4096
+"""Users of pods: clusters of one machine rarely share a block, and it is no harm if they do."""
 START_FAILED = 128
 """What the kubelet notes of a container that could not be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """``host`` and ``port`` of the API server, which speaks TLS. Limits are per process unless said otherwise."""
+    """``host`` and ``port`` of the API server, which speaks TLS. Limits are for one process where they begin with
+    ``process``, for a container with all its processes otherwise."""
 
     host: str
     port: int
@@ -72,20 +75,36 @@ class ProcessSettings:
     sandboxed: bool = True
     time_limit_s: float = 3600.0
     """A container that runs longer is killed: a hook that hangs must not hang for ever."""
-    memory_bytes: int = 8 * 1024**3
-    cpu_s: int = 600
+    process_address_bytes: int = 8 * 1024**3
+    """Addresses, of which most programs use few; ``memory_bytes`` is what they use."""
+    process_cpu_s: int = 600
+    process_file_bytes: int = 256 * 1024**2
+    memory_bytes: int = 2 * 1024**3
+    cpu_s: int = 1800
     processes: int = 512
-    file_bytes: int = 256 * 1024**2
+    """With their threads."""
     tmpfs_bytes: int = 256 * 1024**2
+    disk_bytes: int = 1024**3
+    """In all its volumes that may be written."""
 
     def limits(self) -> dict[str, int]:
+        """What the kernel bounds."""
         return {
-            "RLIMIT_AS": self.memory_bytes,
+            "RLIMIT_AS": self.process_address_bytes,
             "RLIMIT_CORE": 0,
-            "RLIMIT_CPU": self.cpu_s,
-            "RLIMIT_FSIZE": self.file_bytes,
+            "RLIMIT_CPU": self.process_cpu_s,
+            "RLIMIT_FSIZE": self.process_file_bytes,
             "RLIMIT_NOFILE": 1024,
             "RLIMIT_NPROC": self.processes,
+        }
+
+    def whole(self) -> dict[str, int]:
+        """What the sandbox bounds; our forwarder has threads of its own."""
+        return {
+            "memory_bytes": self.memory_bytes,
+            "cpu_s": self.cpu_s,
+            "processes": self.processes + 3 * CONNECTIONS,
+            "disk_bytes": self.disk_bytes,
         }
 
 
@@ -102,7 +121,15 @@ class _Running:
     container: dict[str, Any]
     spec: Mapping[str, Any] = field(default_factory=dict)
     """How it was started; empty without a sandbox."""
+    verdict: int = -1
+    """Where the sandbox says which limit was exceeded."""
     timers: list[threading.Timer] = field(default_factory=list)
+
+    def end(self) -> None:
+        if self.spec:
+            end(self.process)
+        else:
+            kill(self.process)
 
 
 class ProcessRuntime:
@@ -121,6 +148,9 @@ class ProcessRuntime:
         self._running: dict[_Key, _Running] = {}
         self._starting: set[_Key] = set()
         self._sessions: set[CommandSession] = set()
+        self._slots: dict[str, int] = {}
+        """Users of pods, where root runs us: a number for each that is there."""
+        self._closed = False
         self._lock = threading.Lock()
         self._scratch = Path(tempfile.mkdtemp(prefix="syncline-"))
         self._gateway = _Gateway(self._scratch / "api.sock", settings.host, settings.port)
@@ -161,7 +191,8 @@ class ProcessRuntime:
             known = self._table.find(container.pod_uid, container.name, container.attempt) or container
             if running is None or known.ends_at is not None:
                 return known if known.ends_at is not None else self._table.stopped(known, now, 137)
-            _signal(running.process, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                running.process.send_signal(signal.SIGTERM)
             self._after(running, grace_s)
             return self._table.put(replace(known, stopping=True))
 
@@ -169,22 +200,36 @@ class ProcessRuntime:
         with self._lock:
             gone = [running for key, running in self._running.items() if key[0] == pod_uid]
         for running in gone:
-            _end(running.process)
+            running.end()
+        self._wait_for(gone)
+        with self._lock:
+            self._slots.pop(pod_uid, None)
         self._book.forget(pod_uid)
         shutil.rmtree(self._scratch / pod_uid, ignore_errors=True)
 
     def close(self) -> None:
-        """The cluster stops: so does everything that runs in it."""
+        """The cluster stops: so does everything that runs in it, without any grace."""
         with self._lock:
+            self._closed = True
             left, sessions = list(self._running.values()), list(self._sessions)
         for session in sessions:
             session.close()
         for running in left:
             for timer in running.timers:
                 timer.cancel()
-            _end(running.process)
+            running.end()
         self._gateway.close()
+        self._wait_for(left)
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @staticmethod
+    def _wait_for(ended: list[_Running]) -> None:
+        """Until nothing of them is left: their files are removed next."""
+        for running in ended:
+            try:
+                running.process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                kill(running.process)
 
     # -- commands inside ---------------------------------------------------------------------------------------------
 
@@ -205,7 +250,7 @@ class ProcessRuntime:
         with self._lock:
             if len(self._sessions) >= MAX_SESSIONS:
                 raise TooManyRequests(f"{MAX_SESSIONS} commands run inside containers already; end one of them")
-            session = _join(running, wish, self._sessions.discard)
+            session = join(running.process, running.spec, wish, self._sessions.discard)
             self._sessions.add(session)
         return session
 
@@ -216,21 +261,22 @@ class ProcessRuntime:
         now = self._clock.now()
         record = Container(*key, order.boot_id, now, started_at=now, runtime=self.name)
         try:
-            process, spec = self._spawn(order, token)
+            running = self._spawn(order, token)
         except (OSError, VolumeError) as error:
             self._book.write(*key, f"[syncline] {error}\n".encode(), now)
             self._book.close(*key, now)
             failed = replace(record, ends_at=now, exit_code=START_FAILED, reason="StartError", message=str(error))
             return self._table.put(failed)
-        running = _Running(process, ref_of(order.pod), order.container, spec)
         with self._lock:
             self._running[key] = running
             self._table.put(record)
             self._after(running, self._settings.time_limit_s)
+            if self._closed:
+                running.end()
         threading.Thread(target=self._attend, args=(key, running), name=f"container {key[1]}", daemon=True).start()
         return record
 
-    def _spawn(self, order: Order, token: Secret) -> tuple[subprocess.Popen[bytes], Mapping[str, Any]]:
+    def _spawn(self, order: Order, token: Secret) -> _Running:
         service = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
         variables = environment_of(order, service)
         argv = command_line(order.container, variables)
@@ -238,7 +284,8 @@ class ProcessRuntime:
         volumes = self._write_volumes(place, order, token)
         tools = self._write_tools(place)
         if not self._settings.sandboxed:
-            return self._spawn_bare(order, argv, variables, place, volumes), {}
+            bare = self._spawn_bare(order, argv, variables, place, volumes)
+            return _Running(bare, ref_of(order.pod), order.container)
         variables["PATH"] = f"{TOOLS}:{variables['PATH']}"
         variables["HOME"] = "/tmp"
         root = place / f"root-{order.container['name']}"
@@ -252,13 +299,35 @@ class ProcessRuntime:
             "cwd": str(order.container.get("workingDir") or "/"),
             "root": str(root),
             "hostname": name_of(order.pod),
-            "binds": [*_python()[1], (str(tools), TOOLS, False), *_mounts(order, place, volumes), last_words],
+            "binds": [*python_inside()[1], (str(tools), TOOLS, False), *_mounts(order, place, volumes), last_words],
             "socket": str(self._gateway.path),
             "port": self._settings.port,
             "limits": self._settings.limits(),
+            "whole": self._settings.whole(),
             "tmpfs_bytes": self._settings.tmpfs_bytes,
+            "slot": self._slot(uid_of(order.pod)),
+            "give": [
+                (str(said), False),
+                *((str(place / "volumes" / each.name), not each.writable) for each in volumes.values()),
+            ],
         }
-        return _launcher(spec), spec
+        verdict, theirs = os.pipe()
+        try:
+            process = launcher(spec | {"verdict": theirs})
+        except BaseException:
+            os.close(verdict)
+            raise
+        finally:
+            os.close(theirs)
+        return _Running(process, ref_of(order.pod), order.container, spec, verdict)
+
+    def _slot(self, pod_uid: str) -> int:
+        """The containers of a pod share its files, so they are one user."""
+        with self._lock:
+            if pod_uid not in self._slots:
+                taken = set(self._slots.values())
+                self._slots[pod_uid] = next(slot for slot in range(len(taken) + 1) if slot not in taken)
+            return os.getpid() % SLOT_BLOCKS * SLOTS_EACH + self._slots[pod_uid] % SLOTS_EACH
 
     def _spawn_bare(
         self, order: Order, argv: list[str], variables: dict[str, str], place: Path, volumes: Mapping[str, Volume]
@@ -298,9 +367,9 @@ class ProcessRuntime:
         """``oc`` is always ours, ``kubectl`` where the machine has none."""
         folder = place / "tools"
         folder.mkdir(parents=True, exist_ok=True)
-        python, environment = sys.executable, f"PYTHONPATH={_package_root()}"
+        python, environment = sys.executable, f"PYTHONPATH={package_root()}"
         if self._settings.sandboxed:
-            python = _python()[0]
+            python = python_inside()[0]
             environment = f"PYTHONPATH={OURS}/source:{OURS}/packages LD_LIBRARY_PATH={OURS}/python/lib"
         names = ["oc"] if shutil.which("kubectl") else ["oc", "kubectl"]
         for name in names:
@@ -346,7 +415,7 @@ class ProcessRuntime:
     # -- while it runs -----------------------------------------------------------------------------------------------
 
     def _after(self, running: _Running, seconds: float) -> None:
-        timer = threading.Timer(seconds, _end, [running.process])
+        timer = threading.Timer(seconds, running.end)
         timer.daemon = True
         timer.start()
         running.timers.append(timer)
@@ -363,18 +432,30 @@ class ProcessRuntime:
             timer.cancel()
         now = self._clock.now()
         self._book.close(*key, now)
+        over = _verdict(running)
         with self._lock:
             self._running.pop(key, None)
             record = self._table.find(*key)
             if record is not None:
                 code = code if code >= 0 else 128 - code
-                reason = "StartError" if code == CANNOT else ""
+                reason = "StartError" if code == CANNOT else "OOMKilled" if over.startswith("memory") else ""
                 message = self._message(key, running.container, code)
+                message = message or (over and f"ended by its sandbox, it used too much {over}")
                 self._table.put(replace(record, ends_at=now, exit_code=code, reason=reason, message=message))
         if running.process.stdin is not None:
             with contextlib.suppress(OSError):
                 running.process.stdin.close()
         self._wake("kubelet", running.ref)
+
+
+def _verdict(running: _Running) -> str:
+    """Which limit of the sandbox was exceeded, with figures; empty if none was. The sandbox has ended."""
+    if running.verdict < 0:
+        return ""
+    said = os.read(running.verdict, LAST_WORDS_BYTES)
+    os.close(running.verdict)
+    running.verdict = -1
+    return said.decode("utf-8", "replace")
 
 
 def _last_words(place: Path, container: dict[str, Any]) -> Path:
@@ -400,144 +481,26 @@ def _token(order: Order, wish: TokenWish) -> Generator[Any, Any, Secret]:
     return Secret(str(dig(answer.or_raise(), "status", "token", default="")))
 
 
-def _mounts(order: Order, place: Path, volumes: Mapping[str, Volume]) -> list[tuple[str, str, bool]]:
+def _mounts(order: Order, place: Path, volumes: Mapping[str, Volume]) -> list[tuple[str, str, bool, str]]:
+    """What is shown where; a subPath is followed by the launcher, where no link can lead it astray."""
     found = []
     for mount in order.container.get("volumeMounts") or ():
         volume = volumes.get(str(mount.get("name")))
         if volume is None:
             raise VolumeError(f'container "{order.container["name"]}": there is no volume "{mount.get("name")}"')
+        below = str(mount.get("subPath") or "")
+        if ".." in below.split("/") or below.startswith("/"):
+            raise VolumeError(f'volume "{volume.name}": subPath {below} leads out of the volume')
         source = place / "volumes" / volume.name
-        if mount.get("subPath"):
-            source = (source / str(mount["subPath"])).resolve()
-            if not source.is_relative_to((place / "volumes" / volume.name).resolve()):
-                raise VolumeError(f'volume "{volume.name}": subPath {mount["subPath"]} leads out of the volume')
-            if volume.writable:
-                source.mkdir(parents=True, exist_ok=True)
-        found.append((str(source), str(mount["mountPath"]).rstrip("/"), volume.writable and not mount.get("readOnly")))
+        writable = volume.writable and not mount.get("readOnly")
+        found.append((str(source), str(mount["mountPath"]).rstrip("/"), writable, below))
     return found
-
-
-def _package_root() -> Path:
-    return Path(syncline.__file__).resolve().parents[1]
-
-
-def _python() -> tuple[str, list[tuple[str, str, bool]]]:
-    """Our interpreter as the sandbox sees it, and what has to be bound for it beside ``/usr``.
-
-    All of it lies below one folder of ours, so that no volume of a pod can hide it or be hidden by it.
-    """
-    binds = [(str(_package_root() / "syncline"), f"{OURS}/source/syncline", False)]
-    binds.append((sysconfig.get_paths()["purelib"], f"{OURS}/packages", False))
-    base = Path(sys.base_prefix)
-    program = Path(sys.executable).resolve()
-    if not program.is_relative_to(base):  # a virtual environment with a copy of the interpreter: take the original
-        program = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-    if base.is_relative_to("/usr") or not program.is_relative_to(base):
-        return str(program), binds
-    binds.append((str(base), f"{OURS}/python", False))
-    return f"{OURS}/python/{program.relative_to(base)}", binds
 
 
 def _base64(data: bytes) -> str:
     import base64
 
     return base64.b64encode(data).decode()
-
-
-def _launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
-    """Start ``sandbox.py``; its standard input stays open as long as we live."""
-    script = Path(__file__).with_name("sandbox.py")
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(script)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-        start_new_session=True,
-    )
-    assert process.stdin is not None, "the standard input is a pipe"
-    with contextlib.suppress(BrokenPipeError):  # it ended at once; its exit code and output say why
-        process.stdin.write(json.dumps(spec).encode() + b"\n")
-        process.stdin.flush()
-    return process
-
-
-def _join(running: _Running, wish: ExecWish, left: Callable[[CommandSession], None]) -> CommandSession:
-    """Start ``sandbox.py`` so that it enters the sandbox of ``running``; what it needs to know comes by a pipe of its
-    own, for variables may be secret."""
-    env = {**running.spec["env"], **({"TERM": "xterm"} if wish.tty else {})}
-    spec = {key: running.spec[key] for key in ("cwd", "limits")}
-    spec |= {"launcher": running.process.pid, "argv": list(wish.command), "env": env}
-    spec |= {"stdin": wish.stdin or wish.tty, "tty": wish.tty}
-    theirs, ours = os.pipe()
-    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    terminal = os.openpty() if wish.tty else None
-    if terminal is not None:
-        streams = dict.fromkeys(streams, terminal[1])
-    elif not wish.stdin:
-        streams["stdin"] = subprocess.DEVNULL
-    script = Path(__file__).with_name("sandbox.py")
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(script), str(theirs)],
-        **streams,
-        bufsize=0,
-        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-        start_new_session=True,
-        pass_fds=(theirs,),
-    )
-    os.close(theirs)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(ours, "w") as pipe:
-        json.dump(spec, pipe)
-    if terminal is not None:
-        os.close(terminal[1])
-        pipes = Pipes(terminal[0], terminal[0])
-    else:
-        own = [
-            -1 if each is None else os.dup(each.fileno()) for each in (process.stdin, process.stdout, process.stderr)
-        ]
-        for each in (process.stdin, process.stdout, process.stderr):
-            if each is not None:
-                each.close()
-        pipes = Pipes(*own)
-    session = CommandSession(process, pipes, lambda: _end(process), lambda: left(session))
-    return session
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(number)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The launcher and its group; a sandbox ends with its launcher."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def sandbox_problem() -> str:
-    """Why commands cannot be sandboxed on this machine, with the ways out; empty if they can."""
-    with tempfile.TemporaryDirectory(prefix="syncline-") as scratch:
-        spec: dict[str, Any] = {"argv": ["true"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/", "root": scratch}
-        spec |= {"hostname": "check", "binds": [], "socket": "", "port": 0, "limits": {}, "tmpfs_bytes": 1024**2}
-        try:
-            process = _launcher(spec)
-        except OSError as error:
-            return f"commands cannot be sandboxed here: {error}"
-        limit = threading.Timer(CHECK_S, _end, [process])
-        limit.start()
-        assert process.stdout is not None and process.stdin is not None, "both are pipes"
-        with process.stdout, process.stdin:
-            output = process.stdout.read()
-            process.wait()
-        limit.cancel()
-    if process.returncode == 0:
-        return ""
-    why = output.decode("utf-8", "replace").strip().removeprefix("[syncline] no sandbox: ")
-    return (
-        f"commands cannot be sandboxed here: {why or process.returncode}; allow unprivileged user namespaces "
-        "(sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces), leave run-commands off, "
-        "or take the risk with --run-commands=unsandboxed"
-    )
 
 
 class _Gateway:
@@ -549,7 +512,7 @@ class _Gateway:
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
-        path.chmod(0o600)
+        path.chmod(0o666)  # in a folder of ours alone; inside, commands are another user
         self._listener.listen(CONNECTIONS)
         threading.Thread(target=self._accept, name="api gateway", daemon=True).start()
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
-from syncline.kube.objects import Obj, dig, labels_of, name_of
+from syncline.kube.objects import Obj, dig, labels_of, meta, name_of
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 from syncline.machineconfig.render.refusal import RenderError
 
-__all__ = ["ROLE", "Selection", "bootstrap_configs", "merge_order", "pools_of", "references", "select"]
+__all__ = ["ROLE", "Selection", "bootstrap_configs", "may_select", "merge_order", "pools_of", "references", "select"]
 
 ROLE = "machineconfiguration.openshift.io/role"
 WORKER = "worker"
@@ -67,6 +67,17 @@ def pools_of(config: Obj, pools: Iterable[Obj]) -> list[Obj]:
         told = f"could not find any MachineConfigPool set for MachineConfig {name_of(config)}"
         raise RenderError(f"{told} with labels: map[{listed}]")
     return found
+
+
+def may_select(pool: Obj, config: Obj) -> bool:
+    """Whether a change of this MachineConfig may concern the pool: by its labels, or because the pool owns it. A
+    selector that is wrong may mean anything."""
+    if any(owner.get("uid") == meta(pool).get("uid") for owner in meta(config).get("ownerReferences") or ()):
+        return True
+    try:
+        return label_selector_from(dig(pool, "spec", "machineConfigSelector")).matches(labels_of(config))
+    except SelectorError:
+        return True
 
 
 def _selector(pool: Obj) -> Selector:

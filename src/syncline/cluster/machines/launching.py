@@ -1,0 +1,199 @@
+"""Starts and ends sandboxed commands: the cluster's side of ``cluster/machines/sandbox/launch.py``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import syncline
+from syncline.cluster.machines.sandbox import PROGRAM
+from syncline.cluster.machines.sessions import CommandSession, Pipes
+from syncline.cluster.verbs.exchange import ExecWish
+
+__all__ = ["OURS", "end", "join", "kill", "launcher", "package_root", "python_inside", "refusal", "sandbox_problem"]
+
+OURS = "/opt/syncline"
+"""Where our interpreter and tools lie inside."""
+CHECK_S = 20.0
+STUBBORN_S = 5.0
+"""After this a launcher that was told to end is killed."""
+
+
+def package_root() -> Path:
+    return Path(syncline.__file__).resolve().parents[1]
+
+
+def python_inside() -> tuple[str, list[tuple[str, str, bool]]]:
+    """Our interpreter as the sandbox sees it, and what has to be bound for it beside ``/usr``.
+
+    All of it lies below one folder of ours, so that no volume of a pod can hide it or be hidden by it.
+    """
+    binds = [(str(package_root() / "syncline"), f"{OURS}/source/syncline", False)]
+    binds.append((sysconfig.get_paths()["purelib"], f"{OURS}/packages", False))
+    base = Path(sys.base_prefix)
+    program = Path(sys.executable).resolve()
+    if not program.is_relative_to(base):  # a virtual environment with a copy of the interpreter: take the original
+        program = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    if base.is_relative_to("/usr") or not program.is_relative_to(base):
+        return str(program), binds
+    binds.append((str(base), f"{OURS}/python", False))
+    return f"{OURS}/python/{program.relative_to(base)}", binds
+
+
+def launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+    """Start the launcher; its standard input stays open as long as we live."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        start_new_session=True,
+        pass_fds=[spec["verdict"]] if "verdict" in spec else [],
+    )
+    assert process.stdin is not None, "the standard input is a pipe"
+    with contextlib.suppress(BrokenPipeError):  # it ended at once; its exit code and output say why
+        process.stdin.write(json.dumps(spec).encode() + b"\n")
+        process.stdin.flush()
+    return process
+
+
+def join(
+    process: subprocess.Popen[bytes], started: Mapping[str, Any], wish: ExecWish, left: Callable[[CommandSession], None]
+) -> CommandSession:
+    """Start the launcher so that it enters the sandbox of ``process``, which was started with ``started``; what it
+    needs to know comes by a pipe of its own, for variables may be secret."""
+    env = {**started["env"], **({"TERM": "xterm"} if wish.tty else {})}
+    spec = {key: started[key] for key in ("cwd", "limits", "slot") if key in started}
+    spec |= {"launcher": process.pid, "argv": list(wish.command), "env": env}
+    spec |= {"stdin": wish.stdin or wish.tty, "tty": wish.tty}
+    theirs, ours = os.pipe()
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    terminal = os.openpty() if wish.tty else None
+    if terminal is not None:
+        streams = dict.fromkeys(streams, terminal[1])
+    elif not wish.stdin:
+        streams["stdin"] = subprocess.DEVNULL
+    joining = subprocess.Popen(
+        [sys.executable, "-I", "-S", PROGRAM, str(theirs)],
+        **streams,
+        bufsize=0,
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        start_new_session=True,
+        pass_fds=(theirs,),
+    )
+    os.close(theirs)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(ours, "w") as pipe:
+        json.dump(spec, pipe)
+    if terminal is not None:
+        os.close(terminal[1])
+        pipes = Pipes(terminal[0], terminal[0])
+    else:
+        own = [
+            -1 if each is None else os.dup(each.fileno()) for each in (joining.stdin, joining.stdout, joining.stderr)
+        ]
+        for each in (joining.stdin, joining.stdout, joining.stderr):
+            if each is not None:
+                each.close()
+        pipes = Pipes(*own)
+    session = CommandSession(joining, pipes, lambda: kill(joining), lambda: left(session))
+    return session
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """The process and its group, without asking. A launcher takes its sandbox along, a moment later."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End the sandbox of a launcher at once; the launcher ends when nothing of it is left."""
+    assert process.stdin is not None, "the standard input is a pipe"
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    late = threading.Timer(STUBBORN_S, lambda: kill(process) if process.poll() is None else None)
+    late.daemon = True
+    late.start()
+
+
+def sandbox_problem() -> str:
+    """Why commands cannot be sandboxed on this machine, with the ways out; empty if they can."""
+    with tempfile.TemporaryDirectory(prefix="syncline-") as scratch:
+        spec: dict[str, Any] = {"argv": ["true"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/", "root": scratch}
+        spec |= {"hostname": "check", "binds": [], "socket": "", "port": 0, "limits": {}, "tmpfs_bytes": 1024**2}
+        try:
+            process = launcher(spec)
+        except OSError as error:
+            return f"commands cannot be sandboxed here: {error}"
+        limit = threading.Timer(CHECK_S, kill, [process])
+        limit.start()
+        assert process.stdout is not None and process.stdin is not None, "both are pipes"
+        with process.stdout, process.stdin:
+            output = process.stdout.read()
+            process.wait()
+        limit.cancel()
+    if process.returncode == 0:
+        return ""
+    why = output.decode("utf-8", "replace").strip().removeprefix("[syncline] no sandbox: ")
+    found = {name: _setting(name) for name in _SETTINGS}
+    return refusal(why or f"exit code {process.returncode}", found, os.uname().release, _filtered())
+
+
+_SETTINGS = {
+    "kernel/unprivileged_userns_clone": ("0", "sysctl -w kernel.unprivileged_userns_clone=1"),
+    "user/max_user_namespaces": ("0", "sysctl -w user.max_user_namespaces=15000"),
+    "kernel/apparmor_restrict_unprivileged_userns": (
+        "1",
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (or an AppArmor profile with `userns,` for "
+        f"{sys.executable})",
+    ),
+}
+"""Settings below ``/proc/sys``: the value that forbids user namespaces, and what allows them."""
+OLDEST = (5, 12)
+"""Linux that mounts by descriptor with attributes."""
+
+
+def refusal(why: str, settings: Mapping[str, str], release: str, filtered: bool) -> str:
+    """What the machine said, and what to do about it: ``settings`` are those of the kernel (empty: it has no such
+    setting), ``filtered`` says that this process itself runs under a filter of calls."""
+    ways = [way for name, (bad, way) in _SETTINGS.items() if settings.get(name) == bad]
+    number = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
+    if number < OLDEST:
+        ways.append(f"run Linux {OLDEST[0]}.{OLDEST[1]} or newer (this is {release})")
+    if not ways and filtered:
+        ways.append(
+            "this runs in a container that forbids namespaces: start that with `--privileged`, or with "
+            "`--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt "
+            "systempaths=unconfined`"
+        )
+    if not ways:
+        ways.append("allow unprivileged user namespaces (sysctl user.max_user_namespaces, AppArmor or SELinux rules)")
+    ways.append("leave --run-commands out: commands are simulated then")
+    ways.append(
+        "or take the risk with --run-commands=unsandboxed: commands then run as you, with your files, processes, "
+        "network and credentials, and without limits"
+    )
+    return f"commands cannot be sandboxed here: {why}; " + "; ".join(ways)
+
+
+def _setting(name: str) -> str:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _filtered() -> bool:
+    with contextlib.suppress(OSError):
+        return "Seccomp:\t2" in Path("/proc/self/status").read_text()
+    return False

@@ -1,0 +1,12 @@
+"""The launcher as a program: ``python -I -S <this file> [NUMBER OF A PIPE]``."""
+
+import os
+import sys
+
+if not __package__:  # run by its path, isolated: nothing but this project's source is to be found
+    sys.path.insert(0, os.path.abspath(__file__).rsplit(os.sep, 5)[0])
+
+from syncline.cluster.machines.sandbox.launch import main
+
+if __name__ == "__main__":
+    sys.exit(main())

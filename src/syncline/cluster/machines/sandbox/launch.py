@@ -1,0 +1,393 @@
+"""Makes a sandbox and runs one command in it; or, with the number of a pipe as its argument, runs a command in a
+sandbox that there is already.
+
+``process.py`` and ``sources/plugin_run.py`` start it with a :data:`Spec` as one JSON line on its standard input and
+keep that pipe open: its end means that the cluster is gone, and everything here ends with it, at once. It never runs
+a command unsandboxed: what it cannot set up ends it with exit code 125 and a sentence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import termios
+
+from syncline.base import seccomp
+from syncline.cluster.machines.sandbox import CANNOT, kernel, network
+from syncline.cluster.machines.sandbox.kernel import SandboxError
+from syncline.cluster.machines.sandbox.ownership import give, identity
+from syncline.cluster.machines.sandbox.root import make_root
+from syncline.cluster.machines.sandbox.watch import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # loading it takes as long as making the sandbox
+    from typing import Any
+
+__all__ = ["Spec", "main"]
+
+CHUNK = 65536
+NAMESPACES = (
+    kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP
+)
+KEEPER = 1
+"""Who the command is in the sandbox's own user namespace, where root started us; else it is its root too."""
+ENDS = {signal.SIGCHLD, signal.SIGTERM}
+MORE_LIKELY_OUT_OF_MEMORY = "700"
+
+Spec = dict[str, "Any"]
+"""``argv``, ``env``, ``cwd``; ``root`` (an empty directory of ours), ``hostname``; ``binds``: [source, target,
+writable] and perhaps a path below the source; ``socket`` (path on this machine) and ``port`` (in the sandbox);
+``limits``: name of RLIMIT to number; ``whole``: limits of all its processes together (see :class:`Watch`);
+``tmpfs_bytes``. Optional: ``slot``, the number of the user that it runs as where root started us, ``give``: what shall
+belong to that user ([path, and what is below it too]), ``verdict``: a descriptor that learns which limit was exceeded.
+"""
+
+
+# -- outside ---------------------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    if len(sys.argv) > 1:
+        with os.fdopen(int(sys.argv[1])) as pipe:
+            joined: Spec = json.loads(pipe.read())
+        try:
+            return _join(joined)
+        except (SandboxError, OSError) as error:
+            _complain(str(error))
+            return CANNOT
+    spec: Spec = json.loads(_first_line())
+    os.umask(0o022)
+    verdict = spec.get("verdict")
+    if verdict is not None:
+        os.set_inheritable(verdict, False)
+    alive, ours = os.pipe()
+    try:
+        _enter_namespaces(spec)
+        init = os.fork()
+        if init == 0:
+            os.close(ours)
+            _be_init(spec, alive)
+    except (SandboxError, OSError) as error:
+        _complain(f"no sandbox: {error}")
+        return CANNOT
+    return _guard(init)
+
+
+def _first_line() -> bytes:
+    """Byte by byte: what follows on the pipe is not ours to buffer."""
+    line = b""
+    while not line.endswith(b"\n"):
+        chunk = os.read(0, 1 if not line else CHUNK)
+        if not chunk:
+            break
+        line += chunk
+    return line
+
+
+def _enter_namespaces(spec: Spec) -> None:
+    """Root gives the command a user of its own: limits do not hold for root, and its files are not for commands."""
+    outside = identity(int(spec.get("slot", 0)))
+    _prefer_as_victim()
+    refused = "this machine refuses user namespaces"
+    if outside is None:
+        user, group = os.geteuid(), os.getegid()
+        spec["keeper"] = 0
+        kernel.unshare(NAMESPACES, refused)
+        kernel.map_ids("self", f"0 {user} 1", f"0 {group} 1")
+    else:
+        spec["keeper"] = KEEPER
+        for path, whole in spec.get("give", ()):
+            give(path, outside, whole=whole)
+        os.setgroups([])
+        lines = f"0 {os.geteuid()} 1\n{KEEPER} {outside} 1"
+        _mapped_from_outside(lines, refused)
+    kernel.hide_from_others()
+
+
+def _mapped_from_outside(lines: str, refused: str) -> None:
+    """Whoever has left a user namespace may not map more than itself; a child that stayed may."""
+    begin, tell = os.pipe()
+    mapper = os.fork()
+    if mapper == 0:
+        code = CANNOT
+        try:
+            os.close(tell)
+            if os.read(begin, 1):
+                kernel.map_ids(str(os.getppid()), lines, lines)
+                code = 0
+        except SandboxError as error:
+            _complain(f"no sandbox: {error}")
+        finally:
+            os._exit(code)
+    os.close(begin)
+    kernel.unshare(NAMESPACES, refused)
+    os.write(tell, b"m")
+    os.close(tell)
+    if os.waitstatus_to_exitcode(os.waitpid(mapper, 0)[1]) != 0:
+        raise SandboxError("users of the sandbox cannot be told apart from those of this machine")
+
+
+def _prefer_as_victim() -> None:
+    """A machine without memory shall end sandboxes before anything else."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write(MORE_LIKELY_OUT_OF_MEMORY)
+    except OSError:
+        pass
+
+
+def _guard(init: int) -> int:
+    """End the sandbox when the cluster is gone, pass on SIGTERM, tell the exit code. It is all over when we end: the
+    kernel reports the end of an init after that of all its processes."""
+    signal.signal(signal.SIGTERM, lambda *_: _kill(init, signal.SIGTERM))
+    watched = [0, os.pidfd_open(init)]  # no threads here: this process has left its process namespace
+    while watched[-1] not in (ready := select.select(watched, [], [])[0]):
+        if 0 in ready and not os.read(0, CHUNK):
+            _kill(init, signal.SIGKILL)
+            watched.remove(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
+    return code if code >= 0 else 128 - code
+
+
+def _kill(process: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, number)
+
+
+# -- process 1 -------------------------------------------------------------------------------------------------------
+
+
+def _be_init(spec: Spec, alive: int) -> None:
+    """Set the sandbox up, start the forwarder and the command, end with the command. Does not return."""
+    code = CANNOT
+    try:
+        kernel.die_with_parent()
+        if select.select([alive], [], [], 0)[0]:
+            return  # the guard is gone already
+        code = _set_up_and_watch(spec)
+    except Exception as error:  # process 1 has nobody to tell but the log
+        _complain(f"no sandbox: {error}")
+    finally:
+        os._exit(code)
+
+
+def _set_up_and_watch(spec: Spec) -> int:
+    name = str(spec["hostname"]).encode()[:63]
+    kernel.check(kernel.libc.sethostname(name, len(name)), "host name")
+    network.loopback_up()
+    proc = os.open("/proc", kernel.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    make_root(spec)
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+    if spec.get("socket"):
+        listener = network.listen(int(spec["port"]))
+        if os.fork() == 0:
+            os.close(proc)
+            _be_forwarder(spec, listener)
+        listener.close()
+    child = os.fork()
+    if child == 0:
+        _become(spec, proc)
+    os.close(proc)
+    _detach_output(keep=2)
+    folders = [*(target for _, target, writable, *_ in spec["binds"] if writable)]
+    return _wait_and_watch(child, Watch(spec.get("whole", {}), folders), spec.get("verdict"))
+
+
+def _be_forwarder(spec: Spec, listener: Any) -> None:
+    try:
+        _lose_rights(int(spec["keeper"]))
+        _detach_output()
+        network.forward(listener)
+    finally:
+        os._exit(CANNOT)
+
+
+def _detach_output(keep: int = -1) -> None:
+    """The forwarder must not hold the log's pipe open."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for stream in (0, 1, 2):
+        if stream != keep:
+            os.dup2(null, stream)
+    os.close(null)
+
+
+def _wait_and_watch(child: int, watch: Watch, verdict: int | None) -> int:
+    """Reap orphans too; the exit code of the command, 128 + n where a signal ended it."""
+    over = ""
+    while True:
+        got = signal.sigtimedwait(ENDS, watch.pause_s)
+        if got is not None and got.si_signo == signal.SIGTERM:
+            _kill(child, signal.SIGTERM)
+        code = _reaped(child)
+        if code is not None:
+            return code
+        if not over:
+            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+            over = watch.look(ended.ru_utime + ended.ru_stime)
+            if over:
+                _complain(f"ended, it used too much {over}")
+                if verdict is not None:
+                    os.write(verdict, over.encode())
+        if over:
+            _kill(-1, signal.SIGKILL)
+
+
+def _reaped(child: int) -> int | None:
+    """Collect whoever has ended; the exit code of ``child`` if it is among them."""
+    found = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            found = code if code >= 0 else 128 - code
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def _become(spec: Spec, proc: int | None) -> None:
+    """Become the command. ``proc`` is a ``/proc`` that shows this process; None: the namespace is entered already."""
+    code = 126
+    try:
+        os.setsid()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
+        if not spec.get("stdin"):
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        if spec.get("tty"):
+            fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+        for name, limit in spec["limits"].items():
+            kind = getattr(resource, name)
+            hard = resource.getrlimit(kind)[1]
+            value = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.setrlimit(kind, (value, value))
+        _lose_rights(int(spec["keeper"]), proc, spec.get("space"))
+        if "alive" in spec and select.select([spec["alive"]], [], [], 0)[0]:
+            return  # whoever wanted it has gone meanwhile
+        try:
+            os.chdir(str(spec["cwd"]))
+        except OSError as error:
+            raise SandboxError(f"workingDir {spec['cwd']}: {error.strerror}; the image is not there") from error
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
+            signal.signal(each, signal.SIG_DFL)
+        _execute(spec["argv"], spec["env"])
+    except FileNotFoundError:
+        code = 127
+        _complain(f"{spec['argv'][0]}: no such file; images are not pulled, commands are this machine's")
+    except Exception as error:  # there is nobody above us
+        _complain(str(error))
+    finally:
+        os._exit(code)
+
+
+def _execute(argv: list[str], env: dict[str, str]) -> None:
+    """As ``os.execvpe``, which loads a module that cannot be found in here."""
+    program, refused = argv[0], False
+    folders = [""] if "/" in program else env.get("PATH", os.defpath).split(":")
+    for folder in folders:
+        try:
+            os.execve(os.path.join(folder, program), argv, env)
+        except PermissionError:
+            refused = True
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+    raise PermissionError(f"{program}: permission denied") if refused else FileNotFoundError(program)
+
+
+def _lose_rights(keeper: int, proc: int | None = None, space: int | None = None) -> None:
+    """Become the sandbox's user, in a user namespace below the sandbox's own where no right reaches the sandbox."""
+    if keeper:
+        os.setresgid(keeper, keeper, keeper)
+        os.setresuid(keeper, keeper, keeper)
+    if space is not None:
+        kernel.enter_namespace(space, "user")
+    elif proc is not None:
+        kernel.unshare(kernel.NEWUSER, "a user namespace for the command")
+        kernel.hide_from_others(False)  # else its own maps belong to root
+        kernel.map_ids("self", f"0 {keeper} 1", f"0 {keeper} 1", proc)
+        os.close(proc)
+    kernel.drop_privileges()
+    kernel.hide_from_others()
+    kernel.die_with_parent()  # a change of user forgets it
+    seccomp.restrict()
+
+
+def _complain(text: str) -> None:
+    os.write(2, f"[syncline] {text}\n".encode())
+
+
+# -- one more command ------------------------------------------------------------------------------------------------
+
+JOINED = ("mnt", "net", "ipc", "uts", "cgroup", "pid")
+
+
+def _join(spec: Spec) -> int:
+    """Run one more command in the sandbox whose launcher is ``spec["launcher"]``, with the streams as they are.
+
+    By way of its command, which is there once the sandbox is complete; before that it still sees this machine.
+    """
+    os.umask(0o022)
+    inits = _children(int(spec["launcher"]))
+    spaces = _spaces(inits[0]) if inits else None
+    if spaces is None:
+        raise SandboxError("the container is not running")
+    kernel.hide_from_others()
+    if identity(int(spec.get("slot", 0))) is not None:
+        os.setgroups([])
+        spec["keeper"] = KEEPER
+    else:
+        spec["keeper"] = 0
+    for name in ("owner", *JOINED):
+        kernel.enter_namespace(spaces[name], name)
+    os.chdir("/")
+    alive, ours = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(ours)
+        _become(spec | {"space": spaces["user"], "alive": alive}, None)
+    for space in spaces.values():
+        os.close(space)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code if code >= 0 else 128 - code
+
+
+def _spaces(init: int) -> dict[str, int] | None:
+    """The namespaces of a command of ``init``: one whose user namespace is not the one that owns its mounts."""
+    for process in _children(init):
+        found: dict[str, int] = {}
+        try:
+            for name in ("user", *JOINED):
+                found[name] = os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            found["owner"] = kernel.owner_of_namespace(found["mnt"])
+            if os.fstat(found["owner"]).st_ino != os.fstat(found["user"]).st_ino:
+                return found
+        except (OSError, SandboxError):
+            pass
+        for space in found.values():
+            os.close(space)
+    return None
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if len(fields) > 1 and int(fields[1]) == parent:
+            found.append(int(name))
+    return sorted(found)

@@ -1,0 +1,215 @@
+"""What a whole sandbox uses, whatever it consists of: looked at by its init, which ends it when it is too much.
+
+Limits of the kernel without control groups are for one process each, or for one user; many small processes, files in
+memory, and folders on the disk are bounded here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+__all__ = ["OVER", "Watch"]
+
+OVER = ("memory", "cpu", "processes", "disk", "sockets")
+"""Words for what was too much, told to who started the sandbox."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+CALM_S, TENSE_S = 0.25, 0.04
+"""Between two looks; the shorter one as soon as half of the memory is used."""
+DISK_S, DISK_PAUSES = 0.5, 10
+"""Between two walks through the volumes: at least so long, and so many times as long as the last one took."""
+MOST_ENTRIES, DEEPEST = 200_000, 200
+"""Of a volume; a tree beyond is ended like one that is too large."""
+MOST_SOCKETS = 4096
+"""Their buffers belong to no process."""
+
+
+class Watch:
+    """``folders`` are the volumes that the command may write. Every limit may be missing: then it is not looked at."""
+
+    def __init__(self, limits: dict[str, int], folders: list[str]) -> None:
+        self._limits = limits
+        self._folders = folders
+        self._free = {folder: _free(folder) for folder in folders}
+        self._disk_at = 0.0
+        self.pause_s = CALM_S
+
+    def look(self, reaped_cpu_s: float) -> str:
+        """One of :data:`OVER` with figures, or nothing. ``reaped_cpu_s``: of processes that have ended."""
+        limits = self._limits
+        processes, threads, cpu_s, resident = 0, 0, reaped_cpu_s, 0
+        pids = [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+        for pid in pids:
+            fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+            if len(fields) < 22:
+                continue
+            processes += 1
+            threads += int(fields[17])
+            cpu_s += (int(fields[11]) + int(fields[12])) / TICKS
+            resident += int(fields[21]) * PAGE
+        if threads > limits.get("processes", threads):
+            return f"processes: {threads} of {limits['processes']}"
+        if cpu_s > limits.get("cpu_s", cpu_s):
+            return f"cpu: {cpu_s:.0f} of {limits['cpu_s']} seconds"
+        said = self._memory(resident, pids)
+        if said:
+            return said
+        if _sockets() > MOST_SOCKETS:
+            return f"sockets: more than {MOST_SOCKETS}"
+        now = time.monotonic()
+        if "disk_bytes" not in limits or now < self._disk_at:
+            return ""
+        said = self._disk(limits["disk_bytes"], pids)
+        ended = time.monotonic()
+        self._disk_at = ended + max(DISK_S, DISK_PAUSES * (ended - now))
+        return said
+
+    def _memory(self, resident: int, pids: list[str]) -> str:
+        most = self._limits.get("memory_bytes", 0)
+        if not most:
+            return ""
+        files = _in_memory()
+        self.pause_s = TENSE_S if (resident + files) * 2 > most else CALM_S
+        if resident + files > most:  # what is shared was counted for each who shares it: now properly
+            used = files + sum(_proportional(pid) for pid in pids)
+            if used > most:
+                return f"memory: {used >> 20} of {most >> 20} MiB"
+        return ""
+
+    def _disk(self, most: int, pids: list[str]) -> str:
+        used = 0
+        for folder in self._folders:
+            size, entries = _size(folder, most)
+            used += size
+            if self._free[folder] - _free(folder) > most:
+                used += _unlinked(folder, pids)
+            if used > most:
+                return f"disk: more than {most >> 20} MiB"
+            if entries > MOST_ENTRIES:
+                return f"disk: more than {MOST_ENTRIES} files, or folders deeper than {DEEPEST}"
+        return ""
+
+
+def _read(path: str) -> bytes:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(file, 65536)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
+
+
+def _in_memory() -> int:
+    """Files in memory and shared memory of System V."""
+    about = os.statvfs("/tmp")
+    used = (about.f_blocks - about.f_bfree) * about.f_frsize
+    for line in _read("/proc/sysvipc/shm").splitlines()[1:]:
+        fields = line.split()
+        used += int(fields[14]) if len(fields) > 14 else 0
+    return used
+
+
+def _proportional(pid: str) -> int:
+    """Its share of the memory that it holds."""
+    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+        if line.startswith(b"Pss:"):
+            return int(line.split()[1]) * 1024
+    fields = _read(f"/proc/{pid}/statm").split()
+    return int(fields[1]) * PAGE if len(fields) > 1 else 0
+
+
+def _sockets() -> int:
+    fields = _read("/proc/net/sockstat").split()
+    return int(fields[2]) if len(fields) > 2 else 0
+
+
+def _free(folder: str) -> int:
+    try:
+        about = os.statvfs(folder)
+    except OSError:
+        return 0
+    return about.f_bfree * about.f_frsize
+
+
+def _size(folder: str, most: int) -> tuple[int, int]:
+    """Bytes on the disk and entries; stops where ``most`` is exceeded. Each folder is opened in the one above it: a
+    path could be too long to be looked at."""
+    try:
+        opened = [os.open(folder, _FOLDER)]
+    except NotADirectoryError:
+        return os.stat(folder).st_blocks * 512, 1
+    except OSError:
+        return 0, 0
+    seen: set[int] = set()
+    names, size, entries = _listed(opened[0], seen)
+    waiting = [names]
+    try:
+        while opened and size <= most and entries <= MOST_ENTRIES:
+            if not waiting[-1]:
+                waiting.pop()
+                os.close(opened.pop())
+                continue
+            try:
+                here = os.open(waiting[-1].pop(), _FOLDER, dir_fd=opened[-1])
+            except OSError:
+                continue
+            opened.append(here)
+            names, more, count = _listed(here, seen)
+            waiting.append(names)
+            size, entries = size + more, entries + count
+            if len(opened) > DEEPEST:
+                return size, MOST_ENTRIES + 1
+    finally:
+        for each in opened:
+            os.close(each)
+    return size, entries
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _listed(folder: int, seen: set[int]) -> tuple[list[str], int, int]:
+    """Folders in an open folder, bytes of all else, entries."""
+    names, size, entries = [], 0, 0
+    try:
+        with os.scandir(folder) as found:
+            for entry in found:
+                entries += 1
+                about = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+                if about.st_nlink == 1 or about.st_ino not in seen:
+                    size += about.st_blocks * 512
+                    seen.add(about.st_ino)
+                if entries > MOST_ENTRIES:
+                    break
+    except OSError:
+        pass
+    return names, size, entries
+
+
+def _unlinked(folder: str, pids: list[str]) -> int:
+    """Files without a name that processes hold open on the disk of ``folder``."""
+    try:
+        disk = os.stat(folder).st_dev
+    except OSError:
+        return 0
+    found: dict[int, int] = {}
+    for pid in pids:
+        try:
+            numbers = os.listdir(f"/proc/{pid}/fd")
+        except OSError:
+            continue
+        for number in numbers:
+            try:
+                about = os.stat(f"/proc/{pid}/fd/{number}")
+            except OSError:
+                continue
+            if about.st_nlink == 0 and about.st_dev == disk:
+                found[about.st_ino] = about.st_blocks * 512
+    return sum(found.values())

@@ -1,0 +1,30 @@
+"""Events of rendering, in upstream's words."""
+
+from __future__ import annotations
+
+from syncline.control.plan import Emit
+from syncline.kube.objects import Obj, annotations_of, name_of
+from syncline.machineconfig.render.merge import GENERATED_BY
+from syncline.machineconfig.render.rendering import RELEASE
+
+__all__ = ["COMPONENT", "image_overridden", "rendered", "selecting_all"]
+
+COMPONENT = "machineconfigcontroller-rendercontroller"
+
+
+def selecting_all(pool: Obj) -> Emit:
+    text = "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required."
+    return Emit(pool, "SelectingAll", text, COMPONENT, warning=True)
+
+
+def image_overridden(config: Obj, was: str) -> Emit:
+    name, image = name_of(config), config["spec"]["osImageURL"]
+    text = f"OSImageURL was overridden via machineconfig in {name} (was: {was} is: {image})"
+    return Emit(config, "OSImageURLOverridden", text, COMPONENT)
+
+
+def rendered(pool: Obj, config: Obj) -> Emit:
+    notes = annotations_of(config)
+    versions = f"release version: {notes.get(RELEASE, '')}, controller version: {notes.get(GENERATED_BY, '')}"
+    text = f"{name_of(config)} successfully generated ({versions})"
+    return Emit(pool, "RenderedConfigGenerated", text, COMPONENT)

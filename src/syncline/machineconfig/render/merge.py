@@ -1,0 +1,118 @@
+"""Many MachineConfigs as one spec, in merge order; pure, and the same bytes for the same input.
+
+Source: reference machine-config 2.4, ``MergeMachineConfigs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from syncline.ignition import merging
+from syncline.ignition.typed import canonical
+from syncline.kube.objects import Obj, annotations_of, name_of
+from syncline.machineconfig.configs import NEWEST, NEWEST_VERSION, ConfigError, lifted_config
+from syncline.machineconfig.render.refusal import RenderError
+from syncline.machineconfig.render.select import merge_order
+
+__all__ = ["GENERATED_BY", "BaseImages", "Merged", "merge_configs"]
+
+GENERATED_BY = "machineconfiguration.openshift.io/generated-by-controller-version"
+DEFAULT_KERNEL = "default"
+KERNELS = ("realtime", "64k-pages")
+
+
+@dataclass(frozen=True, slots=True)
+class BaseImages:
+    """The images that a pool has when no MachineConfig says otherwise."""
+
+    os: str = ""
+    extensions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The rendered spec, and the MachineConfigs in the order in which they were merged."""
+
+    spec: Obj
+    order: tuple[Obj, ...]
+
+
+def merge_configs(configs: Sequence[Obj], images: BaseImages) -> Merged:
+    """Merge at least one MachineConfig. Raises RenderError.
+
+    A later Ignition file, unit or user is laid over an earlier one of the same name; arguments and extensions are
+    concatenated; FIPS is on if anybody says so; the last kernel that is not the default one wins; images of generated
+    MachineConfigs do not count.
+    """
+    ordered = merge_order(configs)
+    specs = [config.get("spec") or {} for config in ordered]
+    try:
+        ignition = _ignition(specs)
+    except ConfigError as error:
+        raise RenderError(str(error)) from error
+    kernels = [spec["kernelType"] for spec in specs if spec.get("kernelType") in KERNELS]
+    kernel = kernels[-1] if kernels else DEFAULT_KERNEL
+    extensions = [name for spec in specs for name in spec.get("extensions") or ()]
+    if kernel != DEFAULT_KERNEL and "kernel-devel" in extensions:
+        raise RenderError(f"installing kernel-devel extension is not supported with kernelType: {kernel}")
+    people = [spec for config, spec in zip(ordered, specs, strict=True) if not annotations_of(config).get(GENERATED_BY)]
+    extensions_image = _last(people, "baseOSExtensionsContainerImage") or images.extensions
+    merged = {
+        "baseOSExtensionsContainerImage": extensions_image,
+        "config": ignition,
+        "extensions": extensions,
+        "fips": any(spec.get("fips") for spec in specs),
+        "kernelArguments": [one for spec in specs for one in spec.get("kernelArguments") or ()],
+        "kernelType": kernel,
+        "osImageURL": _last(people, "osImageURL") or images.os,
+    }
+    return Merged(merged, tuple(ordered))
+
+
+def _last(specs: Sequence[Obj], field: str) -> str:
+    given = [str(spec[field]) for spec in specs if spec.get(field)]
+    return given[-1] if given else ""
+
+
+def _ignition(specs: Sequence[Obj]) -> Obj:
+    """The first configuration, each later one laid over it, and files that overwrite unless they say otherwise."""
+    first = specs[0].get("config")
+    merged: Obj = {"ignition": {"version": NEWEST_VERSION}} if first is None else lifted_config(first)
+    merged = canonical(NEWEST, merged)
+    for spec in specs[1:]:
+        if spec.get("config") is not None:
+            # The encoding belongs to the contents: a later file without one is not encoded, whatever it covers.
+            child = _with_files(lifted_config(spec["config"]), _encoded)
+            merged = _with_files(merging.merge(NEWEST, merged, child), _unencoded)
+    return canonical(NEWEST, _with_files(merged, _overwriting))
+
+
+def _with_files(config: Obj, change: Callable[[Obj], Obj]) -> Obj:
+    files = (config.get("storage") or {}).get("files")
+    if not files:
+        return config
+    return config | {"storage": config["storage"] | {"files": [change(file) for file in files]}}
+
+
+def _encoded(file: Obj) -> Obj:
+    contents = file.get("contents") or {}
+    if contents.get("compression") is not None:
+        return file
+    return file | {"contents": contents | {"compression": ""}}
+
+
+def _unencoded(file: Obj) -> Obj:
+    contents = file.get("contents") or {}
+    if contents.get("compression") != "":
+        return file
+    return file | {"contents": {key: value for key, value in contents.items() if key != "compression"}}
+
+
+def _overwriting(file: Obj) -> Obj:
+    return file if file.get("overwrite") is not None else file | {"overwrite": True}
+
+
+def names(merged: Merged) -> list[str]:
+    """For tables and tests."""
+    return [name_of(config) for config in merged.order]

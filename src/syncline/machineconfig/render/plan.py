@@ -1,0 +1,221 @@
+"""What rendering does with one pool; pure.
+
+A pool that is paused is rendered all the same: only its nodes wait. What cannot be rendered leaves the pool at its old
+configuration, with RenderDegraded. Source: reference machine-config 2, ``syncMachineConfigPool``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Replace, Retry, set_status
+from syncline.ignition import jsontext
+from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, labels_of, meta, name_of
+from syncline.kube.selectors import SelectorError
+from syncline.machineconfig.reconcile import unreconcilable
+from syncline.machineconfig.render import events
+from syncline.machineconfig.render.naming import PREFIX
+from syncline.machineconfig.render.observe import RenderObserved
+from syncline.machineconfig.render.refusal import RenderError
+from syncline.machineconfig.render.rendering import Rendered, render
+from syncline.machineconfig.render.runc import RHEL10_STREAMS, RuncError, refused_for_stream, runs_runc
+from syncline.machineconfig.render.runc import refusal as runc_refusal
+from syncline.machineconfig.render.select import references, select
+from syncline.machineconfig.render.status import render_status
+from syncline.machineconfig.render.waiting import controller_config_wait, sub_controller_wait
+
+__all__ = ["MAX_BYTES", "Decision", "decide", "plan_render"]
+
+MAX_BYTES = 1_572_864
+"""JSON of a rendered MachineConfig; etcd takes no larger request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``waits``: why it is not rendered yet. ``error``: why it cannot be, which the pool's condition says.
+    ``create``, ``update``: the rendered MachineConfig to write. ``configuration``: of the pool's spec."""
+
+    waits: str | None = None
+    error: str | None = None
+    selects_all: bool = False
+    rendered: Rendered | None = None
+    create: Obj | None = None
+    update: Obj | None = None
+    configuration: Obj | None = None
+    emits: tuple[Emit, ...] = ()
+
+
+def plan_render(seen: RenderObserved, now: datetime) -> Plan:
+    """One pass for one pool."""
+    decision, pool = decide(seen), seen.pool
+    name = name_of(pool)
+    if decision.selects_all:
+        return Plan(steps=(decision.emits,), why=f"pool {name} selects all MachineConfigs: nothing is rendered")
+    if decision.waits is not None:
+        return Plan(outcome=Retry(decision.waits), why=f"pool {name} waits: {decision.waits}")
+    if decision.error is not None:
+        status = set_status(pool, render_status(pool, decision.error, now), "it cannot be rendered")
+        return Plan(status=status, why=f"pool {name} cannot be rendered: {decision.error}")
+    assert decision.rendered is not None
+    target = name_of(decision.rendered.config)
+    configuration = _configuration(pool, decision.configuration)
+    status = set_status(pool, render_status(pool, None, now), "it is rendered")
+    # The status goes before the spec, whose write would make the status' condition on the revision fail.
+    steps = (_written(decision), decision.emits, status, configuration, _forgotten(seen, target))
+    return Plan(steps=tuple(step for step in steps if step), why=f"pool {name} is rendered as {target}")
+
+
+def _written(decision: Decision) -> tuple[Create | Replace, ...]:
+    if decision.create is not None:
+        return (Create(decision.create, "a new content of the pool"),)
+    if decision.update is not None:
+        return (Replace(decision.update, "somebody changed a rendered MachineConfig"),)
+    return ()
+
+
+def _configuration(pool: Obj, wanted: Obj | None) -> tuple[Patch, ...]:
+    found = dig(pool, "spec", "configuration") or {}
+    if wanted is None or {key: found.get(key) for key in wanted} == wanted:
+        return ()
+    body: Obj = {"spec": {"configuration": wanted}, "metadata": {"uid": meta(pool).get("uid")}}
+    return (Patch(gvk_of(pool), "", name_of(pool), body, f"the pool is rendered as {wanted['name']}"),)
+
+
+def decide(seen: RenderObserved) -> Decision:
+    """What upstream's sync would do."""
+    pool = seen.pool
+    if dig(pool, "spec", "machineConfigSelector") == {}:
+        return Decision(selects_all=True, emits=(events.selecting_all(pool),))
+    try:
+        selection = select(pool, seen.configs)
+    except SelectorError as error:
+        return Decision(waits=str(error))
+    waits = controller_config_wait(seen.controller_config) or sub_controller_wait(
+        labels_of(pool), seen.kubelet_configs, seen.runtime_configs
+    )
+    if waits is not None:
+        return Decision(waits=waits)
+    if not selection.configs:
+        return Decision(error=f"no MachineConfigs found matching selector {selection.selector}")
+    try:
+        rendered = _reconcilable(seen, selection.configs)
+    except RenderError as error:
+        # Reports of Ignition end with a line break.
+        return Decision(error=f"could not generate rendered MachineConfig: {error}".rstrip("\n"))
+    refused = _too_large(rendered.config) or _refused_runtime(seen, rendered)
+    if refused is not None:
+        return Decision(error=refused)
+    return _decision(seen, rendered)
+
+
+def _reconcilable(seen: RenderObserved, configs: tuple[Obj, ...]) -> Rendered:
+    """The rendered MachineConfig, if machines of the pool can take it on. Raises RenderError that names the culprit:
+    a MachineConfig that is refused for the same reason when it is alone."""
+    assert seen.controller_config is not None, "waiting comes first"
+    rendered = render(seen.pool, configs, seen.controller_config, seen.settings.release, seen.stream)
+    current = seen.config(str(dig(seen.pool, "spec", "configuration", "name", default="") or ""))
+    if current is None:
+        return rendered
+    refused = unreconcilable(current, [rendered.config], seen.waived)
+    if refused is None:
+        return rendered
+    for config in rendered.merged.order:
+        alone = unreconcilable(current, [config], seen.waived)
+        if alone is None or ": " not in alone:
+            continue
+        reason = alone.split(": ", 1)[1]
+        if reason in refused:
+            names = f'current config "{name_of(current)}" and base config "{name_of(config)}"'
+            raise RenderError(f"reconciliation failed between {names}: {reason}")
+    parts = unreconcilable(current, rendered.merged.order, seen.waived)
+    raise RenderError(f"render reconciliation error: {refused}; component errors: {parts or '<nil>'}")
+
+
+def _too_large(config: Obj) -> str | None:
+    size = len(jsontext.dump(config).encode())
+    if size <= MAX_BYTES:
+        return None
+    return (
+        f"size validation failed: rendered MachineConfig {name_of(config)} is too large ({size} bytes, max {MAX_BYTES} "
+        "bytes). This will exceed etcd's size limit. Consider reducing the number or size of MachineConfigs, "
+        "particularly large registry mirror configurations (ImageDigestMirrorSet/ImageContentSourcePolicy)"
+    )
+
+
+def _refused_runtime(seen: RenderObserved, rendered: Rendered) -> str | None:
+    name = name_of(seen.pool)
+    if not rendered.overridden:
+        stream = str((seen.stream or {}).get("name") or "")
+        return refused_for_stream(name, rendered.config, stream)
+    stream = seen.stream_classes.get(rendered.config["spec"]["osImageURL"], "")
+    try:
+        runc = bool(seen.stream_classes) and runs_runc(rendered.config)
+    except RuncError as error:
+        return f"pool {name}: failed to check runc in generated MachineConfig: {error}"
+    return runc_refusal(name) if runc and stream in RHEL10_STREAMS else None
+
+
+def _decision(seen: RenderObserved, rendered: Rendered) -> Decision:
+    pool, name = seen.pool, name_of(rendered.config)
+    found = seen.config(name)
+    told: list[Emit] = []
+    if found is None:
+        if rendered.overridden:
+            told.append(events.image_overridden(rendered.config, _default_image(seen)))
+        told.append(events.rendered(pool, rendered.config))
+    targeted = dig(pool, "spec", "configuration", "name") == name
+    return Decision(
+        rendered=rendered,
+        create=rendered.config if found is None else None,
+        update=restored(found, rendered.config) if found is not None and targeted else None,
+        configuration={"name": name, "source": references(rendered.merged.order)},
+        emits=tuple(told),
+    )
+
+
+def _default_image(seen: RenderObserved) -> str:
+    return str(dig(seen.controller_config, "spec", "osImageURL", default="") or "")
+
+
+def restored(found: Obj, wanted: Obj) -> Obj | None:
+    """A rendered MachineConfig that somebody changed, as it was rendered; None if it is. Marks of others stay."""
+    spec = dict(found.get("spec") or {})
+    for field, value in wanted["spec"].items():
+        if value or not isinstance(value, str):
+            spec[field] = value
+    notes = annotations_of(found) | annotations_of(wanted)
+    owner = meta(wanted)["ownerReferences"][0]
+    others = [one for one in meta(found).get("ownerReferences") or () if one.get("uid") != owner["uid"]]
+    owners = meta(found).get("ownerReferences") or []
+    if owner not in owners:
+        owners = [*others, owner]
+    unchanged = _same(spec, found.get("spec") or {}) and notes == annotations_of(found)
+    if unchanged and owners == (meta(found).get("ownerReferences") or []):
+        return None
+    metadata = {**meta(found), "annotations": notes, "ownerReferences": owners}
+    return {**found, "spec": spec, "metadata": metadata}
+
+
+def _same(left: Obj, right: Obj) -> bool:
+    """Empty and absent are the same, but not inside of ``config``."""
+    keys = {*left, *right}
+    return all((left.get(key) or None) == (right.get(key) or None) for key in keys)
+
+
+def _forgotten(seen: RenderObserved, target: str) -> tuple[Delete, ...]:
+    """Rendered MachineConfigs of this pool beyond the number that is kept, oldest first. What a pool or a node refers
+    to is never deleted; what is needed again has the same name when it is rendered again."""
+    kept = seen.settings.kept
+    if kept is None:
+        return ()
+    uid = meta(seen.pool).get("uid")
+    mine = [
+        config
+        for config in seen.configs
+        if name_of(config).startswith(f"{PREFIX}{name_of(seen.pool)}-")
+        and name_of(config) not in (*seen.in_use, target)
+        and any(owner.get("uid") == uid for owner in meta(config).get("ownerReferences") or ())
+    ]
+    mine.sort(key=lambda config: (str(meta(config).get("creationTimestamp") or ""), name_of(config)), reverse=True)
+    return tuple(Delete.of(config, f"nothing refers to it, and {kept} younger ones are kept") for config in mine[kept:])

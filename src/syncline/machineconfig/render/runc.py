@@ -1,0 +1,72 @@
+"""RHEL 10 has no runc: a pool that would start there with it is refused.
+
+Source: reference machine-config 2.4, ``DetectRuncInMachineConfig``.
+"""
+
+from __future__ import annotations
+
+from syncline.ignition.payload import PayloadError, decode_file_contents
+from syncline.kube.objects import Obj, dig, name_of
+from syncline.machineconfig import toml
+from syncline.machineconfig.configs import ConfigError, lifted_config
+
+__all__ = ["RHEL10_STREAMS", "RuncError", "refused_for_stream", "runs_runc"]
+
+DROPINS = "/etc/crio/crio.conf.d/"
+RHEL10_STREAMS = ("rhel-10", "centos-10")
+_SHAPE: toml.Shape = {"crio": {"runtime": {"default_runtime": str}}}
+
+
+class RuncError(ValueError):
+    """A drop-in that cannot be read; the text is upstream's."""
+
+
+def runs_runc(config: Obj) -> bool:
+    """Whether runc is the default runtime that a MachineConfig's drop-ins of CRI-O add up to. Raises RuncError."""
+    raw, name = dig(config, "spec", "config"), name_of(config)
+    if raw is None:
+        return False
+    try:
+        lifted = lifted_config(raw)
+    except ConfigError as error:
+        raise RuncError(f'failed to parse Ignition config for MC "{name}": {error}') from error
+    files = [one for one in dig(lifted, "storage", "files", default=[]) or [] if one["path"].startswith(DROPINS)]
+    effective = ""
+    for file in sorted(files, key=lambda one: str(one["path"]).encode()):
+        effective = _default_runtime(file, name) or effective
+    return effective == "runc"
+
+
+def _default_runtime(file: Obj, name: str) -> str:
+    where = f'CRI-O drop-in "{file["path"]}" in MC "{name}"'
+    contents = file.get("contents") or {}
+    try:
+        data = decode_file_contents(contents.get("source"), contents.get("compression"))
+    except PayloadError as error:
+        raise RuncError(f"failed to decode {where}: {error}") from error
+    try:
+        found = toml.read(data.decode(), _SHAPE)
+    except (toml.TomlError, UnicodeDecodeError) as error:
+        raise RuncError(f"failed to parse TOML from {where}: {error}") from error
+    return str(((found.get("crio") or {}).get("runtime") or {}).get("default_runtime") or "")
+
+
+def refused_for_stream(pool: str, config: Obj, stream: str) -> str | None:
+    """Why a pool whose images are of ``stream`` must not get this configuration; None: it may."""
+    if stream not in RHEL10_STREAMS:
+        return None
+    try:
+        if not runs_runc(config):
+            return None
+    except RuncError as error:
+        return f"failed to check runc in generated MachineConfig for pool {pool}: {error}"
+    return refusal(pool)
+
+
+def refusal(pool: str) -> str:
+    """Upstream's sentence, which says what to do."""
+    return (
+        f"MachineConfigPool {pool} targets a RHEL 10 OS image where runc is not available. To unblock, migrate to crun "
+        "by removing any ContainerRuntimeConfig that sets defaultRuntime to runc, and removing any MachineConfig that "
+        'sets default_runtime = "runc" in CRI-O configuration under /etc/crio/crio.conf.d/'
+    )

@@ -1,0 +1,23 @@
+"""The one condition of a pool that rendering owns; all others are left as they are."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.kube.objects import Obj, dig, name_of
+from syncline.machineconfig.pools.status import condition_is, put_condition
+
+__all__ = ["RENDER_DEGRADED", "render_status"]
+
+RENDER_DEGRADED = "RenderDegraded"
+
+
+def render_status(pool: Obj, error: str | None, now: datetime) -> Obj:
+    """``status`` with RenderDegraded; ``error`` says why the pool cannot be rendered, None that it can."""
+    status: Obj = dict(pool.get("status") or {})
+    conditions = list(dig(pool, "status", "conditions", default=[]) or [])
+    if error is None and condition_is(conditions, RENDER_DEGRADED, "False"):
+        return status
+    message = "" if error is None else f"Failed to render configuration for pool {name_of(pool)}: {error}"
+    put_condition(conditions, RENDER_DEGRADED, error is not None, now, message=message)
+    return status | {"conditions": conditions}
