@@ -27,6 +27,7 @@ from syncline.gitops.holds.model import (
     noted_holds,
     pause_writer,
 )
+from syncline.kube.holds import ROOM_LEASE
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import (
@@ -46,8 +47,6 @@ __all__ = ["BRIDGE", "HELD", "BridgeController", "HoldController", "ObservedPool
 BRIDGE = "syncline-holds"
 """Component of Events."""
 LEASES = GroupKind("coordination.k8s.io", "Lease")
-ROOM_LEASE = "syncline-machine-config"
-"""Held by our own machine-config room, which honours Holds itself; then the bridge leaves pools alone."""
 
 
 class HoldController:

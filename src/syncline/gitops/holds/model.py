@@ -6,18 +6,13 @@ A Hold ends in three ways: its owner deletes it, it expires, or its owner is gon
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time, parse_time
 from syncline.gitops.health import Health, HealthStatus
-from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.holds import HELD, LIFE, RENEW, Hold, holds_of, make_hold, noted_holds, pause_writer
 from syncline.kube.objects import (
     GroupKind,
     Obj,
-    annotations_of,
     dig,
     labels_of,
     name_of,
@@ -52,72 +47,13 @@ MANAGED_BY = "syncline.dev/held-for"
 """Label of a Hold that an Application's operations take: :func:`application_label`."""
 BRIDGE_MANAGER = "syncline-holds"
 """Field manager by which the bridge writes ``spec.paused``: who wrote it last is told by the pool itself."""
-HELD = "syncline.dev/held"
-"""Annotation of a pool: JSON list of the Holds that whoever keeps the pool honours now."""
-LIFE = timedelta(hours=1)
-RENEW = timedelta(minutes=20)
-"""A Hold is renewed when this much of its life is over."""
 LABEL_DIGEST = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """One Hold as observed. ``expires`` None: unreadable, so it counts as expired."""
-
-    obj: Obj
-    expires: datetime | None
-
-    @classmethod
-    def of(cls, obj: Obj) -> Hold:
-        try:
-            expires = parse_time(str(dig(obj, "spec", "expiresAt", default="")))
-        except ValueError:
-            expires = None
-        return cls(obj, expires)
-
-    @property
-    def name(self) -> str:
-        return name_of(self.obj)
-
-    @property
-    def pools(self) -> frozenset[str]:
-        return frozenset(str(pool) for pool in dig(self.obj, "spec", "pools", default=[]))
-
-    @property
-    def owner(self) -> str:
-        return str(dig(self.obj, "spec", "owner", default=""))
-
-    @property
-    def reason(self) -> str:
-        return str(dig(self.obj, "spec", "reason", default=""))
-
-    def lives(self, now: datetime) -> bool:
-        return self.expires is not None and now < self.expires
-
-    def wants_renewal(self, now: datetime) -> bool:
-        return self.expires is None or self.expires - now <= LIFE - RENEW
-
-
-def holds_of(objects: Iterable[Obj]) -> tuple[Hold, ...]:
-    """By name."""
-    return tuple(sorted((Hold.of(obj) for obj in objects), key=lambda hold: hold.name))
 
 
 def application_label(app: Obj) -> str:
     """Names an Application in a label: namespaces and names together may be longer than a label."""
     text = f"{namespace_of(app)}/{name_of(app)}"
     return hashlib.sha256(text.encode()).hexdigest()[:LABEL_DIGEST]
-
-
-def make_hold(
-    name: str, pools: Iterable[str], owner: str, reason: str, until: datetime, labels: dict[str, str] | None = None
-) -> Obj:
-    return {
-        "apiVersion": HOLD.api_version,
-        "kind": HOLD.kind,
-        "metadata": {"name": name} | ({"labels": labels} if labels else {}),
-        "spec": {"pools": sorted(pools), "owner": owner, "reason": reason, "expiresAt": format_time(until)},
-    }
 
 
 def pools_reached(obj: Obj, pools: Iterable[Obj]) -> frozenset[str]:
@@ -140,26 +76,6 @@ def _selects(chooser: Obj, field: str, chosen: Obj) -> bool:
         return label_selector_from(selector).matches(labels_of(chosen))
     except SelectorError:
         return False
-
-
-def noted_holds(pool: Obj) -> list[str]:
-    """The Holds that whoever keeps the pool has seen on it, and honours."""
-    try:
-        noted = json.loads(annotations_of(pool).get(HELD) or "[]")
-    except ValueError:
-        return []
-    return [str(name) for name in noted] if isinstance(noted, list) else []
-
-
-def pause_writer(pool: Obj) -> tuple[str, str]:
-    """Who wrote ``spec.paused`` last, and when; empty where managed fields do not say."""
-    entries = [
-        (str(entry.get("time") or ""), str(entry.get("manager") or ""))
-        for entry in dig(pool, "metadata", "managedFields", default=[])
-        if dig(entry, "fieldsV1", "f:spec", "f:paused") is not None
-    ]
-    time, manager = max(entries, default=("", ""))
-    return manager, time
 
 
 def judged_with_holds(check: Callable[[Obj], Health | None], holds: Iterable[Hold]) -> Callable[[Obj], Health | None]:

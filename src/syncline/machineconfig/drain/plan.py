@@ -127,21 +127,36 @@ def _verdict(seen: Observed, begun: bool, now: datetime) -> Verdict | None:
 def _hold_back(seen: Observed, verdict: Verdict, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
     """Not cordoned: what blocks is noted on the node, from where the pool takes it."""
     again = Requeue(settings.look_again_s, "whether the drain can finish now", background=True)
-    old = BlockedNote.of(seen.node)
-    if verdict.outlook is Outlook.WAITS or seen.forecast is None:
+    note, event = _blocked_note(seen, wanted, now, verdict)
+    if note is None:
         gone: dict[str, str | None] = {BLOCKED: None}
-        steps = ((_write(seen.node, gone, "the drain only has to wait"),),) if old is not None else ()
+        known = BLOCKED in annotations_of(seen.node)
+        steps = ((_write(seen.node, gone, "the drain only has to wait"),),) if known else ()
         return Plan(steps, again, verdict.message())
-    fixes = tuple(str(each) for each in proposals(seen.forecast(), verdict, now))
-    since = old.since if old is not None and old.request == wanted else now
-    note = BlockedNote(wanted, since, verdict.message(), fixes)
-    if note == old:
+    if event is None:
         return Plan(outcome=again, why=note.message)
-    text = note.message + (f"; would help: {'; or '.join(fixes)}" if fixes else "")
-    event = Emit(seen.node, "DrainBlocked", text, COMPONENT, warning=True)
     notes: dict[str, str | None] = {BLOCKED: note.text(), PROGRESS: None}
     patch = _write(seen.node, notes, "its drain cannot finish")
     return Plan(((patch,), (event,)), again, note.message)
+
+
+def _blocked_note(
+    seen: Observed, wanted: str, now: datetime, verdict: Verdict | None = None
+) -> tuple[BlockedNote | None, Emit | None]:
+    """What is to be noted of a drain that cannot finish, and an Event if that is news; nothing if it can."""
+    if seen.forecast is None:
+        return None, None
+    sight = seen.forecast()
+    verdict = judge(sight, name_of(seen.node), now) if verdict is None else verdict
+    if verdict.outlook is not Outlook.BLOCKED:
+        return None, None
+    old = BlockedNote.of(seen.node)
+    since = old.since if old is not None and old.request == wanted else now
+    fixes = tuple(str(each) for each in proposals(sight, verdict, now))
+    note = BlockedNote(wanted, since, verdict.message(), fixes)
+    if note == old:
+        return note, None
+    return note, Emit(seen.node, "DrainBlocked", note.sentence(), COMPONENT, warning=True)
 
 
 # -- attempts --------------------------------------------------------------------------------------------------------
@@ -225,7 +240,9 @@ def _give_up(seen: Observed, progress: Progress, error: str, now: datetime, sett
     told = f"Error: Node Drain has not succeeded. Error is: {error} {UNTIL} {wanted} matches current drainer {last}"
     phase = _phase(seen, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
     noted = replace(progress, retry=now + timedelta(seconds=wait))
-    patch = _write(seen.node, {PROGRESS: noted.text()}, "the attempt to drain failed")
+    blocked, _ = _blocked_note(seen, wanted, now)
+    notes = {PROGRESS: noted.text(), BLOCKED: blocked.text() if blocked is not None else None}
+    patch = _write(seen.node, notes, "the attempt to drain failed")
     events: tuple[Emit, ...] = ()
     if rare:
         minutes, pause = settings.patience_s / 60, settings.rare_retry_s / 60

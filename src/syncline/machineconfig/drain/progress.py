@@ -73,6 +73,10 @@ class BlockedNote:
         except (KeyError, ValueError):
             return None
 
+    def sentence(self) -> str:
+        """What blocks, and what would help, for conditions and Events."""
+        return self.message + (f"; would help: {'; or '.join(self.fixes)}" if self.fixes else "")
+
     def text(self) -> str:
         found = {"request": self.request, "since": format_time(self.since), "message": self.message[:MAX_TEXT]}
         return _json(found | ({"fixes": list(self.fixes)} if self.fixes else {}))

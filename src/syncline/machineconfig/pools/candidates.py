@@ -34,6 +34,7 @@ from syncline.machineconfig.pools.nodestate import (
 
 __all__ = [
     "CANARIES",
+    "OPERATOR",
     "ORDER",
     "Chosen",
     "LimitError",

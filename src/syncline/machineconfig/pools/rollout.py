@@ -8,8 +8,9 @@ machine-config 3.4 to 3.6.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from syncline.kube.objects import Obj, annotations_of, dig, is_terminating, name_of
 from syncline.machineconfig.names import ARBITER, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, MASTER, TOPOLOGY, UPDATE_TAINT
@@ -28,17 +29,18 @@ from syncline.machineconfig.pools.membership import MembershipError, members, se
 from syncline.machineconfig.pools.nodestate import has_update_taint, target_of, wants_build, wants_target
 from syncline.machineconfig.pools.status import PoolNodes, pool_status, update_line
 
-__all__ = ["PoolLook", "World", "look_at_pool"]
+__all__ = ["CONTROLLER_CONFIG_NAME", "PoolLook", "World", "look_at_pool"]
 
 ARBITER_TOPOLOGY = "HighlyAvailableArbiter"
-CONTROLLER_CONFIG = "machine-config-controller"
+CONTROLLER_CONFIG_NAME = "machine-config-controller"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class World:
     """What a look needs. ``rendered``: rendered configs by name; ``layerings`` by name of pool.
 
-    ``resting``: pools whose nodes are not targeted now although they are not paused; ``deferred``: nodes that wait.
+    ``held``: by which Hold a pool is kept from updating; ``resting``: pools whose nodes are not targeted yet;
+    ``deferred``: nodes that wait, each with a few words why.
     """
 
     pools: Sequence[Obj]
@@ -49,6 +51,7 @@ class World:
     rendered: Mapping[str, Obj] = field(default_factory=dict)
     layerings: Mapping[str, Layering] = field(default_factory=dict)
     gates: frozenset[str] = frozenset()
+    held: Mapping[str, str] = field(default_factory=dict)
     resting: frozenset[str] = frozenset()
     deferred: Mapping[str, str] = field(default_factory=dict)
 
@@ -59,7 +62,18 @@ class World:
         return self.layerings.get(name_of(pool), Layering())
 
     def nodes_of(self, pool: Obj) -> tuple[Obj, ...]:
-        return members(pool, self.nodes, self.pools)
+        """The nodes that the pool owns; raises MembershipError if its own selector is bad."""
+        name = name_of(pool)
+        if name not in self._members:
+            self._members[name] = members(pool, self.nodes, self.pools)
+        return self._members[name]
+
+    @cached_property
+    def _members(self) -> dict[str, tuple[Obj, ...]]:
+        return {}
+
+    def paused(self, pool: Obj) -> bool:
+        return dig(pool, "spec", "paused") is True or name_of(pool) in self.held
 
     @property
     def topology(self) -> str:
@@ -94,8 +108,8 @@ def look_at_pool(world: World, name: str, now: datetime) -> PoolLook:
 
 def _look(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
     if world.controller_config is None:
-        missing = f'controllerconfig.machineconfiguration.openshift.io "{CONTROLLER_CONFIG}" not found'
-        look.error = f'error getting controllerconfig "{CONTROLLER_CONFIG}", error: {missing}'
+        missing = f'controllerconfig.machineconfiguration.openshift.io "{CONTROLLER_CONFIG_NAME}" not found'
+        look.error = f'error getting controllerconfig "{CONTROLLER_CONFIG_NAME}", error: {missing}'
         return
     with_arbiter = world.topology == ARBITER_TOPOLOGY
     if name_of(pool) == ARBITER and not _arbiter_alone(look, world, with_arbiter):
@@ -123,14 +137,10 @@ def _arbiter_alone(look: PoolLook, world: World, with_arbiter: bool) -> bool:
     masters = world.pool(MASTER)
     if masters is None:
         return False
-    if with_arbiter and _paused(masters):
+    if with_arbiter and world.paused(masters):
         return not unavailable(world.nodes_of(masters))
     look.wakes.append(MASTER)
     return False
-
-
-def _paused(pool: Obj) -> bool:
-    return dig(pool, "spec", "paused") is True
 
 
 def _update(
@@ -141,7 +151,7 @@ def _update(
         text = "This machineconfigpool is selecting all nodes. A non-empty selector is required."
         look.events.append((name_of(pool), Said("SelectingAll", text, warning=True)))
         return None
-    if is_terminating(pool) or _paused(pool):
+    if is_terminating(pool) or world.paused(pool):
         _tell_status(look, world, pool, now)
         return None
     layering = world.layering(pool)
@@ -234,14 +244,11 @@ def _tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None
     known = world.machine_config_nodes
     mcns = [known[name_of(node)] for node in nodes if name_of(node) in known]
     layering = world.layering(pool)
-    seen = PoolNodes(pool, nodes, mcns, world.controller_config, layering, world.gates)
+    held = world.held.get(name_of(pool), "")
+    seen = PoolNodes(pool, nodes, mcns, world.controller_config, layering, world.gates, held)
     status = pool_status(seen, now)
     look.statuses[name_of(pool)] = status
     before = dig(pool, "status", "configuration", "name", default="") or ""
     if (status["configuration"].get("name") or "") != before:
         text = f"Pool {name_of(pool)} has completed update to {update_line(pool, layering)}"
         look.events.append((name_of(pool), Said("Completed", text)))
-
-
-def resting(world: World, pools: frozenset[str]) -> World:
-    return replace(world, resting=world.resting | pools)

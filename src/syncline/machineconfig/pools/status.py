@@ -34,6 +34,12 @@ class PoolNodes:
     controller_config: Obj | None = None
     layering: Layering = field(default_factory=Layering)
     gates: frozenset[str] = frozenset()
+    held: str = ""
+    """By which Hold the pool is kept from updating, in a few words; empty if by none."""
+
+    @property
+    def paused(self) -> bool:
+        return bool(self.held) or dig(self.pool, "spec", "paused") is True
 
 
 @dataclass(slots=True)
@@ -189,15 +195,16 @@ def _say_progress(conditions: list[Obj], seen: PoolNodes, everything: bool, now:
         put_condition(conditions, "Updating", False, now)
         return
     put_condition(conditions, "Updated", False, now)
-    if dig(seen.pool, "spec", "paused") is True:
-        put_condition(conditions, "Updating", False, now, "", f"Pool is paused; will not update to {line}")
+    if seen.paused:
+        by = "" if dig(seen.pool, "spec", "paused") is True else f" by {seen.held}"
+        put_condition(conditions, "Updating", False, now, "", f"Pool is paused{by}; will not update to {line}")
     else:
         put_condition(conditions, "Updating", True, now, "", f"All nodes are updating to {line}")
 
 
 def _say_build(conditions: list[Obj], seen: PoolNodes, config: Obj, everything: bool, now: datetime) -> None:
     """Image mode overwrites Updating by the state of the build."""
-    paused = dig(seen.pool, "spec", "paused") is True
+    paused = seen.paused
     old = dig(seen.pool, "status", "conditions", default=[])
     others = ("RenderDegraded", "NodeDegraded", "PinnedImageSetsDegraded")
     if not paused and any(condition_is(old, kind) for kind in others):

@@ -1,0 +1,79 @@
+"""The room's Lease: while it is renewed, the GitOps bridge leaves ``spec.paused`` to people (DECISIONS 28)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.base.clock import format_micro_time, parse_time
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, differ
+from syncline.control.plan import Create, Patch, Plan, Requeue
+from syncline.kube.holds import ROOM_LEASE
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, uid_of
+from syncline.machineconfig.names import POOL
+
+__all__ = ["Observed", "RoomLeaseController", "plan"]
+
+LEASE = GVK("coordination.k8s.io", "v1", "Lease")
+HOLDER = "syncline"
+DURATION_S = 60
+"""The bridge takes over a minute after the room has gone; renewed at a third of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    lease: Obj | None
+    namespace: str
+
+
+def plan(seen: Observed, now: datetime) -> Plan:
+    """Make it, or renew it when a third of its time is over."""
+    every = DURATION_S / 3
+    again = Requeue(every, "the Lease is renewed", background=True)
+    spec = {"holderIdentity": HOLDER, "leaseDurationSeconds": DURATION_S, "renewTime": format_micro_time(now)}
+    if seen.lease is None:
+        metadata = {"name": ROOM_LEASE, "namespace": seen.namespace}
+        lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
+        return Plan(((Create(lease, "this room honours Holds"),),), again, "the room's Lease is made")
+    left = every - _age_s(seen.lease, now)
+    if left > 0 and dig(seen.lease, "spec", "holderIdentity") == HOLDER:
+        return Plan(outcome=Requeue(left, "the Lease is renewed", background=True), why="the room's Lease is fresh")
+    patch = Patch(LEASE, seen.namespace, ROOM_LEASE, {"spec": spec}, "this room honours Holds")
+    return Plan(((patch,),), again, "the room's Lease is renewed")
+
+
+def _age_s(lease: Obj, now: datetime) -> float:
+    try:
+        return (now - parse_time(str(dig(lease, "spec", "renewTime", default="")))).total_seconds()
+    except ValueError:
+        return float(DURATION_S)
+
+
+class RoomLeaseController:
+    """One key: the Lease; awake as soon as there is a pool."""
+
+    name = "machine-config-lease"
+    kind = LEASE.group_kind
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, control_namespace: str) -> None:
+        self._ref = ObjectRef(LEASE.group, LEASE.kind, control_namespace, ROOM_LEASE)
+        self.watches = (Watch(POOL, self._mine, differ(uid_of)),)
+        self.concerns = lambda old, new: any(obj is not None and _is_room(obj) for obj in (old, new))
+
+    def _mine(self, _pool: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return (self._ref,)
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        if ref != self._ref or not cache.has_synced(self.kind) or not cache.objects(POOL):
+            return None
+        return Observed(cache.get(ref), ref.namespace)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return plan(seen, now)
+
+
+def _is_room(obj: Obj) -> bool:
+    return bool(dig(obj, "metadata", "name") == ROOM_LEASE)

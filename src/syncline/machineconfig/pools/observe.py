@@ -1,0 +1,138 @@
+"""What the pool planner sees: pools, nodes, Holds, and which nodes our own controllers work on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from syncline.control.cache import OfKind, Snapshot
+from syncline.kube.holds import Hold, holds_of
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, owner_references, ref_of
+from syncline.machineconfig.names import (
+    ARBITER,
+    CONTROLLER_CONFIG,
+    GROUP,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_NODE,
+    MASTER,
+    POOL,
+)
+from syncline.machineconfig.pools.candidates import OPERATOR
+from syncline.machineconfig.pools.layered import layering_of
+from syncline.machineconfig.pools.membership import MembershipError, belonging
+from syncline.machineconfig.pools.rollout import CONTROLLER_CONFIG_NAME, World
+
+__all__ = ["HOLDS", "LEASES", "NODE", "POD", "READS", "Observed", "indices", "observe"]
+
+NODE, POD = GroupKind("", "Node"), GroupKind("", "Pod")
+LEASES = GroupKind("coordination.k8s.io", "Lease")
+HOLDS = HOLD.group_kind
+OS_CONFIG, OS_BUILD = GroupKind(GROUP, "MachineOSConfig"), GroupKind(GROUP, "MachineOSBuild")
+READS = (LEASES, MACHINE_CONFIG)
+OPERATOR_PODS = "pools/operator"
+"""Index: pods of the machine config operator."""
+RENDERED = "pools/rendered"
+"""Index: machine configs that pools own: rendered ones."""
+WORKING = "pools/working"
+"""Index: Applications with an operation that runs."""
+NODE_OF_LEASE = "syncline.dev/node"
+"""Annotation of a Lease of our controllers: the node that the process runs on, left by the process itself."""
+
+
+def _runs(app: Obj) -> bool:
+    return bool(dig(app, "status", "operationState", "phase") == "Running")
+
+
+def indices() -> dict[str, object]:
+    key, value = OPERATOR
+    return {
+        OPERATOR_PODS: OfKind(POD, lambda pod: ("",) if labels_of(pod).get(key) == value else ()),
+        RENDERED: OfKind(MACHINE_CONFIG, lambda config: ("",) if owner_references(config) else ()),
+        WORKING: OfKind(APPLICATION.group_kind, lambda app: ("",) if _runs(app) else ()),
+    }
+
+
+@dataclass(frozen=True)
+class Observed:
+    """``world`` knows nothing of time: Holds and operations are weighed by the plan. ``hosts``: Leases of our
+    controllers by the node that they name; ``operations`` are Applications that are being synced."""
+
+    pool: Obj
+    world: World
+    holds: tuple[Hold, ...] = ()
+    hosts: Mapping[str, Obj] = field(default_factory=dict)
+    operations: tuple[Obj, ...] = ()
+    homeless: tuple[str, ...] = ()
+    """Why nodes are in no pool, one sentence each."""
+
+
+def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    pool = cache.get(ref)
+    if pool is None or not (cache.has_synced(NODE) and cache.has_synced(HOLDS)):
+        return None
+    pools, nodes = cache.objects(POOL), cache.objects(NODE)
+    configs, builds = cache.objects(OS_CONFIG), cache.objects(OS_BUILD)
+    world = World(
+        pools,
+        nodes,
+        {name_of(each): each for each in cache.objects(MACHINE_CONFIG_NODE)},
+        cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)),
+        cache.indexed(OPERATOR_PODS, ""),
+        {name_of(each): each for each in cache.indexed(RENDERED, "")},
+        {name_of(each): layering_of(each, configs, builds) for each in pools} if configs else {},
+    )
+    leases = [each for each in cache.objects(LEASES) if NODE_OF_LEASE in (dig(each, "metadata", "annotations") or {})]
+    return Observed(
+        pool,
+        world,
+        holds_of(cache.objects(HOLDS)),
+        {str(each["metadata"]["annotations"][NODE_OF_LEASE]): each for each in leases},
+        tuple(cache.indexed(WORKING, "")),
+        tuple(_homeless(nodes, pools)),
+    )
+
+
+def _homeless(nodes: Iterable[Obj], pools: list[Obj]) -> Iterable[str]:
+    for node in nodes:
+        try:
+            belonging(node, pools)
+        except MembershipError as error:
+            yield str(error)
+
+
+# -- who has to look -------------------------------------------------------------------------------------------------
+
+
+def pools_of_node(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The pools that the node matches, also where it is none's; a master's change is the arbiter's matter, too."""
+    pools = cache.objects(POOL)
+    try:
+        found = belonging(node, pools).pools
+    except MembershipError:
+        found = tuple(pools)
+    for pool in found:
+        yield ref_of(pool)
+        if name_of(pool) in (ARBITER, MASTER):
+            other = MASTER if name_of(pool) == ARBITER else ARBITER
+            yield ref_of(pool)._replace(name=other)
+
+
+def every_pool(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(pool) for pool in cache.objects(POOL))
+
+
+def held_pools(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    wanted = Hold.of(obj).pools
+    return (ref_of(pool) for pool in cache.objects(POOL) if name_of(pool) in wanted)
+
+
+def pool_of_machine_config_node(mcn: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    node = cache.get(ObjectRef(*NODE, "", name_of(mcn)))
+    return pools_of_node(node, cache) if node is not None else ()
+
+
+def master_of_arbiter(pool: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    if name_of(pool) in (ARBITER, MASTER):
+        yield ref_of(pool)._replace(name=MASTER if name_of(pool) == ARBITER else ARBITER)

@@ -1,0 +1,262 @@
+"""What the pool controller does: honour Holds, target the next nodes, keep the status; pure.
+
+Rendering goes on while a pool is held or paused, its nodes wait, so that all that changes meanwhile costs one reboot
+each (DECISIONS 28-30). Whom to update is decided in ``machineconfig/pools/rollout.py``; here stand the rules about
+time, and the writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from syncline.base.clock import format_time, parse_time
+from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetStatus, set_status
+from syncline.kube.holds import HELD, Hold, noted_holds
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
+from syncline.kube.objects import GVK, Obj, annotations_of, dig, labels_of, name_of, namespace_of, resource_version
+from syncline.machineconfig.drain.progress import BlockedNote
+from syncline.machineconfig.names import DESIRED_DRAIN, MASTER
+from syncline.machineconfig.pools.candidates import NodeWrite, Said
+from syncline.machineconfig.pools.observe import Observed
+from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool
+from syncline.machineconfig.pools.status import condition_is, put_condition
+
+__all__ = ["COMPONENT", "PoolSettings", "held_by", "plan"]
+
+COMPONENT = "machineconfigcontroller-nodecontroller"
+"""Component of Events, as upstream's."""
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+NODE = GVK("", "v1", "Node")
+MAX_BLOCKED = 3
+"""Nodes whose blocked drains the condition tells in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """``settle_s``: from the moment at which a pool has something to do to the first node, so that changes that come
+    together are taken together (upstream's debounce). ``defer_s``: how long an operation of our own controllers keeps
+    their node from being updated; after that it is updated, and the operation goes on from its notes."""
+
+    settle_s: float = 5.0
+    defer_s: float = 900.0
+
+
+def plan(seen: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> Plan:
+    living = [hold for hold in seen.holds if hold.lives(now)]
+    name = name_of(seen.pool)
+    world = replace(
+        seen.world,
+        held=_held(living),
+        resting=frozenset({each for each in _pools_at_once(name) if _rests(seen.world.pool(each), now, settings)}),
+        deferred=_deferred(seen, now, settings),
+    )
+    look = look_at_pool(world, name, now)
+    _tell_blocked_drains(look, world, now)
+    first = _note_holds(seen.pool, [hold.name for hold in living if name in hold.pools])
+    steps = (first, *_writes(look, world), _events(look, world))
+    why = look.error or _why(look, world, name)
+    outcome = Retry(look.error) if look.error else _next_look(seen, world, look, living, now, settings)
+    return Plan(tuple(step for step in steps if step), outcome, why, _statuses(look, world))
+
+
+def _pools_at_once(name: str) -> tuple[str, ...]:
+    return (name, "arbiter") if name == MASTER else (name,)
+
+
+# -- who waits -------------------------------------------------------------------------------------------------------
+
+
+def held_by(hold: Hold) -> str:
+    """A few words about a Hold, for conditions."""
+    until = f" until {format_time(hold.expires)}" if hold.expires is not None else ""
+    return f"Hold {hold.name} of {hold.owner or 'somebody'}{until}" + (f" ({hold.reason})" if hold.reason else "")
+
+
+def _held(living: Iterable[Hold]) -> dict[str, str]:
+    """By pool; of several Holds the one that lasts longest."""
+    latest: dict[str, Hold] = {}
+    for hold in living:
+        for pool in hold.pools:
+            other = latest.get(pool)
+            if other is None or (hold.expires, hold.name) > (other.expires, other.name):
+                latest[pool] = hold
+    return {pool: held_by(hold) for pool, hold in latest.items()}
+
+
+def _updating_since(pool: Obj) -> datetime | None:
+    for condition in dig(pool, "status", "conditions", default=[]):
+        if condition.get("type") == "Updating" and condition.get("status") == "True":
+            return parse_time(str(condition["lastTransitionTime"]))
+    return None
+
+
+def _rests(pool: Obj | None, now: datetime, settings: PoolSettings) -> bool:
+    """It has just got something to do, or has not even said so."""
+    since = _updating_since(pool) if pool is not None else None
+    return since is None or now < since + timedelta(seconds=settings.settle_s)
+
+
+def _deferred(seen: Observed, now: datetime, settings: PoolSettings) -> dict[str, str]:
+    """Nodes on which our controllers sync something: an operation shall not have its node rebooted under it."""
+    running = [app for app in seen.operations if _counts(app, now, settings)]
+    if not running:
+        return {}
+    first = f"{namespace_of(running[0])}/{name_of(running[0])}"
+    why = f"Application {first}" + (f" and {len(running) - 1} more" if len(running) > 1 else "")
+    hosts = [node for node, lease in seen.hosts.items() if _is_renewed(lease, now)]
+    return {node: f"{node}: a controller that syncs {why} runs there" for node in sorted(hosts)}
+
+
+def _counts(app: Obj, now: datetime, settings: PoolSettings) -> bool:
+    started = _instant(dig(app, "status", "operationState", "startedAt"))
+    return started is not None and now < started + timedelta(seconds=settings.defer_s)
+
+
+def _is_renewed(lease: Obj, now: datetime) -> bool:
+    renewed = _instant(dig(lease, "spec", "renewTime"))
+    seconds = int(dig(lease, "spec", "leaseDurationSeconds", default=0) or 0)
+    return renewed is not None and now < renewed + timedelta(seconds=seconds)
+
+
+def _instant(text: object) -> datetime | None:
+    try:
+        return parse_time(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _next_look(
+    seen: Observed, world: World, look: PoolLook, living: list[Hold], now: datetime, settings: PoolSettings
+) -> Requeue | Done:
+    """When time alone changes what is to be done."""
+    name = name_of(seen.pool)
+    due: list[tuple[float, str, bool]] = []
+    ends = [hold.expires for hold in living if name in hold.pools and hold.expires is not None]
+    due += [((end - now).total_seconds(), "a Hold expires", True) for end in ends]
+    status = look.statuses.get(name)
+    wants = status is not None and condition_is(status.get("conditions") or [], "Updating")
+    if wants and name in world.resting:
+        since = _updating_since(seen.pool) or now
+        left = (since - now).total_seconds() + settings.settle_s
+        due.append((left, "changes that come together are taken together", False))
+    if wants and world.deferred:
+        due.append((settings.defer_s / 15, "an operation runs on a node that is due", False))
+    if not due:
+        return Done()
+    after, why, background = min(due)
+    return Requeue(max(after, 0.0), why, background)
+
+
+# -- writes ----------------------------------------------------------------------------------------------------------
+
+
+def _note_holds(pool: Obj, names: list[str]) -> tuple[Patch, ...]:
+    """Who takes a Hold waits for this note; from then on no node of the pool begins an update."""
+    if noted_holds(pool) == names:
+        return ()
+    note = json.dumps(names, separators=(",", ":")) if names else None
+    body: Obj = {"metadata": {"annotations": {HELD: note}, "resourceVersion": resource_version(pool)}}
+    why = f"held by {', '.join(names)}" if names else "no Hold is left"
+    return (Patch(MACHINE_CONFIG_POOL, "", name_of(pool), body, why),)
+
+
+def _writes(look: PoolLook, world: World) -> tuple[tuple[Patch, ...], tuple[Patch, ...]]:
+    """MachineConfigNodes first: a node that is targeted is known to be. One conditional patch for each node."""
+    nodes = {name_of(node): node for node in world.nodes}
+    merged: dict[str, NodeWrite] = {}
+    for write in (*look.writes, *_control_plane_labels(look, world)):
+        old = merged.get(write.node, NodeWrite(write.node))
+        merged[write.node] = NodeWrite(
+            write.node,
+            {**old.annotations, **write.annotations},
+            {**old.labels, **write.labels},
+            write.taints if write.taints is not None else old.taints,
+        )
+    targets = tuple(
+        Patch(MACHINE_CONFIG_NODE, "", name, {"spec": {"configVersion": {"desired": target}}}, "the node is targeted")
+        for name, target in look.targets.items()
+        if dig(world.machine_config_nodes[name], "spec", "configVersion", "desired") != target
+    )
+    return targets, tuple(_node_patch(nodes[name], write) for name, write in merged.items() if name in nodes)
+
+
+def _control_plane_labels(look: PoolLook, world: World) -> list[NodeWrite]:
+    """Masters carry the newer label of their role, too."""
+    pool = world.pool(MASTER) if MASTER in look.statuses else None
+    nodes = world.nodes_of(pool) if pool is not None else ()
+    return [NodeWrite(name_of(n), {}, {CONTROL_PLANE: ""}) for n in nodes if CONTROL_PLANE not in labels_of(n)]
+
+
+def _node_patch(node: Obj, write: NodeWrite) -> Patch:
+    metadata: Obj = {"resourceVersion": resource_version(node)}
+    if write.annotations:
+        metadata["annotations"] = dict(write.annotations)
+    if write.labels:
+        metadata["labels"] = dict(write.labels)
+    body: Obj = {"metadata": metadata}
+    if write.taints is not None:
+        body["spec"] = {"taints": list(write.taints) or None}
+    return Patch(NODE, "", name_of(node), body, "its pool moves on")
+
+
+def _events(look: PoolLook, world: World) -> tuple[Emit, ...]:
+    pools = {name_of(pool): _typed(pool) for pool in world.pools}
+    return tuple(_emit(pools[name], said) for name, said in look.events)
+
+
+def _typed(pool: Obj) -> Obj:
+    return {"apiVersion": MACHINE_CONFIG_POOL.api_version, "kind": MACHINE_CONFIG_POOL.kind} | pool
+
+
+def _emit(pool: Obj, said: Said) -> Emit:
+    return Emit(pool, said.reason, said.message, COMPONENT, warning=said.warning)
+
+
+def _statuses(look: PoolLook, world: World) -> tuple[SetStatus, ...]:
+    found: list[SetStatus] = []
+    for name, status in look.statuses.items():
+        pool = world.pool(name)
+        assert pool is not None, "it was looked at"
+        found += set_status(_typed(pool), status, "the nodes changed")
+    return tuple(found)
+
+
+def _why(look: PoolLook, world: World, name: str) -> str:
+    if name in world.held:
+        return f"MachineConfigPool {name} is held by {world.held[name]}"
+    if look.targets or look.writes:
+        return f"MachineConfigPool {name}: {len(look.writes)} nodes are written"
+    return f"MachineConfigPool {name}: nothing to be written to nodes"
+
+
+# -- drains that cannot finish ---------------------------------------------------------------------------------------
+
+
+def _tell_blocked_drains(look: PoolLook, world: World, now: datetime) -> None:
+    """Condition ``DrainBlocked``, with what the drain controller noted on the nodes; an Event when it is news."""
+    for name, status in look.statuses.items():
+        pool = world.pool(name)
+        assert pool is not None, "it was looked at"
+        notes = _blocked_notes(world.nodes_of(pool))
+        conditions: list[Obj] = status["conditions"]
+        before = [dict(each) for each in conditions]
+        if notes:
+            told = "; ".join(note.sentence() for note in list(notes.values())[:MAX_BLOCKED])
+            more = f"; and {len(notes) - MAX_BLOCKED} more nodes" if len(notes) > MAX_BLOCKED else ""
+            put_condition(conditions, "DrainBlocked", True, now, "DrainCannotFinish", told + more)
+            if conditions != before:
+                look.events.append((name, Said("DrainBlocked", told + more, warning=True)))
+        elif any(each.get("type") == "DrainBlocked" for each in conditions):
+            put_condition(conditions, "DrainBlocked", False, now)
+
+
+def _blocked_notes(nodes: Iterable[Obj]) -> Mapping[str, BlockedNote]:
+    found: dict[str, BlockedNote] = {}
+    for node in nodes:
+        note = BlockedNote.of(node)
+        if note is not None and note.request == annotations_of(node).get(DESIRED_DRAIN):
+            found[name_of(node)] = note
+    return found

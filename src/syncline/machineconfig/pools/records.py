@@ -1,0 +1,92 @@
+"""One MachineConfigNode for each node: made with it, told of its pool, gone with it (by its owner reference).
+
+Conditions are written by the agent and the drain controller, the desired config by the pool controller; here only its
+being there and ``spec.pool``. Source: Machine Config Operator ``syncMachineConfigNodes``; reference 1.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, differ, spec_differs
+from syncline.control.plan import Create, Patch, Plan
+from syncline.kube.kinds import machineconfiguration as kinds
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, ref_of, uid_of
+from syncline.machineconfig.names import DESIRED, MACHINE_CONFIG_NODE, NOT_YET_SET, POOL
+from syncline.machineconfig.pools.membership import MembershipError, is_windows, pool_of_machine_config_node
+
+__all__ = ["NodeRecordController", "Observed", "plan"]
+
+NODE = GroupKind("", "Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``pool``: the name that the record is to carry; None: it cannot be told, and stays."""
+
+    node: Obj
+    record: Obj | None
+    pool: str | None
+
+
+def plan(seen: Observed) -> Plan:
+    name = name_of(seen.node)
+    if seen.record is None:
+        return Plan(((Create(_record(seen), f"node {name} has none"),),), why=f"MachineConfigNode of {name}")
+    if seen.pool is None or dig(seen.record, "spec", "pool", "name") == seen.pool:
+        return Plan(why=f"the MachineConfigNode of {name} is there")
+    body = {"spec": {"pool": {"name": seen.pool}}}
+    patch = Patch(kinds.MACHINE_CONFIG_NODE, "", name, body, f"node {name} is in pool {seen.pool}")
+    return Plan(((patch,),), why=f"node {name} changed its pool")
+
+
+def _record(seen: Observed) -> Obj:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(seen.node), "uid": uid_of(seen.node)}
+    return {
+        "apiVersion": kinds.MACHINE_CONFIG_NODE.api_version,
+        "kind": kinds.MACHINE_CONFIG_NODE.kind,
+        "metadata": {"name": name_of(seen.node), "ownerReferences": [owner]},
+        "spec": {
+            "node": {"name": name_of(seen.node)},
+            "pool": {"name": seen.pool or NOT_YET_SET},
+            "configVersion": {"desired": annotations_of(seen.node).get(DESIRED) or NOT_YET_SET},
+        },
+    }
+
+
+def _all_nodes(_pool: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(node) for node in cache.objects(NODE))
+
+
+def _node(record: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ObjectRef(*NODE, "", name_of(record)),)
+
+
+class NodeRecordController:
+    """Kind Node."""
+
+    name = "machine-config-node-record"
+    kind = NODE
+    reads: tuple[GroupKind, ...] = ()
+    watches = (
+        Watch(POOL, _all_nodes, spec_differs),
+        Watch(MACHINE_CONFIG_NODE, _node, differ(lambda record: record.get("spec"))),
+    )
+    concerns = staticmethod(differ(labels_of, lambda node: annotations_of(node).get(DESIRED)))
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        node = cache.get(ref)
+        ready = cache.has_synced(POOL) and cache.has_synced(MACHINE_CONFIG_NODE)
+        if node is None or not ready or is_windows(node):
+            return None
+        try:
+            pool: str | None = pool_of_machine_config_node(node, cache.objects(POOL))
+        except MembershipError:
+            pool = None  # the pools of the node say so
+        return Observed(node, cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)), pool)
+
+    def plan(self, seen: Observed, now: datetime) -> Plan:
+        return plan(seen)
