@@ -131,10 +131,9 @@ def test_036_and_038_a_node_cordoned_by_hand_takes_the_only_place_and_its_pool_s
 
 def test_037_a_node_that_is_down_leaves_one_of_two_places() -> None:
     one = world(maxUnavailable=2)
-    full = dig(one.nodes()["worker-2"], "status", "conditions")
-    broken = [each | {"status": "True"} if each["type"] == "DiskPressure" else each for each in full]
-    one.merge(f"{NODES}/worker-2/status", {"status": {"conditions": broken}})
-    one.driver.until(lambda: one.counts()[3] == 1, limit_s=30)
+    labels = {"node-role.kubernetes.io/worker": ""}
+    one.make(NODES, "Node", "dead", {}, labels=labels, annotations={"test/born-with": A})
+    one.driver.until(lambda: one.counts() == (4, 4, 3, 1), limit_s=300)
     one.target(B)
     one.driver.until(lambda: len(desired(one, B)) == 1, limit_s=60)
     one.driver.settle()
