@@ -19,6 +19,7 @@ from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube import yaml
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, NotAcceptable
+from syncline.kube.jsontext import scrubbed
 from syncline.kube.objects import Obj, meta
 
 __all__ = ["ListResponse", "encode", "list_answer", "object_answer", "shaped", "success"]
@@ -185,4 +186,4 @@ def success(status: int = 200, details: Obj | None = None, *, code: bool = False
 
 def refusal(error: ApiError) -> Response:
     headers = {"retry-after": str(error.details["retryAfterSeconds"])} if "retryAfterSeconds" in error.details else {}
-    return Response.of(error.code, error.to_status(), headers)
+    return Response.of(error.code, scrubbed(error.to_status()), headers)

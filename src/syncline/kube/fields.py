@@ -14,10 +14,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.base.clock import parse_time
-from syncline.kube.fitting import INTEGERS, MAX_DEPTH, QUANTITY, TIMES, fits, zero_of
+from syncline.kube.fitting import (
+    ALTERNATIVES,
+    INTEGERS,
+    MAX_DEPTH,
+    OR_BOOL,
+    OR_LIST,
+    OR_NAMES,
+    QUANTITY,
+    SCHEMA_PROPS,
+    TIMES,
+    fits,
+    zero_of,
+)
+from syncline.kube.jsontext import finite, has_long_numbers, no_constant, sound, whole
 from syncline.kube.objects import Obj
 from syncline.kube.quantity import QuantityError, parse_quantity
-from syncline.kube.schema.model import Schema
+from syncline.kube.schema.model import Schema, definition
 
 __all__ = [
     "MAX_DEPTH",
@@ -97,17 +110,21 @@ def loads(text: str | bytes) -> tuple[Any, list[str]]:
             repeated[id(made)] = made, list(dict.fromkeys(key for key in keys if keys.count(key) > 1))
         return made
 
+    source = sound(text.encode("utf-8", "replace") if isinstance(text, str) else text)
+    integers = whole if has_long_numbers(source) else None
     try:
-        value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
+        value = json.loads(
+            source.decode(),
+            object_pairs_hook=pairs,
+            parse_constant=no_constant,
+            parse_float=finite,
+            parse_int=integers,
+        )
     except RecursionError:
         raise ValueError("the document is nested too deeply") from None
     if not repeated:
         return value, []
     return value, _duplicates(value, repeated)[:MAX_STRICT_ERRORS]
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def _duplicates(value: Any, repeated: dict[int, tuple[Obj, list[str]]]) -> list[str]:
@@ -185,6 +202,8 @@ class _Reader:
     def value(self, value: Any, schema: Schema, path: _Path, place: _Place, depth: int) -> Any:
         if value is None or not (schema.type or schema.name or schema.int_or_string):
             return value
+        if schema.name in ALTERNATIVES:
+            return self.alternative(value, schema.name, path, place, depth)
         match schema.type:
             case "object" if schema.name == RAW:
                 return value
@@ -199,6 +218,28 @@ class _Reader:
             case _:
                 self.scalar(value, schema, place)
         return value
+
+    def alternative(self, value: Any, name: str, path: _Path, place: _Place, depth: int) -> Any:
+        """A schema inside a schema. Its own decoder is not a strict one: unknown fields are dropped without a word."""
+        props = definition(SCHEMA_PROPS)
+        assert props is not None, "the schema of schemas is built in"
+        if isinstance(value, dict):
+            told = len(self.unknown)
+            made = self.object(value, props, path, place, depth)
+            del self.unknown[told:]
+            return made
+        if name == OR_LIST:
+            # What is neither a schema nor a list of them reads as none.
+            return (
+                [self.value(item, props, path, place, depth + 1) for item in value] if isinstance(value, list) else None
+            )
+        if name == OR_BOOL and not isinstance(value, bool):
+            self.refusals.append("boolean or JSON schema expected")
+        if name == OR_NAMES and isinstance(value, list):
+            for item in value:
+                if not isinstance(item, str):
+                    self.misfits.append(f"json: cannot unmarshal {_kind(item)} into Go value of type string")
+        return value if name == OR_BOOL or isinstance(value, list) else None
 
     def array(self, value: list[Any], schema: Schema, path: _Path, place: _Place, depth: int) -> list[Any]:
         items = schema.items

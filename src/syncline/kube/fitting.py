@@ -15,9 +15,22 @@ from typing import Any, TypeAlias
 
 from syncline.base.clock import format_micro_time, format_time, parse_time
 from syncline.kube.quantity import QuantityError, parse_quantity
-from syncline.kube.schema.model import Schema
+from syncline.kube.schema.model import Schema, definition
 
-__all__ = ["INTEGERS", "MAX_DEPTH", "QUANTITY", "TIMES", "fits", "still_fits", "zero_of"]
+__all__ = [
+    "ALTERNATIVES",
+    "INTEGERS",
+    "MAX_DEPTH",
+    "QUANTITY",
+    "TIMES",
+    "OR_BOOL",
+    "OR_LIST",
+    "OR_NAMES",
+    "SCHEMA_PROPS",
+    "fits",
+    "still_fits",
+    "zero_of",
+]
 
 MAX_DEPTH = 300
 """Nesting of a body. CustomResourceDefinitions with recursive schemas are the deepest honest objects."""
@@ -30,6 +43,12 @@ TIMES: dict[str, tuple[Callable[[datetime], str], str]] = {
 """Types read by their own rule: how they are written, and the layout that Go's refusal names."""
 
 INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+SCHEMA_PROPS = _EXTENSIONS + "JSONSchemaProps"
+OR_LIST, OR_BOOL, OR_NAMES = (SCHEMA_PROPS + ending for ending in ("OrArray", "OrBool", "OrStringArray"))
+ALTERNATIVES = frozenset({OR_LIST, OR_BOOL, OR_NAMES})
+"""A schema, or something simpler: OpenAPI tells no type for these, but Go reads the schema inside as such."""
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
@@ -70,6 +89,8 @@ def still_fits(obj: Any, before: Any, schema: Schema) -> bool:
 
 @lru_cache(maxsize=16384)
 def _wanted(schema: Schema) -> _Wanted:
+    if schema.name in ALTERNATIVES:
+        return _alternative(schema.name)
     if not (schema.type or schema.name or schema.int_or_string):
         return _anything
     match schema.type:
@@ -80,6 +101,21 @@ def _wanted(schema: Schema) -> _Wanted:
         case "string" if schema.name in TIMES:
             return _time(TIMES[schema.name][0])
     return _scalar(schema)
+
+
+def _alternative(name: str) -> _Check:
+    """Lists of schemas and anything odd are looked at carefully."""
+
+    def check(value: Any, depth: int) -> bool:
+        if type(value) is dict:
+            props = definition(SCHEMA_PROPS)
+            assert props is not None, "the schema of schemas is built in"
+            return _object(props)(value, depth)
+        if name == OR_BOOL:
+            return type(value) is bool
+        return name == OR_NAMES and type(value) is list and all(type(each) is str for each in value)
+
+    return check
 
 
 def _anything(_value: Any, _depth: int) -> bool:

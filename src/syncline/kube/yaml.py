@@ -186,7 +186,7 @@ def _load_json(text: str, file: str, budget: Budget) -> Document | None:
         return None
     try:
         value = _json_numbers(msgspec.json.decode(stripped), budget.depth)
-    except (msgspec.DecodeError, RecursionError, UnicodeError, ValueError):
+    except (msgspec.DecodeError, RecursionError, UnicodeError, ValueError, OverflowError):
         return None
     above = text[: len(text) - len(stripped)]
     column = len(above) - (above.rfind("\n") + 1) + 1

@@ -11,6 +11,7 @@ import re
 
 from syncline.cluster.kinds.causes import invalid
 from syncline.kube.errors import FieldCause
+from syncline.kube.integers import natural
 
 __all__ = ["cidr_warnings", "ip_causes", "ip_warnings", "legacy_cidr_causes", "legacy_ip_causes", "sloppy_ip"]
 
@@ -93,7 +94,7 @@ def legacy_cidr_causes(text: str, path: str) -> list[FieldCause]:
 def cidr_warnings(text: str, path: str) -> list[str]:
     head, _, length = text.partition("/")
     address = sloppy_ip(head)
-    if address is None or not length.isdigit() or int(length) > address.max_prefixlen:
+    if address is None or natural(length, address.max_prefixlen) is None:
         return []
     network = ipaddress.ip_network(f"{address}/{int(length)}", strict=False)
     if _strict(head) is None or network.network_address != address:

@@ -28,6 +28,7 @@ from syncline.cluster.kinds.metadata import NameCheck, label_causes, metadata_up
 from syncline.cluster.kinds.podspec import pod_template_causes, template_labels, template_metadata_causes
 from syncline.cluster.kinds.podwarnings import fraction_warnings, pod_name_warnings, template_warnings
 from syncline.kube.errors import FieldCause
+from syncline.kube.integers import natural
 from syncline.kube.objects import Obj, dig
 
 __all__ = [
@@ -453,7 +454,7 @@ class DaemonSetKind(Workload):
 
 def _template_generation(obj: Obj) -> int:
     text = (dig(obj, "metadata", "annotations") or {}).get(TEMPLATE_GENERATION, "")
-    return int(text) if str(text).isdigit() else 0
+    return natural(text) or 0
 
 
 def _set_template_generation(obj: Obj, generation: int) -> None:

@@ -16,10 +16,13 @@ from syncline.base.clock import parse_time
 from syncline.cluster.machines.containers import Container, ContainerState, ContainerTable
 from syncline.kube.client import Stream
 from syncline.kube.errors import BadRequest
+from syncline.kube.integers import natural
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 
 __all__ = ["LogBook", "MachineLogs"]
 
+LONG_AGO_S = 10 * 365 * 86400
+"""No log is older."""
 MAX_LOG_BYTES = 4 * 1024 * 1024
 """Per attempt of a container; older lines fall out, as when the kubelet rotates."""
 MAX_LINE_BYTES = 16 * 1024
@@ -157,8 +160,7 @@ class MachineLogs:
         if query.get("follow") == "true" and record.state(now) is not ContainerState.EXITED:
             return self._book.follow(record.pod_uid, container, record.attempt, skip, show)
         text = b"".join(show(at, line) + b"\n" for at, line in lines[skip:])
-        limit = query.get("limitBytes", "")
-        return text[: int(limit)] if limit.isdigit() else text
+        return text[: natural(query.get("limitBytes", ""))]
 
     def _record(self, pod: Obj, container: str, *, previous: bool, now: datetime) -> Container:
         records = [each for each in self._table.containers(uid_of(pod)) if each.name == container]
@@ -195,15 +197,16 @@ def _chosen(
 ) -> list[tuple[datetime, bytes]]:
     """The last lines that the options ask for."""
     since: datetime | None = None
-    if query.get("sinceSeconds", "").isdigit():
-        since = now - timedelta(seconds=int(query["sinceSeconds"]))
+    seconds = natural(query.get("sinceSeconds", ""))
+    if seconds is not None:
+        since = now - timedelta(seconds=min(seconds, LONG_AGO_S))
     elif query.get("sinceTime"):
         try:
             since = parse_time(query["sinceTime"])
         except ValueError as error:
             raise BadRequest(f"sinceTime: {error}") from error
     found = [each for each in lines if since is None or each[0] >= since]
-    tail = query.get("tailLines", "")
-    if tail.isdigit():
-        found = found[-int(tail) :] if int(tail) else []
+    tail = natural(query.get("tailLines", ""))
+    if tail is not None:
+        found = found[-tail:] if tail else []
     return found

@@ -19,6 +19,7 @@ from syncline.kube.embedded import MetadataError
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
 from syncline.kube.fields import decode as decode_strictly
 from syncline.kube.fields import loads
+from syncline.kube.jsontext import canonical_numbers, has_long_numbers, read_json, scrubbed
 from syncline.kube.objects import GVK, Obj, gvk_of, name_of
 from syncline.kube.schema.model import schema_for
 
@@ -37,9 +38,12 @@ def content_type(request: Request) -> str:
 
 def own_copy(value: Any) -> Any:
     """A deep copy of a JSON value that the request may change."""
-    if type(value) is str or value is None:
+    if value is None:
         return value
-    return _decode(_encode(value))
+    try:
+        return _decode(_encode(value))
+    except UnicodeEncodeError:
+        return scrubbed(value)
 
 
 def decode(request: Request, *, media: str | None = None) -> Any:
@@ -54,12 +58,21 @@ def decode(request: Request, *, media: str | None = None) -> Any:
         return protobuf.decode(body.encode() if isinstance(body, str) else bytes(body))
     try:
         if kind in _YAML_TYPES:
-            return yaml.load(body if isinstance(body, str) else bytes(body))
-        return _decode(body)
+            return _encodable(yaml.load(body if isinstance(body, str) else bytes(body)))
+        return read_json(body if isinstance(body, str) else bytes(body))
     except (msgspec.DecodeError, ValueError) as error:
         raise _unreadable(error) from None
     except RecursionError:
         raise _unreadable(ValueError("exceeded max depth")) from None
+
+
+def _encodable(value: Any) -> Any:
+    """YAML reaches lone surrogates, too, and numbers beyond all bounds."""
+    try:
+        raw = _encode(value)
+    except UnicodeEncodeError:
+        return scrubbed(value)
+    return read_json(raw) if has_long_numbers(raw) else value
 
 
 def _unknown_format() -> UnsupportedMedia:
@@ -241,9 +254,11 @@ def checked(x: Exchange, obj: Obj, validation: str, duplicates: list[str], *, co
     custom = resource.custom
     if custom is not None:
         try:
-            obj, unknown = custom.pruned(obj)
+            obj, unknown = custom.pruned(canonical_numbers(obj))
         except MetadataError as error:
             raise _TypeMismatch(str(error)) from None
+        except OverflowError:
+            raise _TypeMismatch("json: cannot unmarshal number into Go value of type float64") from None
     else:
         schema = resource.schema
         if schema is None:

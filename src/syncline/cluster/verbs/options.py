@@ -10,11 +10,13 @@ import base64
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
 from syncline.cluster.routes import flag
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, invalid
+from syncline.kube.integers import MOST_INT64, MOST_UINT64, natural
 from syncline.kube.objects import Obj, dig
 from syncline.kube.selectors import (
     EVERY_FIELD,
@@ -33,7 +35,9 @@ __all__ = [
     "Validation",
     "WriteOptions",
     "delete_options",
+    "integer",
     "list_options",
+    "unreadable_revision",
     "write_options",
 ]
 
@@ -81,7 +85,7 @@ class ContinueToken:
         if version != "meta.k8s.io/v1":
             raise _bad_token(f": server does not recognize this encoded version {version}")
         revision, start = found.get("rv"), found.get("start")
-        if not isinstance(revision, int) or not revision:
+        if type(revision) is not int or not revision or abs(revision) > MOST_INT64:
             raise _bad_token(": incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
         if not isinstance(start, str) or not start:
             raise _bad_token(": encoded start key empty (version meta.k8s.io/v1)")
@@ -106,14 +110,26 @@ class ListOptions:
 _NO_LIST_OPTIONS = ListOptions()
 
 
-def _integer(query: Mapping[str, str], name: str) -> int | None:
+def integer(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name)
     if text is None or text == "":
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    sign = -1 if text[0] == "-" else 1
+    digits = text[1:] if text[0] in "+-" else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    number = natural(digits)
+    if number is None:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return sign * number
+
+
+def unreadable_revision(text: str) -> str:
+    """Why ``text`` is no resourceVersion, in Kubernetes' words; empty when it is one."""
+    if not text or natural(text, MOST_UINT64) is not None:
+        return ""
+    why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+    return f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
 
 
 def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOptions:
@@ -134,13 +150,16 @@ def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOption
         raise invalid("ListOptions", "", causes, META)
     if more and not watch and revision not in ("", "0"):
         raise BadRequest("specifying resource version is not allowed when using continue")
-    if revision and not revision.isdigit():
-        message = f'Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
-        if watch:
-            raise ApiError(message, reason="")
-        raise BadRequest(f"invalid resource version: {message}")
-    limit = _integer(query, "limit") or 0
-    timeout = _integer(query, "timeoutSeconds")
+    wrong = unreadable_revision(revision)
+    if wrong:
+        # Kubernetes answers a watch with 500 here.
+        raise (
+            ApiError(f"resourceVersion: {wrong}", reason="")
+            if watch
+            else BadRequest(f"invalid resource version: resourceVersion: {wrong}")
+        )
+    limit = integer(query, "limit") or 0
+    timeout = integer(query, "timeoutSeconds")
     return ListOptions(
         labels,
         fields,
@@ -259,8 +278,22 @@ def write_options(
         causes.append(_unsupported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
     if causes:
         raise invalid(kind, "", causes, META)
-    agent = manager or headers.get("user-agent", "").partition("/")[0][:MAX_MANAGER_CHARS] or "unknown"
+    agent = manager or _manager_of(headers.get("user-agent", "")) or "unknown"
     return WriteOptions(dry_run, agent, validation or Validation.WARN, flag(query, "force") if query else False)
+
+
+@lru_cache(maxsize=1024)
+def _manager_of(agent: str) -> str:
+    """The part before the slash, printable, as long as it may be (apiserver ``prefixFromUserAgent``)."""
+    kept, size = "", 0
+    for char in agent.partition("/")[0]:
+        if not char.isprintable():
+            continue
+        size += len(char.encode())
+        if size > MAX_MANAGER_CHARS:
+            break
+        kept += char
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +329,7 @@ def delete_options(query: Mapping[str, str], body: Obj | None) -> DeleteOptions:
     elif query:
         options = DeleteOptions(
             _dry_run([query["dryRun"]] if "dryRun" in query else [], "DeleteOptions"),
-            _integer(query, "gracePeriodSeconds"),
+            integer(query, "gracePeriodSeconds"),
             None,
             None,
             query.get("propagationPolicy", ""),

@@ -11,7 +11,7 @@ from syncline.cluster.answers import list_answer, object_answer
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Compacted, Store, Stored
 from syncline.cluster.verbs.exchange import Exchange
-from syncline.cluster.verbs.options import ContinueToken, ListOptions, list_options
+from syncline.cluster.verbs.options import ContinueToken, ListOptions, list_options, unreadable_revision
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, FieldCause, Gone
 from syncline.kube.objects import Obj
@@ -30,9 +30,9 @@ def get(x: Exchange) -> Response:
     query = x.request.query
     if query:
         revision = query.get("resourceVersion", "")
-        if revision and not revision.isdigit():
-            what = f'Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
-            raise ApiError(f"resourceVersion: {what}", reason="")
+        wrong = unreadable_revision(revision)
+        if wrong:
+            raise ApiError(f"resourceVersion: {wrong}", reason="")
         check_not_ahead(x.store, revision)
     return object_answer(x, 200, x.current())
 

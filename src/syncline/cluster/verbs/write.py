@@ -15,7 +15,7 @@ from syncline.cluster.registry import Resource
 from syncline.cluster.store import Key, StoreConflict, Stored
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
-from syncline.cluster.verbs.options import WriteOptions
+from syncline.cluster.verbs.options import WriteOptions, unreadable_revision
 from syncline.kube.defaults import LABELLED_BY_TEMPLATE, STATUS_BY_SPEC, fill_defaults
 from syncline.kube.errors import (
     AlreadyExists,
@@ -307,9 +307,9 @@ def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: 
         raise storage_conflict(x, uid, current.uid)
     given = metadata.get("resourceVersion") or ""
     if given and given != "0":
-        if not given.isdigit():
-            what = f'Invalid value: "{given}": strconv.ParseUint: parsing "{given}": invalid syntax'
-            raise ApiError(f"resourceVersion: {what}", reason="")
+        wrong = unreadable_revision(given)
+        if wrong:
+            raise ApiError(f"resourceVersion: {wrong}", reason="")
         if given != str(current.revision):
             raise conflict(info.plural, current.key.name, MODIFIED, info.group)
     elif not unconditional and not x.resource.unconditional_update:

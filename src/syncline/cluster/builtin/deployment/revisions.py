@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from syncline.cluster.builtin.owners import owner_reference
 from syncline.cluster.builtin.pods import created_at
 from syncline.cluster.builtin.templates import template_hash, without_label
+from syncline.kube.integers import natural
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of
 
 __all__ = [
@@ -46,7 +47,7 @@ COPY_NEVER = {
 def revision_of(obj: Obj) -> int:
     """The revision annotation as a number; 0 where it is missing or unreadable."""
     text = annotations_of(obj).get(REVISION, "")
-    return int(text) if text.isdigit() else 0
+    return natural(text) or 0
 
 
 def oldest_first(sets: Iterable[Obj]) -> list[Obj]:

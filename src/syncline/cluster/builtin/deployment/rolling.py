@@ -12,6 +12,7 @@ from syncline.cluster.builtin.deployment.observe import Observed, spec_replicas
 from syncline.cluster.builtin.deployment.revisions import MAX_REPLICAS, oldest_first, revision_of
 from syncline.cluster.builtin.deployment.status import count
 from syncline.cluster.builtin.pods import created_at
+from syncline.kube.integers import natural
 from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, name_of, uid_of
 
 __all__ = ["Sizes", "first_size", "grow_current", "is_saturated", "rescale", "shrink_old", "superfluous"]
@@ -119,8 +120,8 @@ def _fraction(seen: Observed, each: Obj) -> int:
     size = spec_replicas(each)
     if seen.replicas == 0:
         return -size
-    annotated = annotations_of(each).get(MAX_REPLICAS, "")
-    before = int(annotated) if annotated.isdigit() else count(seen.deployment, "replicas")
+    annotated = natural(annotations_of(each).get(MAX_REPLICAS, ""), 2**31 - 1)
+    before = count(seen.deployment, "replicas") if annotated is None else annotated
     if before == 0:
         return 0
     return math.floor(size * (seen.replicas + seen.max_surge) / before + 0.5) - size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from syncline.kube.integers import natural
 from syncline.kube.objects import Obj, annotations_of
 
 __all__ = ["COMPLETION_INDEX", "format_indexes", "index_of", "parse_indexes"]
@@ -14,10 +15,8 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 def index_of(pod: Obj, completions: int | None = None) -> int | None:
     """The index of a pod; None without one, and for one that is not below ``completions``."""
     text = annotations_of(pod).get(COMPLETION_INDEX, "")
-    if not (text.isascii() and text.isdigit()):
-        return None
-    index = int(text)
-    return index if completions is None or index < completions else None
+    index = natural(text)
+    return index if index is not None and (completions is None or index < completions) else None
 
 
 def parse_indexes(text: str, completions: int) -> set[int]:
@@ -25,8 +24,9 @@ def parse_indexes(text: str, completions: int) -> set[int]:
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            found |= set(range(int(first), min(int(last or first) + 1, completions)))
+        low, high = natural(first), natural(last or first)
+        if low is not None and high is not None:
+            found |= set(range(low, min(high + 1, completions)))
     return found
 
 

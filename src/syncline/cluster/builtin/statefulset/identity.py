@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncline.cluster.builtin.history import HASH_LABEL
 from syncline.cluster.builtin.templates import pod_from_template
+from syncline.kube.integers import natural
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
 __all__ = ["claims_of", "ordinal_of", "pod_name", "stateful_pod"]
@@ -19,7 +20,7 @@ def pod_name(statefulset: Obj, ordinal: int) -> str:
 def ordinal_of(statefulset: Obj, pod: Obj) -> int | None:
     """The number at the end of the pod's name; None for a pod that is named otherwise."""
     parent, _, number = name_of(pod).rpartition("-")
-    return int(number) if parent == name_of(statefulset) and number.isdigit() else None
+    return natural(number) if parent == name_of(statefulset) else None
 
 
 def _claim_templates(statefulset: Obj) -> list[Obj]:

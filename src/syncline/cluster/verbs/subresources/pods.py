@@ -16,7 +16,7 @@ from syncline.cluster.store import Key, Stored
 from syncline.cluster.verbs.body import own_copy, read_typed
 from syncline.cluster.verbs.delete import check_preconditions, remove
 from syncline.cluster.verbs.exchange import Exchange
-from syncline.cluster.verbs.options import DeleteOptions, delete_options, write_options
+from syncline.cluster.verbs.options import DeleteOptions, delete_options, integer, write_options
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyRequests, conflict, invalid, not_found
 from syncline.kube.objects import GVK, Obj, dig, generation, is_terminating, labels_of, name_of
@@ -266,13 +266,9 @@ def _check_log_options(name: str, query: Mapping[str, str]) -> None:
 
 
 def _bound_causes(query: Mapping[str, str], option: str) -> list[FieldCause]:
-    text = query.get(option, "")
-    if not text:
+    number = integer(query, option)
+    if number is None:
         return []
-    try:
-        number = int(text)
-    except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
     least, why = _LOG_BOUNDS[option]
     return [] if number >= least else [FieldCause("FieldValueInvalid", f"Invalid value: {number}: {why}", option)]
 

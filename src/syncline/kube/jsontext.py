@@ -1,0 +1,113 @@
+"""JSON as Go reads it: what is no Unicode becomes U+FFFD, what no number can hold is refused.
+
+Called where bodies of strangers are decoded. Python's decoders let lone surrogates through, which nothing can encode
+again, and read ``1e400`` as infinity, which JSON does not have. Source: Go's ``encoding/json``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from syncline.kube.yaml_resolve import go_number
+
+__all__ = ["canonical_numbers", "finite", "has_long_numbers", "no_constant", "read_json", "scrubbed", "sound", "whole"]
+
+MOST_DIGITS = 309
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
+)
+"""A pair of escaped surrogates, a lone one, or any other escape, which may be an escaped backslash."""
+LONE = len(rb"\ud800")
+_TOO_LONG = re.compile(rb"[0-9]{309}")
+"""Digits of which there may be a number that is larger than all: then each number is looked at."""
+
+
+def sound(body: bytes) -> bytes:
+    """The same text where it is Unicode; each wrong byte and each lone surrogate replaced where it is not."""
+    if not body.isascii():
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            body = body.decode("utf-8", "replace").encode()
+    if b"\\ud" in body or b"\\uD" in body:
+        body = _ESCAPE.sub(_replaced, body)
+    return body
+
+
+def _replaced(found: re.Match[bytes]) -> bytes:
+    escape = found[0]
+    return rb"\ufffd" if len(escape) == LONE else escape
+
+
+def has_long_numbers(body: bytes) -> bool:
+    """Whether :func:`whole` has to look at integers; they may as well be inside texts."""
+    return _TOO_LONG.search(body) is not None
+
+
+def whole(text: str) -> int:
+    """An integer; raises ValueError in Go's words when it is larger than every number."""
+    if len(text.lstrip("-")) >= MOST_DIGITS:
+        raise ValueError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return int(text)
+
+
+def no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def finite(text: str) -> float:
+    """A number with a fraction or an exponent; raises ValueError in Go's words when it is too large."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return number
+
+
+_decode = msgspec.json.Decoder().decode
+
+
+def read_json(body: bytes | str) -> Any:
+    """One JSON value. Raises ValueError (also msgspec's) for what is none, RecursionError for what is too deep."""
+    raw = sound(body.encode("utf-8", "replace") if isinstance(body, str) else body)
+    if has_long_numbers(raw):
+        return json.loads(raw.decode(), parse_int=whole, parse_float=finite, parse_constant=no_constant)
+    return _decode(raw)
+
+
+def scrubbed(value: Any) -> Any:
+    """A JSON value without lone surrogates; the same value where it has none."""
+    match value:
+        case str():
+            return _SURROGATE.sub(REPLACEMENT, value)
+        case dict():
+            return {scrubbed(key): scrubbed(part) for key, part in value.items()}
+        case list():
+            return [scrubbed(part) for part in value]
+    return value
+
+
+def canonical_numbers(value: Any) -> Any:
+    """As Go keeps numbers of untyped objects: whole ones as int64 where they fit, all others as float64.
+
+    ``1.0`` and ``1`` are the same number to every reader; the same value where nothing has to change. Raises
+    OverflowError for an integer that is larger than all float64.
+    """
+    match value:
+        case bool() | str() | None:
+            return value
+        case int() | float():
+            return go_number(value)
+        case dict():
+            made = {key: canonical_numbers(part) for key, part in value.items()}
+            return made if any(made[key] is not part for key, part in value.items()) else value
+        case list():
+            listed = [canonical_numbers(part) for part in value]
+            return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
+    return value
