@@ -152,8 +152,8 @@ class ProcessRuntime:
         """Users of pods, where root runs us: a number for each that is there."""
         self._closed = False
         self._lock = threading.Lock()
-        self._scratch = Path(tempfile.mkdtemp(prefix="syncline-"))
-        self._gateway = _Gateway(self._scratch / "api.sock", settings.host, settings.port)
+        self.scratch = Path(tempfile.mkdtemp(prefix="syncline-"))
+        self._gateway = _Gateway(self.scratch / "api.sock", settings.host, settings.port)
 
     @staticmethod
     def takes(order: Order) -> bool:
@@ -205,7 +205,7 @@ class ProcessRuntime:
         with self._lock:
             self._slots.pop(pod_uid, None)
         self._book.forget(pod_uid)
-        shutil.rmtree(self._scratch / pod_uid, ignore_errors=True)
+        shutil.rmtree(self.scratch / pod_uid, ignore_errors=True)
 
     def close(self) -> None:
         """The cluster stops: so does everything that runs in it, without any grace."""
@@ -220,7 +220,7 @@ class ProcessRuntime:
             running.end()
         self._gateway.close()
         self._wait_for(left)
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     @staticmethod
     def _wait_for(ended: list[_Running]) -> None:
@@ -280,7 +280,7 @@ class ProcessRuntime:
         service = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
         variables = environment_of(order, service)
         argv = command_line(order.container, variables)
-        place = self._scratch / uid_of(order.pod)
+        place = self.scratch / uid_of(order.pod)
         volumes = self._write_volumes(place, order, token)
         tools = self._write_tools(place)
         if not self._settings.sandboxed:
@@ -403,7 +403,7 @@ class ProcessRuntime:
     def _message(self, key: _Key, container: dict[str, Any], code: int) -> str:
         """The termination message: what the container left in its file, or the end of its log where it asks for it."""
         try:
-            with _last_words(self._scratch / key[0], container).open("rb") as file:
+            with _last_words(self.scratch / key[0], container).open("rb") as file:
                 said = file.read(LAST_WORDS_BYTES)
         except OSError:
             said = b""

@@ -15,7 +15,7 @@ OVER = ("memory", "cpu", "processes", "disk", "sockets")
 """Words for what was too much, told to who started the sandbox."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
-CALM_S, TENSE_S = 0.25, 0.04
+CALM_S, TENSE_S = 0.1, 0.03
 """Between two looks; the shorter one as soon as half of the memory is used."""
 DISK_S, DISK_PAUSES = 0.5, 10
 """Between two walks through the volumes: at least so long, and so many times as long as the last one took."""
