@@ -14,7 +14,7 @@ from typing import Any
 from syncline.ignition.report import Path
 from syncline.ignition.schema import PLAIN, Field, Object, Schema, schema
 
-__all__ = ["Mistype", "canonical", "decode", "decode_as"]
+__all__ = ["Mistype", "canonical", "decode", "decode_as", "mistypes"]
 
 _INT_MAX = 2**63
 
@@ -96,6 +96,13 @@ def decode_as(table: Schema, document: Any) -> tuple[dict[str, Any], Mistype | N
         return {}, Mistype((), f"json: cannot unmarshal {what} into Go value of type types.Config")
     config = decoder.object(table.root, document, (), {})
     return config, decoder.mistypes[0] if decoder.mistypes else None
+
+
+def mistypes(table: Schema, document: dict[str, Any]) -> list[Mistype]:
+    """Every value of the wrong type, in the order of the text."""
+    decoder = _Decoder(table)
+    decoder.object(table.root, document, (), {})
+    return decoder.mistypes
 
 
 def canonical(minor: int, config: dict[str, Any]) -> dict[str, Any]:

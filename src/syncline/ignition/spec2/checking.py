@@ -13,7 +13,7 @@ from typing import Any
 from syncline.ignition.jsontext import Place, Source
 from syncline.ignition.report import Entry, Report, Severity
 from syncline.ignition.schema import Field, Object, Schema
-from syncline.ignition.spec2.rules import FIELD_RULES, OBJECT_RULES, TYPE_RULES, Said
+from syncline.ignition.spec2.rules import FIELD_RULES, LIST_RULES, OBJECT_RULES, TYPE_RULES, Said
 
 __all__ = ["check", "excerpt"]
 
@@ -107,7 +107,11 @@ class _Walker:
 
     def items(self, field: Field, items: Any, place: Place | None) -> list[_Finding]:
         places = place.shape if place is not None and isinstance(place.shape, list) else ()
-        findings: list[_Finding] = []
+        rule = LIST_RULES.get(field.type)
+        findings = [] if rule is None else _findings(rule(self.table.minor, items))
+        _put(findings, place, quoted=True)
+        if any(finding.severity is Severity.ERROR for finding in findings):
+            return findings
         for index, item in enumerate(items):
             inner = places[index] if index < len(places) else place
             if field.scalar:

@@ -17,7 +17,7 @@ from syncline.ignition.schema import Schema
 from syncline.ignition.spec2.checking import check, excerpt
 from syncline.ignition.spec2.lifting import lift
 from syncline.ignition.spec2.tables import FIRST, NEWEST, spec1, spec2
-from syncline.ignition.typed import Mistype, decode_as
+from syncline.ignition.typed import Mistype, decode_as, mistypes
 
 __all__ = ["UNKNOWN_VERSION", "Parsed2", "parse2"]
 
@@ -82,15 +82,24 @@ def _parse1(source: Source, newest: int) -> Parsed2:
 
 
 def _mistyped(source: Source) -> Parsed2:
-    """No version could read it: upstream looks once more with the newest for a place to show."""
-    _, mistype = _decoded(spec2(NEWEST), source.value)
-    if mistype is None:
+    """No version could read it: upstream looks once more with the newest for a place to show. That old reader gives up
+    at the first number where none fits, and else tells the first wrong value."""
+    if not isinstance(source.value, dict):
+        _, first = decode_as(spec2(NEWEST), source.value)
+        found = [first] if first is not None else []
+    else:
+        found = mistypes(spec2(NEWEST), source.value)
+    if not found:
         return Parsed2(None, Report(), "HandleParseErrors called with a valid config")
+    mistype = next((one for one in found if one.message.startswith(_NO_NUMBER)), found[0])
     message, _, field = mistype.message.partition(" into Go ")
     place = source.place(mistype.path)
     wanted = field.rpartition(" of type ")[2]
     offset = place.end if place.shape is None else place.start
     return _refused(source.raw, f"{message} into Go value of type {wanted}", offset)
+
+
+_NO_NUMBER = "json: cannot unmarshal number into"
 
 
 def _refused(raw: bytes, message: str, offset: int) -> Parsed2:

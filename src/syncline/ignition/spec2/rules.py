@@ -16,7 +16,7 @@ from syncline.ignition.gourl import UrlError, parse_url
 from syncline.ignition.report import Severity
 from syncline.ignition.unitfile import UnitError, sections_with_options
 
-__all__ = ["FIELD_RULES", "OBJECT_RULES", "TYPE_RULES", "Said"]
+__all__ = ["FIELD_RULES", "LIST_RULES", "OBJECT_RULES", "TYPE_RULES", "Said"]
 
 Value: TypeAlias = "dict[str, Any]"
 Said: TypeAlias = "tuple[Severity, str]"
@@ -404,9 +404,11 @@ def _file_source(minor: int, contents: Value) -> Iterator[Said]:
 
 
 def _headers(minor: int, reference: Value) -> Iterator[Said]:
-    headers = reference.get("httpHeaders", ())
-    if headers:
+    if reference.get("httpHeaders"):
         yield from _say(_header_scheme_problem(reference.get("source", "")))
+
+
+def _header_names(minor: int, headers: list[Value]) -> Iterator[Said]:
     found: set[str] = set()
     for header in headers:
         name = header.get("name", "")
@@ -457,6 +459,9 @@ OBJECT_RULES: dict[str, Rule] = {
     "Unit": _unit,
     "Verification": _verification,
 }
+
+LIST_RULES: dict[str, TypeRule] = {"HTTPHeader": _header_names}
+"""Rules of whole lists, by the type of their items; a fatal one keeps the walker out of the items."""
 
 _SINCE_2_1: dict[tuple[str, str], Rule] = {
     ("CaReference", "httpHeaders"): _headers,

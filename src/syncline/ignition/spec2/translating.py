@@ -38,8 +38,15 @@ def translate(config: Value, minor: int, filesystems: dict[str, str] | None = No
     translated = canonical(target, _translated(config, target, mounts))
     report = check(Spec(target, release_2_26=True), translated)
     if report.fatal:
-        raise TranslationError(str(report))
+        raise TranslationError(str(report) if target == 0 else str(report).replace(*_OLDER_WORDS))
     return translated
+
+
+_OLDER_WORDS = (
+    "bits are not supported or functional in spec versions older than 3.6.0",
+    "bits are not supported in spec versions older than 3.4.0",
+)
+"""The converter to 3.1 carries an older Ignition than the Machine Config Operator, which goes over 3.0."""
 
 
 def report_lines(entries: Any) -> str:
