@@ -11,29 +11,28 @@ from functools import lru_cache
 from typing import Any
 
 from syncline.ignition import jsontext
-from syncline.ignition.parsing import INVALID_VERSION, UNKNOWN_VERSION, parse, validate
+from syncline.ignition.converting import CURRENT, ConversionError, parse_and_convert, parse_supported
+from syncline.ignition.parsing import validate
 from syncline.ignition.report import Report
-from syncline.ignition.upward import lift
+from syncline.ignition.spec2.checking import check as check_spec2
+from syncline.ignition.spec2.tables import spec2
 from syncline.kube.objects import Obj
 
 __all__ = [
     "NEWEST",
     "NEWEST_VERSION",
-    "Config",
     "ConfigError",
     "invalid_config",
     "invalid_lifted",
     "lifted_config",
-    "read_config",
     "refused_modes",
 ]
 
-NEWEST, NEWEST_VERSION = 5, "3.5.0"
+NEWEST, NEWEST_VERSION = CURRENT, f"3.{CURRENT}.0"
 """The version in which configurations are rendered."""
 KEPT = 1024
 """Configurations whose reading is remembered; a cluster has a few hundred."""
 MAX_MODE = 0o777
-_SUPPORTED = "Supported spec versions: 2.2,3.0,3.1,3.2,3.3,3.4,3.5"
 
 
 class ConfigError(ValueError):
@@ -41,69 +40,72 @@ class ConfigError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """A configuration as written. ``minor`` of 3.y; -1 for 2.x. ``canonical`` is at its own version, ``lifted`` at
-    3.5; None if it cannot be lifted, then ``unliftable`` says why. Neither may be changed."""
+class _Read:
+    """``lifted``: canonical at 3.5, None if ``error`` says why not; ``invalid``: why it may not be rendered."""
 
-    minor: int
-    canonical: Obj
     lifted: Obj | None
-    unliftable: str = ""
-
-
-def read_config(config: Any) -> Config:
-    """Read ``spec.config``; None is no configuration, which is an error of its own. Raises ConfigError."""
-    read = _read("" if config is None else jsontext.dump(config))
-    if isinstance(read, str):
-        raise ConfigError(read)
-    return read
-
-
-@lru_cache(maxsize=KEPT)
-def _read(text: str) -> Config | str:
-    raw = text.encode()
-    parsed = parse(raw, newest=NEWEST, release_2_26=True)
-    if parsed.config is not None:
-        minor = int(parsed.config["ignition"]["version"].split(".")[1])
-        return Config(minor, parsed.config, lift(parsed.config, minor, NEWEST))
-    if parsed.error == INVALID_VERSION:
-        return f"parsing Ignition config failed: invalid version. {_SUPPORTED}"
-    if parsed.error == UNKNOWN_VERSION:
-        return f"parsing Ignition config failed: unknown version. {_SUPPORTED}"
-    return f"parsing Ignition config spec v3 failed with error: {parsed.error}\nReport: {_placeless(parsed.report)}"
-
-
-def _placeless(report: Report) -> str:
-    entries = tuple(replace(entry, line=None, column=None, excerpt="") for entry in report.entries)
-    return str(Report(entries))
+    error: str
+    invalid: str | None
 
 
 def lifted_config(config: Any) -> Obj:
-    """``spec.config`` at 3.5, canonical. Raises ConfigError."""
-    try:
-        read = read_config(config)
-    except ConfigError as error:
-        raise ConfigError(f"failed to parse Ignition config: {error}") from error
+    """``spec.config`` at 3.5, canonical, not to be changed. None is no configuration, which is an error of its own.
+    Raises ConfigError."""
+    read = _read(_text(config))
     if read.lifted is None:
-        raise ConfigError(read.unliftable)
+        raise ConfigError(read.error)
     return read.lifted
 
 
 def invalid_config(config: Any) -> str | None:
     """Why a configuration may not be rendered: its own rules, those of 3.5, and modes of files. None: it is fine."""
+    return _read(_text(config)).invalid
+
+
+def _text(config: Any) -> str:
+    return "" if config is None else jsontext.dump(config)
+
+
+@lru_cache(maxsize=KEPT)
+def _read(text: str) -> _Read:
+    raw = text.encode()
     try:
-        read = read_config(config)
-    except ConfigError as error:
-        return str(error)
-    return invalid_lifted(read.lifted) if read.lifted is not None and read.minor >= 0 else refused_modes(read.canonical)
+        lifted: Obj | None = parse_and_convert(raw)
+        error = ""
+    except ConversionError as problem:
+        lifted, error = None, _placeless(problem)
+    return _Read(lifted, error, _judged(raw, lifted))
+
+
+def _judged(raw: bytes, lifted: Obj | None) -> str | None:
+    try:
+        version, config = parse_supported(raw)
+    except ConversionError as problem:
+        return _placeless(problem)
+    if version == NEWEST_VERSION:
+        return invalid_lifted(config if lifted is None else lifted)
+    report = check_spec2(spec2(2), config)
+    if report.fatal:
+        return f"invalid ignition V2 config found: {_without_places(report)}"
+    return refused_modes(config)
 
 
 def invalid_lifted(lifted: Obj) -> str | None:
     """As :func:`invalid_config`, for a canonical configuration of 3.5."""
     report = validate(lifted, NEWEST_VERSION, release_2_26=True)
     if report.fatal:
-        return f"invalid ignition V3 config found: {_placeless(report)}"
+        return f"invalid ignition V3 config found: {_without_places(report)}"
     return refused_modes(lifted)
+
+
+def _placeless(problem: ConversionError) -> str:
+    sentence, reported, _ = str(problem).partition("\nReport: ")
+    return f"{sentence}{reported}{_without_places(problem.report)}" if reported else sentence
+
+
+def _without_places(report: Report) -> str:
+    entries = tuple(replace(entry, line=None, column=None, excerpt="") for entry in report.entries)
+    return str(Report(entries))
 
 
 def refused_modes(config: Obj) -> str | None:

@@ -15,7 +15,7 @@ from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, meta, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = ["KUBELET", "RUNTIME", "GeneratedError", "Generator", "deprecated_name", "generated_name"]
+__all__ = ["KUBELET", "RUNTIME", "SUFFIX", "GeneratedError", "Generator", "deprecated_name", "generated_name"]
 
 SUFFIX = "machineconfiguration.openshift.io/mc-name-suffix"
 MAX_SUFFIX = 9

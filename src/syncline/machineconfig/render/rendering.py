@@ -15,7 +15,7 @@ from syncline.machineconfig.render.naming import rendered_name
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.validate import invalid_spec
 
-__all__ = ["OVERRIDDEN", "RELEASE", "Release", "Rendered", "base_images", "render"]
+__all__ = ["GENERATED_VERSION", "OVERRIDDEN", "RELEASE", "Release", "Rendered", "base_images", "render"]
 
 GENERATED_VERSION = "machineconfiguration.openshift.io/generated-by-version"
 RELEASE = "machineconfiguration.openshift.io/release-image-version"

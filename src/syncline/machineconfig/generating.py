@@ -1,0 +1,186 @@
+"""One pass for a KubeletConfig or ContainerRuntimeConfig: the MachineConfigs it stands for, and what it says of itself.
+
+Both kinds work alike: a suffix that the object remembers, a finalizer for each MachineConfig, a short list of
+conditions. A refusal is written down and not tried again. Source: reference machine-config 1.5 and 1.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.base.clock import format_time
+from syncline.control.plan import Delete, Done, Outcome, Patch, Plan, Retry, SetStatus, Stalled, set_status
+from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, is_terminating, labels_of, meta, name_of
+from syncline.kube.selectors import SelectorError, label_selector_from
+from syncline.machineconfig.generated import (
+    SUFFIX,
+    GeneratedError,
+    Generator,
+    deprecated_name,
+    generated_name,
+)
+from syncline.machineconfig.making import controller_reference, file_of, made_config, writes
+from syncline.machineconfig.render.merge import GENERATED_BY
+from syncline.machineconfig.render.rendering import Release
+from syncline.machineconfig.render.waiting import controller_config_wait
+
+__all__ = ["Files", "GeneratingObserved", "Kind", "plan_generated"]
+
+KEPT_CONDITIONS = 3
+
+Files = Sequence[tuple[str, str]]
+"""Paths and texts."""
+
+
+@dataclass(frozen=True)
+class GeneratingObserved:
+    """``config``: the object. ``siblings``: all of its kind. ``configs``: all MachineConfigs by name."""
+
+    config: Obj
+    siblings: tuple[Obj, ...]
+    pools: tuple[Obj, ...]
+    configs: Mapping[str, Obj]
+    controller_config: Obj | None
+    release: Release
+    node_config: Obj | None = None
+    api_server: Obj | None = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What tells the two kinds apart. ``invalid``: why an object (for a pool) is refused; ``files``: raises ValueError
+    with the refusal; ``conditions``: for an error or None, without times."""
+
+    generator: Generator
+    invalid: Callable[[Obj, Obj | None], str | None]
+    files: Callable[[GeneratingObserved, Obj], Files]
+    conditions: Callable[[str | None], list[Obj]]
+    no_pool: Callable[[Obj], str]
+
+
+def plan_generated(kind: Kind, seen: GeneratingObserved, now: datetime) -> Plan:
+    """What to write for one object."""
+    config, name = seen.config, name_of(seen.config)
+    if is_terminating(config):
+        return _taken_back(kind, seen)
+    waits = controller_config_wait(seen.controller_config)
+    if waits is not None:
+        return Plan(outcome=Retry(waits), why=f"{name} waits: {waits}")
+    try:
+        pools = _pools(seen)
+        refused = kind.invalid(config, None)
+        if refused is None and not pools:
+            refused = kind.no_pool(config)
+        refused = refused or next((why for why in (kind.invalid(config, pool) for pool in pools) if why), None)
+        made = [] if refused else [_made(kind, seen, pool) for pool in pools]
+    except ValueError as error:
+        refused, made = str(error), []
+    if refused is not None:
+        outcome: Outcome = Stalled(refused, f"change {config['kind']} {name}")
+        return Plan(status=_status(kind, config, refused, now), outcome=outcome, why=f"{name} is refused: {refused}")
+    return _written(kind, seen, made, now)
+
+
+def _pools(seen: GeneratingObserved) -> list[Obj]:
+    """Pools by their labels; a selector that is absent or empty matches none. Raises ValueError."""
+    try:
+        selector = label_selector_from(dig(seen.config, "spec", "machineConfigPoolSelector"))
+    except SelectorError as error:
+        raise GeneratedError(f"invalid label selector: {error}") from error
+    if selector.empty:
+        return []
+    return sorted((pool for pool in seen.pools if selector.matches(labels_of(pool))), key=name_of)
+
+
+def _made(kind: Kind, seen: GeneratingObserved, pool: Obj) -> Obj:
+    name = generated_name(kind.generator, pool, seen.config, seen.siblings, seen.configs)
+    if _taken(seen, name):
+        # Two objects were made at once and took the same suffix; the one without the MachineConfig takes the next.
+        without = {key: value for key, value in annotations_of(seen.config).items() if key != SUFFIX}
+        config = {**seen.config, "metadata": {**meta(seen.config), "annotations": without, "finalizers": []}}
+        others = [config if name_of(one) == name_of(config) else one for one in seen.siblings]
+        name = generated_name(kind.generator, pool, config, others, seen.configs)
+    files = [file_of(path, text) for path, text in kind.files(seen, pool)]
+    return made_config(name, name_of(pool), seen.release, files=files, owner=controller_reference(seen.config))
+
+
+def _taken(seen: GeneratingObserved, name: str) -> bool:
+    uids = {meta(one).get("uid") for one in seen.siblings} - {meta(seen.config).get("uid")}
+    return any(owner.get("uid") in uids for owner in meta(seen.configs.get(name) or {}).get("ownerReferences") or ())
+
+
+def _written(kind: Kind, seen: GeneratingObserved, made: list[Obj], now: datetime) -> Plan:
+    config, names = seen.config, [name_of(one) for one in made]
+    # The finalizer is there before what it stands for, so that nothing is left behind.
+    marks = _marks(config, names)
+    changes = writes(made, seen.configs, f"{config['kind']} {name_of(config)} asks for it")
+    stale = tuple(_stale(kind, seen, names))
+    status = _status(kind, config, None, now)
+    # A write of the object makes its status wait for the next pass: its condition is on the revision.
+    steps = tuple(step for step in (marks, changes, stale, () if marks else status) if step)
+    why = f"{name_of(config)} is {', '.join(names)}"
+    return Plan(steps=steps, outcome=Done(), why=why)
+
+
+def _marks(config: Obj, names: list[str]) -> tuple[Patch, ...]:
+    found = list(meta(config).get("finalizers") or [])
+    wanted = [*found, *(name for name in names if name not in found)]
+    body: Obj = {}
+    if wanted != found:
+        body["finalizers"] = wanted
+    tail = names[0].rsplit("-", 1)[-1] if names else ""
+    suffix = tail if tail.isdigit() else ""
+    if annotations_of(config).get(SUFFIX) != suffix and (SUFFIX not in annotations_of(config) or len(names) == 1):
+        body["annotations"] = {SUFFIX: suffix}
+    if not body:
+        return ()
+    body["resourceVersion"] = meta(config).get("resourceVersion")
+    return (Patch(gvk_of(config), "", name_of(config), {"metadata": body}, "it remembers what it made"),)
+
+
+def _stale(kind: Kind, seen: GeneratingObserved, names: Iterable[str]) -> Iterable[Delete]:
+    """MachineConfigs of an older release or under an older name, which would stop every render."""
+    part = f"-generated-{kind.generator.part}"
+    older = {deprecated_name(kind.generator, pool) for pool in seen.pools}
+    for name, config in seen.configs.items():
+        outdated = (
+            part in name and name.startswith("99-") and annotations_of(config).get(GENERATED_BY) != seen.release.hash
+        )
+        if name not in names and (outdated or name in older):
+            yield Delete.of(config, "made by another release, or under a name that is no longer used")
+
+
+def _taken_back(kind: Kind, seen: GeneratingObserved) -> Plan:
+    """The object goes: first its MachineConfigs, then its finalizers of ours."""
+    config, uid = seen.config, meta(seen.config).get("uid")
+    finalizers = list(meta(config).get("finalizers") or [])
+    mine = [one for one in finalizers if one in seen.configs or f"-generated-{kind.generator.part}" in one]
+    gone = tuple(
+        Delete.of(one, f"{config['kind']} {name_of(config)} is deleted")
+        for name, one in seen.configs.items()
+        if name in mine and any(owner.get("uid") == uid for owner in meta(one).get("ownerReferences") or ())
+    )
+    rest = [one for one in finalizers if one not in mine]
+    body = {"metadata": {"finalizers": rest, "resourceVersion": meta(config).get("resourceVersion")}}
+    patch = (Patch(gvk_of(config), "", name_of(config), body, "its MachineConfigs are gone"),) if mine else ()
+    steps = tuple(step for step in (gone, patch) if step)
+    return Plan(steps=steps, why=f"{name_of(config)} is deleted with {', '.join(mine) or 'nothing'}")
+
+
+def _status(kind: Kind, config: Obj, error: str | None, now: datetime) -> tuple[SetStatus, ...]:
+    new, *older = kind.conditions(error)
+    status: Obj = dict(config.get("status") or {})
+    others = {one["type"] for one in older}
+    legacy = {"Success", "Failure"} if others else set()
+    kept = [one for one in status.get("conditions") or [] if one.get("type") not in legacy]
+    generation = int(meta(config).get("generation") or 0)
+    stamp = {"lastTransitionTime": format_time(now)}
+    if not kept or kept[-1].get("message") != new["message"] or kept[-1].get("type") != new["type"]:
+        kept.append(new | stamp)
+    elif status.get("observedGeneration") != generation:
+        kept[-1] = new | stamp
+    tail = [one | {"lastTransitionTime": kept[-1]["lastTransitionTime"]} for one in older]
+    status |= {"conditions": [*kept[-KEPT_CONDITIONS:], *tail], "observedGeneration": generation}
+    return set_status(config, status, "what became of it")

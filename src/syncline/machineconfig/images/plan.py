@@ -1,0 +1,85 @@
+"""``99-ROLE-generated-registries`` of every built-in pool; pure.
+
+Source: reference machine-config 1.6, ``syncImageConfig``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from syncline.control.plan import Plan, Stalled
+from syncline.kube.objects import Obj, dig, labels_of, name_of
+from syncline.machineconfig.making import controller_reference, file_of, made_config, writes
+from syncline.machineconfig.render.rendering import Release
+from syncline.machineconfig.runtime.files import RuntimeFile
+from syncline.machineconfig.runtime.mirrors import MirrorRules, RegistryError, registries_conf
+from syncline.machineconfig.runtime.registries import (
+    POLICY_PATH,
+    REGISTRIES_PATH,
+    policy_json,
+    registry_lists,
+    search_file,
+    wants_registries,
+)
+from syncline.machineconfig.templates.bases import POLICY_JSON, REGISTRIES_CONF
+
+__all__ = ["BUILT_IN", "ImagesObserved", "plan_images"]
+
+BUILT_IN = "machineconfiguration.openshift.io/mco-built-in"
+
+
+@dataclass(frozen=True)
+class ImagesObserved:
+    """``image``: config.openshift.io Image ``cluster``; without it there is nothing to do."""
+
+    image: Obj
+    rules: MirrorRules
+    controller_config: Obj
+    pools: tuple[Obj, ...]
+    configs: Mapping[str, Obj]
+    release: Release
+
+
+def plan_images(seen: ImagesObserved) -> Plan:
+    """One pass for the image configuration."""
+    try:
+        files, left_out = _files(seen)
+    except RegistryError as error:
+        fix = "change Image cluster, or the mirror sets"
+        return Plan(outcome=Stalled(str(error), fix), why=f"registries cannot be written: {error}")
+    owner = controller_reference(seen.image)
+    roles = sorted(name_of(pool) for pool in seen.pools if BUILT_IN in labels_of(pool))
+    wanted = [
+        made_config(
+            f"99-{role}-generated-registries",
+            role,
+            seen.release,
+            files=[file_of(one.path, one.text) for one in files],
+            owner=owner,
+        )
+        for role in roles
+    ]
+    changes = writes(wanted, seen.configs, "registries of the cluster")
+    why = f"{len(files)} files of registries for {', '.join(roles) or 'no pool'}" + (
+        f"; {left_out}" if left_out else ""
+    )
+    return Plan(steps=(changes,) if changes else (), why=why)
+
+
+def _files(seen: ImagesObserved) -> tuple[list[RuntimeFile], str | None]:
+    spec: Obj = seen.image.get("spec") or {}
+    sources: Obj = spec.get("registrySources") or {}
+    release = str(dig(seen.controller_config, "spec", "releaseImage", default="") or "")
+    lists = registry_lists(release, spec, seen.rules)
+    files = []
+    if wants_registries(sources, lists, seen.rules):
+        insecure = sources.get("insecureRegistries") or ()
+        text = registries_conf(REGISTRIES_CONF, insecure, lists.blocked or (), seen.rules)
+        files.append(RuntimeFile(REGISTRIES_PATH, text))
+    if lists.policy_blocked is not None or lists.allowed is not None:
+        files.append(RuntimeFile(POLICY_PATH, policy_json(POLICY_JSON, lists, release)))
+    search = sources.get("containerRuntimeSearchRegistries")
+    if search is not None:
+        files.append(search_file(search))
+    return files, lists.error

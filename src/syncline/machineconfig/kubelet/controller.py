@@ -1,0 +1,68 @@
+"""Binds KubeletConfigs to the MachineConfigs they stand for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, spec_differs
+from syncline.control.plan import Plan
+from syncline.kube.kinds.machineconfiguration import (
+    CONTROLLER_CONFIG,
+    KUBELET_CONFIG,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_POOL,
+)
+from syncline.kube.kinds.openshiftconfig import API_SERVER_CONFIG, NODE_CONFIG
+from syncline.kube.objects import Obj, ObjectRef, name_of
+from syncline.machineconfig.generated import KUBELET
+from syncline.machineconfig.generating import Files, GeneratingObserved, Kind, plan_generated
+from syncline.machineconfig.kubelet.files import (
+    accepted_conditions,
+    invalid_kubelet_config,
+    kubelet_files,
+    latency_profile,
+)
+from syncline.machineconfig.kubelet.observe import every_key, observe_generating
+from syncline.machineconfig.render.rendering import Release
+from syncline.machineconfig.templates.bases import kubelet_configuration
+
+__all__ = ["KubeletConfigController"]
+
+
+def _files(seen: GeneratingObserved, pool: Obj) -> Files:
+    assert seen.controller_config is not None, "waiting comes first"
+    original = kubelet_configuration(seen.controller_config, seen.api_server)
+    if name_of(pool) == "worker":
+        original, _ = latency_profile(original, seen.node_config)
+    return [(one.path, one.text) for one in kubelet_files(seen.config, original)]
+
+
+def _no_pool(_config: Obj) -> str:
+    return "could not find any MachineConfigPool set for KubeletConfig"
+
+
+_KIND = Kind(KUBELET, invalid_kubelet_config, _files, accepted_conditions, _no_pool)
+
+
+class KubeletConfigController:
+    """Kind KubeletConfig."""
+
+    name = "machine-config-kubelet"
+    kind = KUBELET_CONFIG.group_kind
+    reads: tuple[()] = ()
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        everything = every_key(self.kind)
+        kinds = (MACHINE_CONFIG_POOL, CONTROLLER_CONFIG, NODE_CONFIG, API_SERVER_CONFIG)
+        self.watches = (
+            Watch(MACHINE_CONFIG.group_kind, every_key(self.kind, "-generated-kubelet"), spec_differs),
+            *(Watch(kind.group_kind, everything) for kind in kinds),
+        )
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> GeneratingObserved | None:
+        return observe_generating(cache, ref, self._release)
+
+    def plan(self, seen: GeneratingObserved, now: datetime) -> Plan:
+        return plan_generated(_KIND, seen, now)

@@ -1,0 +1,86 @@
+"""MachineConfigs that controllers of ours write: one form for all of them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+
+from syncline.control.plan import Create, Replace
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
+from syncline.kube.objects import Obj, annotations_of, labels_of, meta, name_of
+from syncline.machineconfig.configs import NEWEST_VERSION
+from syncline.machineconfig.render.merge import GENERATED_BY
+from syncline.machineconfig.render.rendering import Release
+from syncline.machineconfig.render.select import ROLE
+
+__all__ = ["controller_reference", "file_of", "made_config", "writes"]
+
+
+def file_of(path: str, text: str, mode: int = 0o644) -> Obj:
+    """An Ignition file that overwrites; the empty compression tells later merges that it is not compressed."""
+    encoded = base64.b64encode(text.encode()).decode()
+    contents = {"compression": "", "source": f"data:text/plain;charset=utf-8;base64,{encoded}"}
+    return {"overwrite": True, "path": path, "contents": contents, "mode": mode}
+
+
+def made_config(
+    name: str,
+    role: str,
+    release: Release,
+    *,
+    files: Sequence[Obj] = (),
+    units: Sequence[Obj] = (),
+    owner: Obj | None = None,
+    spec: Obj | None = None,
+) -> Obj:
+    """A MachineConfig of ``role`` with these files and units; ``spec``: further fields."""
+    config: Obj = {"ignition": {"version": NEWEST_VERSION}}
+    if files:
+        config["storage"] = {"files": list(files)}
+    if units:
+        config["systemd"] = {"units": list(units)}
+    metadata: Obj = {"name": name, "labels": {ROLE: role}, "annotations": {GENERATED_BY: release.hash}}
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    return {
+        "apiVersion": MACHINE_CONFIG.api_version,
+        "kind": MACHINE_CONFIG.kind,
+        "metadata": metadata,
+        "spec": {"config": config} | (spec or {}),
+    }
+
+
+def controller_reference(obj: Obj) -> Obj:
+    """The owner reference of what is made from ``obj``."""
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": name_of(obj),
+        "uid": str(meta(obj).get("uid") or ""),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def writes(wanted: Iterable[Obj], existing: Mapping[str, Obj], why: str) -> tuple[Create | Replace, ...]:
+    """What to write so that these MachineConfigs are there as they should be; people's edits are taken back, their
+    labels and annotations stay."""
+    found: list[Create | Replace] = []
+    for config in wanted:
+        old = existing.get(name_of(config))
+        if old is None:
+            found.append(Create(config, why))
+            continue
+        owners = meta(config).get("ownerReferences") or meta(old).get("ownerReferences") or []
+        metadata = {
+            **meta(old),
+            "labels": labels_of(old) | labels_of(config),
+            "annotations": annotations_of(old) | annotations_of(config),
+            "ownerReferences": owners,
+        }
+        if not owners:
+            metadata.pop("ownerReferences")
+        new = {**old, "metadata": metadata, "spec": config["spec"]}
+        if new != old:
+            found.append(Replace(new, why))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""From config.openshift.io Node to MachineConfigs with what all nodes have in common."""

@@ -1,0 +1,113 @@
+"""``97-ROLE-generated-kubelet``: cgroups of all nodes and the latency profile of workers, from Node ``cluster``.
+
+Source: reference machine-config 1.2, ``syncNodeConfigHandler``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, spec_differs
+from syncline.control.plan import Plan, Stalled
+from syncline.kube import yaml
+from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from syncline.kube.kinds.openshiftconfig import API_SERVER_CONFIG, NODE_CONFIG
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of
+from syncline.machineconfig.kubelet import schema
+from syncline.machineconfig.kubelet.cgroups import CgroupError, with_cgroup_arguments
+from syncline.machineconfig.kubelet.files import KUBELET_CONF, latency_profile
+from syncline.machineconfig.making import file_of, made_config, writes
+from syncline.machineconfig.render.rendering import Release
+from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
+from syncline.machineconfig.templates.bases import kubelet_configuration
+
+__all__ = ["NodeConfigController", "NodesObserved", "plan_nodes"]
+
+_CONTROLLER = ObjectRef(CONTROLLER_CONFIG.group, CONTROLLER_CONFIG.kind, "", CONTROLLER_CONFIG_NAME)
+_SERVER = ObjectRef(API_SERVER_CONFIG.group, API_SERVER_CONFIG.kind, "", "cluster")
+CLUSTER = ObjectRef(NODE_CONFIG.group, NODE_CONFIG.kind, "", "cluster")
+BUILT_IN = ("master", "worker", "arbiter")
+
+
+@dataclass(frozen=True)
+class NodesObserved:
+    """``node``: config.openshift.io Node ``cluster``."""
+
+    node: Obj
+    controller_config: Obj
+    api_server: Obj | None
+    pools: tuple[Obj, ...]
+    configs: Mapping[str, Obj]
+    release: Release
+
+
+def plan_nodes(seen: NodesObserved) -> Plan:
+    """One pass for the node configuration; pure."""
+    try:
+        wanted = [_config(seen, name_of(pool)) for pool in sorted(seen.pools, key=name_of)]
+    except CgroupError as error:
+        return Plan(outcome=Stalled(str(error), "set spec.cgroupMode of Node cluster to v2"), why=str(error))
+    changes = writes(wanted, seen.configs, "Node cluster asks for it")
+    return Plan(steps=(changes,) if changes else (), why=f"{len(wanted)} pools have the settings of Node cluster")
+
+
+def _config(seen: NodesObserved, role: str) -> Obj:
+    kubelet = kubelet_configuration(seen.controller_config, seen.api_server)
+    if role == "worker":
+        kubelet, error = latency_profile(kubelet, seen.node)
+        if error is not None:
+            raise CgroupError(error)
+    identity = {key: kubelet[key] for key in ("apiVersion", "kind")}
+    text = yaml.dump(schema.encode(schema.decode(kubelet)) | identity)
+    spec: Obj = {}
+    if role in BUILT_IN:
+        name = f"97-{role}-generated-kubelet"
+        before = dig(seen.configs.get(name), "spec", "kernelArguments", default=[]) or []
+        mode = str(dig(seen.node, "spec", "cgroupMode", default="") or "")
+        spec["kernelArguments"] = with_cgroup_arguments(mode, before)
+    files = [file_of(KUBELET_CONF, text)]
+    return made_config(f"97-{role}-generated-kubelet", role, seen.release, files=files, spec=spec)
+
+
+class NodeConfigController:
+    """Kind Node of config.openshift.io."""
+
+    name = "machine-config-nodes"
+    kind = NODE_CONFIG.group_kind
+    reads: tuple[()] = ()
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self.watches = (
+            Watch(MACHINE_CONFIG.group_kind, self._of_config, spec_differs),
+            Watch(MACHINE_CONFIG_POOL.group_kind, self._the_one, spec_differs),
+            Watch(CONTROLLER_CONFIG.group_kind, self._the_one, spec_differs),
+            Watch(API_SERVER_CONFIG.group_kind, self._the_one, spec_differs),
+        )
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> NodesObserved | None:
+        node, config = cache.get(ref), cache.get(_CONTROLLER)
+        if ref != CLUSTER or node is None or config is None:
+            return None
+        if not all(cache.has_synced(kind.group_kind) for kind in (MACHINE_CONFIG, MACHINE_CONFIG_POOL)):
+            return None
+        return NodesObserved(
+            node=node,
+            controller_config=config,
+            api_server=cache.get(_SERVER),
+            pools=tuple(cache.objects(MACHINE_CONFIG_POOL.group_kind)),
+            configs={name_of(one): one for one in cache.objects(MACHINE_CONFIG.group_kind)},
+            release=self._release,
+        )
+
+    def plan(self, seen: NodesObserved, now: datetime) -> Plan:
+        return plan_nodes(seen)
+
+    def _of_config(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        return self._the_one(obj, cache) if name_of(obj).startswith("97-") else ()
+
+    def _the_one(self, _obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return (CLUSTER,)

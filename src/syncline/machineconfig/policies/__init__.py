@@ -1,0 +1,1 @@
+"""MachineConfiguration: the effective node disruption policies, where agents read them."""

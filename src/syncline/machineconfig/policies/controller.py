@@ -1,0 +1,44 @@
+"""Writes the effective node disruption policies into the status of MachineConfiguration ``cluster``.
+
+Agents trust them once ``observedGeneration`` is that of the object. Source: reference machine-config 1.8.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Plan, set_status
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
+from syncline.kube.objects import Obj, ObjectRef, dig, meta
+from syncline.machineconfig.policy import effective_policies
+
+__all__ = ["PolicyController", "plan_policies"]
+
+
+def plan_policies(configuration: Obj) -> Plan:
+    """One pass; pure."""
+    policies = effective_policies(dig(configuration, "spec", "nodeDisruptionPolicy"))
+    status: Obj = dict(configuration.get("status") or {})
+    status |= {
+        "nodeDisruptionPolicyStatus": {"clusterPolicies": policies},
+        "observedGeneration": int(meta(configuration).get("generation") or 0),
+    }
+    done = set_status(configuration, status, "the effective policies")
+    return Plan(status=done, why=f"{len(policies['files'])} policies for files are in force")
+
+
+class PolicyController:
+    """Kind MachineConfiguration."""
+
+    name = "machine-config-policies"
+    kind = MACHINE_CONFIGURATION.group_kind
+    watches: tuple[Watch, ...] = ()
+    reads: tuple[()] = ()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
+        return cache.get(ref) if ref.name == "cluster" else None
+
+    def plan(self, seen: Obj, now: datetime) -> Plan:
+        return plan_policies(seen)

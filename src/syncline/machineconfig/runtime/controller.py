@@ -1,0 +1,73 @@
+"""Binds ContainerRuntimeConfigs to the MachineConfigs they stand for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, spec_differs
+from syncline.control.plan import Plan
+from syncline.kube.kinds.machineconfiguration import (
+    CONTAINER_RUNTIME_CONFIG,
+    CONTROLLER_CONFIG,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_POOL,
+)
+from syncline.kube.objects import Obj, ObjectRef, name_of
+from syncline.machineconfig.generated import RUNTIME
+from syncline.machineconfig.generating import Files, GeneratingObserved, Kind, plan_generated
+from syncline.machineconfig.kubelet.observe import every_key, observe_generating
+from syncline.machineconfig.render.rendering import Release
+from syncline.machineconfig.runtime.files import (
+    dropin_files,
+    invalid_runtime_config,
+    needs_storage,
+    runtime_condition,
+    storage_file,
+)
+from syncline.machineconfig.templates.bases import STORAGE_CONF
+
+__all__ = ["RuntimeConfigController"]
+
+
+def _invalid(config: Obj, _pool: Obj | None) -> str | None:
+    return invalid_runtime_config(config)
+
+
+def _files(seen: GeneratingObserved, _pool: Obj) -> Files:
+    storage = [storage_file(STORAGE_CONF, seen.config)] if needs_storage(seen.config) else []
+    return [(one.path, one.text) for one in (*storage, *dropin_files(seen.config))]
+
+
+def _conditions(error: str | None) -> list[Obj]:
+    return [runtime_condition(error)]
+
+
+def _no_pool(config: Obj) -> str:
+    return f"could not find any MachineConfigPool set for ContainerRuntimeConfig {name_of(config)}"
+
+
+_KIND = Kind(RUNTIME, _invalid, _files, _conditions, _no_pool)
+
+
+class RuntimeConfigController:
+    """Kind ContainerRuntimeConfig."""
+
+    name = "machine-config-runtime"
+    kind = CONTAINER_RUNTIME_CONFIG.group_kind
+    reads: tuple[()] = ()
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        everything = every_key(self.kind)
+        self.watches = (
+            Watch(MACHINE_CONFIG.group_kind, every_key(self.kind, "-generated-containerruntime"), spec_differs),
+            Watch(MACHINE_CONFIG_POOL.group_kind, everything),
+            Watch(CONTROLLER_CONFIG.group_kind, everything),
+        )
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> GeneratingObserved | None:
+        return observe_generating(cache, ref, self._release)
+
+    def plan(self, seen: GeneratingObserved, now: datetime) -> Plan:
+        return plan_generated(_KIND, seen, now)

@@ -1,0 +1,1 @@
+"""Base MachineConfigs of the built-in pools, from the ControllerConfig."""
