@@ -94,7 +94,7 @@ class ScriptedAgent:
             if asked == drain and now >= overdue and have.get(STATE) != "Degraded":
                 text = f"failed to drain node: {name_of(node)} after 1 hour. Please see machine-config-controller logs"
                 return _write(node, {STATE: "Degraded", REASON: text})
-            wait = max((overdue - now).total_seconds(), 600.0)
+            wait = (overdue - now).total_seconds() if now < overdue else 600.0
             return Plan(outcome=Requeue(wait, "the drain", background=True), why="waits for the drain")
         if asked == uncordon:
             return _write(node, {CURRENT: target, STATE: "Done", REASON: ""})
