@@ -57,7 +57,7 @@ class StubApi:
     answers: dict[str, Response] = field(default_factory=dict)
     asked: list[tuple[Request, UserInfo]] = field(default_factory=list)
 
-    def handle(self, request: Request, user: UserInfo) -> Response:
+    def begin(self, request: Request, user: UserInfo) -> Response:
         self.asked.append((request, user))
         return self.answers.get(request.path) or Response.of(200, {"path": request.path, "user": user.name})
 

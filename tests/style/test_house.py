@@ -76,6 +76,7 @@ CLOCK_MODULES = ("base/clock.py", "control/manager.py")
 LIVE_EDGES = (
     "cluster/serve.py",
     "cluster/conversing.py",
+    "cluster/webhooks.py",
     "cluster/machines/",
     "sources/",
     "kube/http.py",

@@ -39,14 +39,15 @@ class ClusterCore:
     authenticator: Authenticator
     tokens: ServiceAccountTokens | None
 
-    def transport(self, user: UserInfo = ADMIN) -> DirectTransport:
-        """The API in process as one user."""
-        return DirectTransport(self.api, user, self.authenticator.acting)
+    def transport(self, user: UserInfo = ADMIN, *, waits: bool = False, judged: bool = True) -> DirectTransport:
+        """The API in process as one user. ``waits``: pending answers are the sender's to settle; ``judged``: False for
+        what a cluster gives itself at its start, before anybody could answer for a webhook."""
+        return DirectTransport(self.api, user, self.authenticator.acting, waits=waits, judged=judged)
 
     def bootstrap(self, *, port: int, ca_pem: str = "") -> None:
         """Give a new store what every cluster has; its first revisions count as compacted (a watch from 1 is 410)."""
         fresh = self.store.revision == 0
-        install(self.transport().send, bootstrap_objects(port=port, ca_pem=ca_pem))
+        install(self.transport(judged=False).send, bootstrap_objects(port=port, ca_pem=ca_pem))
         if fresh:
             self.store.compact(self.store.revision)
 

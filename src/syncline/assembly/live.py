@@ -31,6 +31,7 @@ from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_
 from syncline.cluster.serve import ApiServer, Durability, ServeError, threadsafe, tune_garbage_collection
 from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ADMIN, ANONYMOUS
+from syncline.cluster.webhooks import Caller
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
 from syncline.kube.objects import Obj
@@ -61,6 +62,7 @@ class LiveCluster:
     group: asyncio.TaskGroup
     machines: LiveMachines
     faces: contextlib.AsyncExitStack
+    caller: Caller
     ports: list[DirectPort] = field(default_factory=list)
     """Of the controllers in this process."""
     gitops_ports: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -75,7 +77,7 @@ class LiveCluster:
         from syncline.assembly.reading import GitSourceReader, renderers_with
 
         namespace = settings.application.control_namespace
-        run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport())
+        run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport(judged=False))
         tools = renderers_with(settings.plugins)
         reader = GitSourceReader(settings.cache_directory, allow_local=settings.allow_local_repos, renderers=tools)
         way = LiveWay(self.core.clock, HttpPort)
@@ -83,7 +85,7 @@ class LiveCluster:
         self.faces.push_async_callback(way.close)
         self.faces.callback(remotes.close)
         loop = gitops_loop(self.core.clock, self.journal, reader, settings.application, remotes=remotes)
-        direct = DirectPort(self.core.transport(gitops_user(namespace)))
+        direct = DirectPort(self.core.transport(gitops_user(namespace), waits=True), self.caller.settle)
         self.ports.append(direct)
         port = RoutedPort(direct, way)
         manager = LiveManager(loop, port, self.core.clock)
@@ -131,7 +133,8 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         metrics = Metrics(lambda: gauges_of(store, server), fairness.families)
         core.api.documents["/metrics"] = lambda: metrics_answer(metrics)
         observers = [metrics.count, audit.note] if audit is not None else [metrics.count]
-        server = ApiServer(core.api, core.authenticator, clock, durability, observers, fairness)
+        caller = Caller()
+        server = ApiServer(core.api, core.authenticator, clock, durability, observers, fairness, caller)
         certificate = keys.server if settings.tls else None
         await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:
@@ -140,7 +143,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             url, kubeconfig = _way_in(settings, server.port, keys)
             # Others are answered meanwhile.
             room = await asyncio.to_thread(importlib.import_module, "syncline.assembly.working")
-            async with room.working(core, settings, url, keys, ports) as found:
+            async with room.working(core, settings, url, keys, ports, caller) as found:
                 yield LiveCluster(
                     core,
                     settings,
@@ -152,10 +155,12 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
                     found.group,
                     found.machines,
                     found.faces,
+                    caller,
                     ports,
                 )
         finally:
             await server.stop()
+            await caller.close()
     finally:
         if disk is not None:
             disk.close()

@@ -20,6 +20,7 @@ from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.pki import ClusterKeys
+from syncline.cluster.webhooks import Caller
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
 
@@ -38,13 +39,18 @@ class Working:
 
 @contextlib.asynccontextmanager
 async def working(
-    core: ClusterCore, settings: ClusterSettings, url: str, keys: ClusterKeys, ports: list[DirectPort]
+    core: ClusterCore,
+    settings: ClusterSettings,
+    url: str,
+    keys: ClusterKeys,
+    ports: list[DirectPort],
+    caller: Caller,
 ) -> AsyncIterator[Working]:
     """Start, yield, stop. Raises DiskError for machines whose data is damaged."""
     machines = live_machines(settings, core.clock)
     core.api.backend.logs = machines.logs or core.api.backend.logs
     if settings.simulated_storage:
-        run_in_place(ensure_objects([standard_class()]), core.transport())
+        run_in_place(ensure_objects([standard_class()]), core.transport(judged=False))
     journal = Journal(limit=10_000)
     loop = cluster_loop(
         core.clock,
@@ -54,7 +60,7 @@ async def working(
         extra=machines.controllers,
         performers=machines.performers,
     )
-    port = DirectPort(core.transport(CONTROLLER_MANAGER))
+    port = DirectPort(core.transport(CONTROLLER_MANAGER, waits=True), caller.settle)
     ports.append(port)
     manager = LiveManager(loop, port, core.clock)
     machines.attach(manager, core, url, keys.ca_pem)

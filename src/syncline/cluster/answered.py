@@ -5,7 +5,8 @@ Made by ``serve`` for each request once its status is known; read by ``metrics``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from syncline.cluster.routes import Route, route_of, verb_of
@@ -17,7 +18,8 @@ __all__ = ["Answered"]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """``user`` is who asked, anonymous where credentials were refused; ``address`` is the caller's."""
+    """``user`` is who asked, anonymous where credentials were refused; ``address`` is the caller's. ``annotations``
+    are what admission has to say."""
 
     request: Request
     user: UserInfo
@@ -25,6 +27,7 @@ class Answered:
     began: datetime
     ended: datetime
     address: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def route(self) -> Route:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
 from syncline.cluster.admission import Admission
+from syncline.cluster.admission.dynamic.calls import Awaiting
 from syncline.cluster.answers import refusal
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.definitions import Definitions
@@ -34,8 +35,10 @@ from syncline.cluster.verbs.subresources import accounts, pods, scale
 from syncline.cluster.verbs.subresources.connections import CONNECTIONS, refuse_connection, run_command
 from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
+from syncline.cluster.waiting import Asked, Waiting
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
+from syncline.kube.outcall import Outcall, Outcome, settle
 from syncline.kube.schema.resources import subresource_of
 
 __all__ = ["Api"]
@@ -95,19 +98,36 @@ class Api:
         self.documents: dict[str, Callable[[], Response]] = {}
         """More paths that name no resource, such as /metrics; authorized as all others."""
         self._definitions = Definitions(self.backend)
+        self.caller: Callable[[Outcall], Outcome] | None = None
+        """Makes calls for those who cannot wait; None: they fail, and say why."""
 
     def handle(self, request: Request, user: UserInfo) -> Response:
-        """Answer ``request`` as ``user``; every failure is a Status."""
+        """Answer ``request`` as ``user``; every failure is a Status. Calls that it needs are made by ``caller``."""
+        return settle(self.begin(request, user), self.caller)
+
+    def begin(self, request: Request, user: UserInfo) -> Response:
+        """As :meth:`handle`, but where webhooks have to be asked, the answer is to be resumed with what they say."""
+        if self.backend.admission.configured.active:
+            return Waiting(self._run, self.backend, request, user).run()
+        return self._run(self.backend, request, user, None)
+
+    def unjudged(self, request: Request, user: UserInfo) -> Response:
+        """As :meth:`handle`, past what people configured: for what a cluster gives itself."""
+        return self._run(self.backend, request, user, None)
+
+    def _run(self, backend: Backend, request: Request, user: UserInfo, asking: Asked | None) -> Response:
         try:
-            return self._handle(request, user)
+            return self._handle(backend, request, user, asking)
         except ApiError as error:
             return refusal(error)
+        except Awaiting:
+            raise
         except Exception as error:
             # A bug of ours: the caller gets Kubernetes' words for it, the log gets the trace.
             log.exception("%s %s failed", request.method, request.path)
             return refusal(InternalError(f"Internal error occurred: {type(error).__name__}: {error}"))
 
-    def _handle(self, request: Request, user: UserInfo) -> Response:
+    def _handle(self, backend: Backend, request: Request, user: UserInfo, asked: Asked | None) -> Response:
         route = route_of(request.path)
         verb = verb_of(request.method, route, request.query)
         self.backend.authorizer.require(user, _attributes(request, route, verb))
@@ -122,15 +142,16 @@ class Api:
         handler = _handler(resource, route, verb)
         accept = request.headers.get("accept", "") if request.headers else ""
         accepted = accepted_of(accept, watching=verb == "watch") if accept else JSON
-        now = self.backend.clock.now()
-        x = Exchange(self.backend, request, user, route, verb, resource, now, accepted)
+        now = self.backend.clock.now() if asked is None else asked.now
+        x = Exchange(backend, request, user, route, verb, resource, now, accepted)
+        x.asking = asked.asking if asked is not None else None
         deprecation = resource.custom.deprecation if resource.custom is not None else _OLD.get(resource.storage)
         if deprecation:
             x.warn(deprecation)
         try:
             response = handler(x)
         except ApiError as error:
-            if not x.warnings:
+            if not (x.warnings or x.annotations):
                 raise
             # What was said before the refusal is told with it.
             response = refusal(error)
@@ -138,6 +159,8 @@ class Api:
             self._definitions.after_write(x)
         if x.warnings:
             response.headers = {**response.headers, "warning": _warnings(x.warnings)}
+        if x.annotations:
+            response.annotations = x.annotations
         return response
 
     def _unserved(self, route: Route) -> Response:

@@ -47,4 +47,6 @@ def audit_event(answered: Answered, audit_id: str) -> Obj:
             "subresource": route.subresource,
         }
         event["objectRef"] = {key: value for key, value in named.items() if value}
+    if answered.annotations:
+        event["annotations"] = dict(sorted(answered.annotations.items()))
     return event

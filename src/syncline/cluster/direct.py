@@ -21,10 +21,22 @@ Acting: TypeAlias = Callable[[UserInfo, Mapping[str, Sequence[str]], str], UserI
 
 
 class DirectTransport:
-    """Sends every request as one user, or as whom that user impersonates by the headers of the request."""
+    """Sends every request as one user, or as whom that user impersonates by the headers of the request.
 
-    def __init__(self, api: Api, user: UserInfo = ADMIN, acting: Acting | None = None) -> None:
-        self._api = api
+    ``waits``: answers may be pending, for a caller that can have calls made meanwhile. ``judged``: False goes past
+    webhooks and policies.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        user: UserInfo = ADMIN,
+        acting: Acting | None = None,
+        *,
+        waits: bool = False,
+        judged: bool = True,
+    ) -> None:
+        self._answer = (api.begin if waits else api.handle) if judged else api.unjudged
         self._user = user
         self._acting = acting
 
@@ -36,4 +48,4 @@ class DirectTransport:
                 user = self._acting(user, headers, request.path)
             except ApiError as error:
                 return Response.refused(error)
-        return self._api.handle(request, user)
+        return self._answer(request, user)

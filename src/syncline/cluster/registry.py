@@ -183,6 +183,7 @@ class Registry:
         self._custom: dict[str, tuple[Resource, ...]] = {}
         self._by_kind: dict[GVK, Resource] = {}
         self._listeners: list[Callable[[], None]] = []
+        self._shared: tuple[int, dict[str, tuple[Resource, ...]]] | None = None
         self.generation = 0
         for info in builtin_resources():
             self._add(_builtin(info))
@@ -202,6 +203,15 @@ class Registry:
     def is_builtin_group(self, group: str) -> bool:
         """Whether unknown versions and resources of this group are answered as Kubernetes' own groups answer."""
         return group in self._builtin_groups
+
+    def equivalents(self, resource: Resource) -> tuple[Resource, ...]:
+        """The other versions and groups in which the same objects are served."""
+        if self._shared is None or self._shared[0] != self.generation:
+            found: dict[str, list[Resource]] = {}
+            for one in self.resources():
+                found.setdefault(one.storage, []).append(one)
+            self._shared = (self.generation, {key: tuple(some) for key, some in found.items() if len(some) > 1})
+        return tuple(one for one in self._shared[1].get(resource.storage, ()) if one is not resource)
 
     def resources(self) -> Iterator[Resource]:
         """Built-in resources in discovery order, then custom ones by group, version and plural."""

@@ -38,8 +38,10 @@ from syncline.cluster.pki import KeyPair
 from syncline.cluster.routes import route_of, verb_of
 from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ANONYMOUS, UserInfo
+from syncline.cluster.webhooks import Caller
 from syncline.kube.client import Request, Response, Stream
 from syncline.kube.errors import ApiError, InternalError, TooLarge, TooManyRequests
+from syncline.kube.outcall import settle
 
 __all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
 
@@ -93,9 +95,9 @@ class ServeError(Exception):
 
 
 class Api(Protocol):
-    """What is served. Never raises for a refusal: the answer carries it."""
+    """What is served. Never raises for a refusal: the answer carries it, or is pending."""
 
-    def handle(self, request: Request, user: UserInfo) -> Response: ...
+    def begin(self, request: Request, user: UserInfo) -> Response: ...
 
 
 @runtime_checkable
@@ -170,7 +172,8 @@ class _OpenWatch:
 
 class ApiServer:
     """One listening address. ``durability`` is shared with whoever follows the disk; ``observers`` are told of each
-    request when its status is known, and must be quick; ``fairness`` seats requests (None: all at once)."""
+    request when its status is known, and must be quick; ``fairness`` seats requests (None: all at once);
+    ``caller`` makes the calls that requests wait for."""
 
     def __init__(
         self,
@@ -180,6 +183,7 @@ class ApiServer:
         durability: Durability,
         observers: Sequence[Callable[[Answered], None]] = (),
         fairness: Fairness | None = None,
+        caller: Caller | None = None,
     ) -> None:
         self._api = api
         self._authenticator = authenticator
@@ -187,6 +191,7 @@ class ApiServer:
         self._durability = durability
         self._observers = observers
         self._fairness = fairness
+        self._caller = caller
         self.connections = Connections()
         self.watches_cut_off = 0
         """Watches whose client took nothing any more."""
@@ -286,7 +291,7 @@ class ApiServer:
                 log.exception("%s %s failed", incoming.method, incoming.path)
                 answer = Response.refused(InternalError(f'Internal error occurred: failed to answer "{incoming.path}"'))
             if self._observers:
-                self._tell(incoming, request, user, answer.status, began)
+                self._tell(incoming, request, user, answer, began)
             if seated is not None:
                 answer.headers = {**answer.headers, **seated.headers}
             if answer.session is not None:
@@ -303,7 +308,9 @@ class ApiServer:
         If it was taken back for want of space, everything but a write that succeeded is answered again without it.
         """
         while True:
-            answer = self._api.handle(request, user)
+            answer = self._api.begin(request, user)
+            if answer.pending is not None:
+                answer = await self._caller.settle(answer) if self._caller is not None else settle(answer, None)
             refused = answer.status >= 400
             try:
                 if answer.stream is None and answer.session is None:
@@ -369,8 +376,11 @@ class ApiServer:
         stream.close()
         raise TooManyRequests("Too many requests, please try again later.", retry_after_s=WATCH_RETRY_S)
 
-    def _tell(self, incoming: web.BaseRequest, request: Request, user: UserInfo, status: int, began: datetime) -> None:
-        answered = Answered(request, user, status, began, self._clock.now(), incoming.remote or "")
+    def _tell(
+        self, incoming: web.BaseRequest, request: Request, user: UserInfo, answer: Response, began: datetime
+    ) -> None:
+        now, said = self._clock.now(), answer.annotations or {}
+        answered = Answered(request, user, answer.status, began, now, incoming.remote or "", said)
         for observer in self._observers:
             observer(answered)
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -60,15 +60,22 @@ class Port(Protocol):
 
 
 class DirectPort:
-    """The embedded API in the same process: answers at once, watches wake the loop."""
+    """The embedded API in the same process: answers at once, watches wake the loop. ``settle`` makes the calls that a
+    pending answer waits for; without it the transport's answers are never pending."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(
+        self, transport: Transport, settle: Callable[[Response], Coroutine[Any, Any, Response]] | None = None
+    ) -> None:
         self._transport = transport
+        self._settle = settle
         self._open: dict[asyncio.Event, bool] = {}
         """What wakes each watch, and whether it has to end."""
 
     async def send(self, request: Request) -> Response:
-        return self._transport.send(request)
+        answer = self._transport.send(request)
+        if answer.pending is not None and self._settle is not None:
+            return await self._settle(answer)
+        return answer
 
     def expire_watches(self) -> None:
         """Whoever watches lists again: what was read or written through this port may have been taken back."""

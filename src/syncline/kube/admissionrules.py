@@ -1,7 +1,8 @@
 """Expressions of webhooks, admission policies and device selectors: what they may name, what is wrong with them.
 
-Called by the kinds that hold them. An :class:`Expressions` is made for one object and remembers its variables. Nothing
-is evaluated. Source: apiserver ``pkg/admission/plugin/cel`` (compile.go, composition.go) and ``pkg/cel/mutation``.
+Called by the kinds that hold them, and by admission, which evaluates their programs. An :class:`Expressions` is made
+for one object and remembers its variables. Source: apiserver ``pkg/admission/plugin/cel`` (compile.go, composition.go)
+and ``pkg/cel/mutation``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from syncline.kube.cel.checker import Declared
 from syncline.kube.cel.literals import FoldingError
 from syncline.kube.cel.nodes import CelError
-from syncline.kube.cel.program import result_type
+from syncline.kube.cel.program import Program, compile_program, result_type
 from syncline.kube.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Type, declared_name
 
 __all__ = ["APPLIED", "AUDITED", "CONDITION", "JSON_PATCHES", "MESSAGE", "Expressions", "Fault", "device_fault"]
@@ -147,10 +148,28 @@ class Expressions:
         """What is wrong with ``text``. ``composed``: False for conditions, which come before all variables."""
         return self._compiled(text, wanted, authorizer=authorizer, composed=composed)[1]
 
-    def _compiled(self, text: str, wanted: Wanted, *, authorizer: bool, composed: bool) -> tuple[Type, Fault | None]:
+    def program(self, text: str, wanted: Wanted, *, authorizer: bool = True, composed: bool = True) -> Program:
+        """What evaluates ``text``. Raises CelError with what :meth:`fault` says."""
+        _, fault = self._compiled(text, wanted, authorizer=authorizer, composed=composed)
+        if fault is not None:
+            raise CelError(fault.detail)
+        return compile_program(text, self._names(authorizer, composed), _Messages().find if wanted.patches else None)
+
+    def variable(self, name: str, text: str) -> Program:
+        """Declare a variable and give what evaluates it. Raises CelError."""
+        fault = self.declare(name, text)
+        if fault is not None:
+            raise CelError(fault.detail)
+        return self.program(text, _ANY)
+
+    def _names(self, authorizer: bool, composed: bool) -> dict[str, Type]:
         variables = _ALWAYS | self._params | (_AUTHORIZER if authorizer else {})
         if composed and self._composed is not None:
             variables["variables"] = ("object", self._composed)
+        return variables
+
+    def _compiled(self, text: str, wanted: Wanted, *, authorizer: bool, composed: bool) -> tuple[Type, Fault | None]:
+        variables = self._names(authorizer, composed)
         try:
             kind = result_type(text, variables, _Messages().find if wanted.patches else None)
         except FoldingError as error:

@@ -16,6 +16,7 @@ import msgspec
 
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
+from syncline.kube.outcall import Pending
 
 __all__ = [
     "Batch",
@@ -86,6 +87,10 @@ class Response:
     revision: int = 0
     session: Session | None = None
     """Set instead for a connection into a container."""
+    pending: Pending | None = None
+    """Set instead where others have to be asked first (``outcall``)."""
+    annotations: Mapping[str, str] | None = None
+    """What admission has to say to the audit log."""
 
     @classmethod
     def of(cls, status: int, obj: Any, headers: Mapping[str, str] | None = None, revision: int = 0) -> Response:

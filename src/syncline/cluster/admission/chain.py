@@ -1,13 +1,15 @@
 """The admission chain: which plug-ins see which write, in Kubernetes' order.
 
 Called by the write verbs: ``admit_*`` may change the new object in place (the request owns it), ``check_*`` only
-refuse. Reads the store; the counts of quotas are the one thing it writes (``quota.py``).
+refuse. In between the verbs call what people configured (``dynamic``). Reads the store; the counts of quotas are the
+one thing it writes (``quota.py``), and so they come last.
 """
 
 from __future__ import annotations
 
 from syncline.cluster.admission import certificates, devices, grants, limits, namespaces, pods, quota, storage
 from syncline.cluster.admission.attempt import Attempt, forbid
+from syncline.cluster.admission.dynamic.configured import Configured
 from syncline.cluster.admission.services import ServiceAddresses
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.store import Store
@@ -17,12 +19,13 @@ __all__ = ["Admission"]
 
 
 class Admission:
-    """One per cluster; holds the service address pool."""
+    """One per cluster; holds the service address pool, and what is configured."""
 
     def __init__(self, store: Store, authorizer: Authorizer) -> None:
         self._store = store
         self._authorizer = authorizer
         self.addresses = ServiceAddresses(store)
+        self.configured = Configured(store)
 
     def admit_create(self, attempt: Attempt, obj: Obj) -> None:
         namespaces.require_living(self._store, attempt)
@@ -35,11 +38,14 @@ class Admission:
             pods.admit(self._store, attempt, obj)
         elif attempt.concerns("/nodes"):
             pods.taint_new_node(obj)
-        elif attempt.concerns("/services"):
-            self.addresses.assign(attempt, obj, None)
         else:
             storage.admit(self._store, attempt, obj)
         limits.admit(self._store, attempt, obj)
+
+    def allocate(self, attempt: Attempt, new: Obj, old: Obj | None) -> None:
+        """What the registry of a kind gives, once nothing changes the object any more."""
+        if attempt.concerns("/services"):
+            self.addresses.assign(attempt, new, old)
 
     def check_create(self, attempt: Attempt, obj: Obj) -> None:
         if attempt.subresource:
@@ -47,14 +53,16 @@ class Admission:
         certificates.check_create(attempt, obj)
         devices.check_admin_access(self._store, attempt, obj)
         limits.check(self._store, attempt, obj)
-        quota.check(self._store, attempt, obj, None)
+
+    def count(self, attempt: Attempt, new: Obj, old: Obj | None) -> None:
+        """The last word: whether quotas have room."""
+        if not attempt.subresource:
+            quota.check(self._store, attempt, new, old)
 
     def admit_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
         if not attempt.subresource:
             grants.check(self._authorizer, attempt, new, old)
-        if attempt.concerns("/services"):
-            self.addresses.assign(attempt, new, old)
-        elif attempt.concerns("/pods") and not attempt.subresource:
+        if attempt.concerns("/pods"):
             pods.tolerate_short_failures(new.setdefault("spec", {}))
 
     def check_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
@@ -63,7 +71,6 @@ class Admission:
             return
         if attempt.concerns("/persistentvolumeclaims"):
             storage.check_growth(self._store, attempt, new, old)
-        quota.check(self._store, attempt, new, old)
 
     def check_delete(self, attempt: Attempt) -> None:
         namespaces.refuse_immortal(attempt)

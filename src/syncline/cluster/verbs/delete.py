@@ -9,9 +9,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from syncline.base.clock import format_time, parse_time
+from syncline.cluster.admission.dynamic.calls import Awaiting
 from syncline.cluster.answers import fresh_answer, list_answer, object_answer, success
 from syncline.cluster.registry import CRDS, Resource
 from syncline.cluster.store import Key, Stored
+from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import decode, fitted, own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import DeleteOptions, delete_options, list_options
@@ -20,6 +22,7 @@ from syncline.cluster.verbs.write import attempt_of
 from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
+from syncline.kube.outcall import Outcall
 
 __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
 
@@ -81,6 +84,9 @@ def delete(x: Exchange) -> Response:
     options = _options(x)
     current = x.current()
     x.backend.admission.check_delete(attempt_of(x, "delete", x.route.name))
+    if admitting.concerned(x):
+        check_preconditions(x.resource, current, options)
+        _judge(x, current, options)
     if x.resource.storage == "batch/jobs" and not options.propagation and options.orphan is None:
         x.warn(JOB_WARNING)
     removal = remove(x, current, options)
@@ -108,10 +114,35 @@ def delete_collection(x: Exchange) -> Response:
     found = [stored for stored in x.store.list(x.resource.storage, x.namespace) if matcher(stored)]
     if selection.limit:
         found = found[: selection.limit]
+    if admitting.concerned(x):
+        _judge_all(x, found, options)
     for stored in found:
         if x.store.get(stored.key) is not None:
             remove(x, stored, options)
     return list_answer(x, found, {"resourceVersion": str(x.store.revision)}, x.store.revision)
+
+
+def _judge(x: Exchange, stored: Stored, options: DeleteOptions) -> None:
+    """Webhooks and policies see the object that goes, and what was asked for."""
+    told: Obj = {"gracePeriodSeconds": options.grace_s, "propagationPolicy": options.propagation or None}
+    told |= {"orphanDependents": options.orphan, "dryRun": ["All"] if options.dry_run else None}
+    named = {"uid": options.uid, "resourceVersion": options.revision}
+    told["preconditions"] = {key: value for key, value in named.items() if value is not None} or None
+    shown = {key: value for key, value in told.items() if value is not None}
+    old = x.resource.shown(stored.obj)
+    admitting.admitted(x, "DELETE", None, old, options=shown, dry_run=options.dry_run)
+
+
+def _judge_all(x: Exchange, found: list[Stored], options: DeleteOptions) -> None:
+    """All of a collection before any goes, so that a refusal leaves it whole; their webhooks are asked side by side."""
+    calls: list[tuple[str, Outcall]] = []
+    for stored in found:
+        try:
+            _judge(x, stored, options)
+        except Awaiting as awaiting:
+            calls += awaiting.calls
+    if calls:
+        raise Awaiting(calls)
 
 
 def remove(x: Exchange, stored: Stored, options: DeleteOptions) -> Removal:

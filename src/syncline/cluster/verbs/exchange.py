@@ -14,6 +14,7 @@ from typing import Protocol
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
 from syncline.cluster.admission import Admission
+from syncline.cluster.admission.dynamic.calls import Asking
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.kinds.base import Context
 from syncline.cluster.negotiate import JSON, Accepted
@@ -92,6 +93,10 @@ class Exchange:
     now: datetime
     accepted: Accepted = JSON
     warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """For the audit log."""
+    asking: Asking | None = None
+    """What was asked of others for this request; there is one while webhooks or policies are configured."""
 
     @property
     def store(self) -> Store:

@@ -12,6 +12,7 @@ from syncline.cluster.authz import Decision
 from syncline.cluster.kinds import names
 from syncline.cluster.rbac import Attributes, compact
 from syncline.cluster.users import UserInfo
+from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import read_typed
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube import fieldcauses as causes
@@ -32,7 +33,7 @@ def _body(x: Exchange) -> Obj:
         )
     if body.get("kind", info.kind) != info.kind:
         raise BadRequest(f'{body["kind"]} in version "{info.version}" cannot be handled as a {info.kind}')
-    return body
+    return (admitting.admitted(x, "CREATE", body) or body) if admitting.concerned(x) else body
 
 
 def _answer(x: Exchange, body: Obj, status: Obj) -> Response:

@@ -13,6 +13,7 @@ from syncline.base.clock import format_time
 from syncline.cluster.admission import Attempt
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Key, StoreConflict, Stored
+from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, unreadable_revision
@@ -120,19 +121,35 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     metadata = obj["metadata"]
     attempt = attempt_of(x, "create", metadata.get("name") or "", options)
     attempt = replace(attempt, called=str(metadata.get("generateName") or ""))
-    x.backend.admission.admit_create(attempt, obj)
+    admission = x.backend.admission
+    if not owned:
+        # What admission adds belongs to nobody.
+        ownership = meta(_tracked(x, None, obj, options, ownership)).get("managedFields")
+    admission.admit_create(attempt, obj)
+    asked = admitting.concerned(x)
+    if asked:
+        subject = admitting.subject_of(x, "CREATE", metadata.get("name") or "", dry_run=options.dry_run)
+        if admitting.reshaped(
+            *(x, subject, obj, None),
+            lambda new: with_managed_fields(new, ownership),
+            lambda new: admission.admit_create(attempt, new),
+        ):
+            check_address(x, obj)
+            metadata = obj["metadata"]
+            ownership = metadata.pop("managedFields", None)
+    admission.allocate(attempt, obj, None)
     generated = _generate_name(x, metadata)
     strategy.prepare_create(obj, x.context)
     name = metadata.get("name") or ""
     refuse_invalid(resource, name, strategy.validate_create(obj))
-    x.backend.admission.check_create(replace(attempt, called=name), obj)
+    admission.check_create(replace(attempt, called=name), obj)
+    if asked:
+        subject = admitting.subject_of(x, "CREATE", name, dry_run=options.dry_run)
+        admitting.validated(x, subject, with_managed_fields(obj, ownership), None)
+    admission.count(replace(attempt, called=name), obj, None)
     for warning in strategy.warnings(obj, None):
         x.warn(warning)
-    if owned:
-        obj = with_managed_fields(obj, ownership)
-    else:
-        obj = _tracked(x, None, obj, options, ownership)
-    return _store_new(x, obj, options, generated)
+    return _store_new(x, with_managed_fields(obj, ownership), options, generated)
 
 
 def _strip_server_fields(x: Exchange, obj: Obj) -> Any:
@@ -254,10 +271,18 @@ def merge_owners(x: Exchange, metadata: Obj, *, late: bool = False) -> None:
 
 
 def change(
-    x: Exchange, current: Stored, new: Obj, options: WriteOptions, *, owned: bool = False, unconditional: bool = False
+    x: Exchange,
+    current: Stored,
+    new: Obj,
+    options: WriteOptions,
+    *,
+    owned: bool = False,
+    unconditional: bool = False,
+    judged: tuple[Obj, Obj] | None = None,
 ) -> Written:
     """Store ``new`` in place of ``current``. ``owned``: managedFields were made by an apply. ``unconditional``: the
-    request was a patch, which needs no resourceVersion."""
+    request was a patch, which needs no resourceVersion. ``judged``: what webhooks and policies are shown instead of the
+    object and the old one, where mutations have had it already (a Scale)."""
     resource, strategy = x.resource, x.resource.strategy
     old = resource.shown(current.obj)
     _check_preconditions(x, current, new, unconditional)
@@ -267,10 +292,26 @@ def change(
     _keep_server_fields(new["metadata"], old["metadata"])
     subresource = x.route.subresource
     attempt = attempt_of(x, "update", current.key.name, options)
-    x.backend.admission.admit_update(attempt, new, old)
+    admission = x.backend.admission
+    admission.admit_update(attempt, new, old)
+    asked = admitting.concerned(x)
+    if asked and judged is None:
+        subject = admitting.subject_of(x, "UPDATE", current.key.name, dry_run=options.dry_run)
+        entries = given if given != meta(old).get("managedFields") else None
+        if admitting.reshaped(
+            *(x, subject, new, old),
+            lambda made: with_managed_fields(made, given) if owned else _tracked(x, old, made, options, entries),
+            lambda made: admission.admit_update(attempt, made, old),
+        ):
+            check_address(x, new)
+            owned, given = True, new["metadata"].pop("managedFields", None)
+    admission.allocate(attempt, new, old)
     strategy.prepare_update(new, old, x.context, subresource)
     refuse_invalid(resource, current.key.name, strategy.validate_update(new, old, subresource))
-    x.backend.admission.check_update(attempt, new, old)
+    admission.check_update(attempt, new, old)
+    if asked:
+        _judge(x, current, judged or (new, old), given if owned else meta(old).get("managedFields"), options)
+    admission.count(attempt, new, old)
     for warning in strategy.warnings(new, old):
         x.warn(warning)
     if owned:
@@ -278,6 +319,11 @@ def change(
     else:
         new = _tracked(x, old, new, options, given if given != meta(old).get("managedFields") else None)
     return _store_changed(x, current, old, new, options)
+
+
+def _judge(x: Exchange, current: Stored, pair: tuple[Obj, Obj], owners: Any, options: WriteOptions) -> None:
+    subject = admitting.subject_of(x, "UPDATE", current.key.name, dry_run=options.dry_run)
+    admitting.validated(x, subject, with_managed_fields(pair[0], owners), pair[1])
 
 
 _KEPT_AS = {"/services": "services/specs", "/endpoints": "services/endpoints", "/nodes": "minions"}

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from syncline.kube.cel.authorizing import FUNCTIONS as AUTHORIZING
 from syncline.kube.cel.conversions import (
     NS,
     clock_reader,
@@ -555,5 +556,6 @@ _STANDARD: dict[str, Function] = {
     "or": lambda one, other: one if one.has else other,
     "orValue": lambda one, other: one.value if one.has else other,
     "cel.@mapInsert": _map_insert,
+    "jsonpatch.escapeKey": _text(lambda value: value.replace("~", "~0").replace("/", "~1")),
 }
-FUNCTIONS: dict[str, Function] = {**_STANDARD, **KUBERNETES}
+FUNCTIONS: dict[str, Function] = {**_STANDARD, **KUBERNETES, **AUTHORIZING}

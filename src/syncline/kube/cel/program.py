@@ -16,7 +16,7 @@ from syncline.kube.cel.parser import parse
 from syncline.kube.cel.types import Type
 from syncline.kube.cel.values import EvaluationError, Optional, TypeValue, no_overload
 
-__all__ = ["Program", "compile_program", "result_type"]
+__all__ = ["MAX_STEPS", "Made", "Program", "compile_program", "result_type"]
 
 TOO_DEEP = "ERROR: <input>:-1:0: max recursion depth exceeded"
 MAX_STEPS = 200_000
@@ -24,6 +24,14 @@ MAX_STEPS = 200_000
 
 Scope = dict[str, Any]
 Step = Callable[[Scope], Any]
+
+
+class Made(dict[str, Any]):
+    """An object that an expression made: its fields, and the name of its type (``Object.spec``)."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
 
 
 class _Exceeded(Exception):
@@ -46,21 +54,24 @@ class Program:
         self.names = frozenset(_names(root))
         self._step = _step(root)
 
-    def evaluate(self, variables: Mapping[str, Any]) -> Any:
-        """The value; raises :class:`EvaluationError`."""
+    def evaluate(self, variables: Mapping[str, Any], spent: Callable[[int], None] | None = None) -> Any:
+        """The value; raises :class:`EvaluationError`. ``spent`` is told how much work it was."""
         scope: Scope = dict(variables)
         scope["#"] = MAX_STEPS
         try:
             return self._step(scope)
         except (_Exceeded, RecursionError):
             raise EvaluationError("operation cancelled: actual cost limit exceeded") from None
+        finally:
+            if spent is not None:
+                spent(MAX_STEPS - max(scope["#"], 0))
 
 
-def compile_program(text: str, variables: Mapping[str, Type]) -> Program:
-    """Raises :class:`CelError` with every fault that can be told."""
+def compile_program(text: str, variables: Mapping[str, Type], messages: Messages | None = None) -> Program:
+    """Raises :class:`CelError` with every fault that can be told. ``messages``: where objects may be made."""
     try:
         root = parse(text)
-        return Program(text, root, check(text, root, variables))
+        return Program(text, root, check(text, root, variables, messages))
     except RecursionError:
         raise CelError(TOO_DEEP) from None
 
@@ -170,6 +181,24 @@ def _map(node: Node) -> Step:
                 raise EvaluationError(f"Failed with repeated key: {name}")
             result[name] = found
         return result
+
+    return make
+
+
+def _struct(node: Node) -> Step:
+    steps = [(str(name), _step(arg)) for name, arg in zip(node.parts["names"], node.args, strict=True)]
+    optional, kind = frozenset(node.optional), str(node.value)
+
+    def make(scope: Scope) -> Made:
+        made = Made(kind)
+        for index, (name, step) in enumerate(steps):
+            value = step(scope)
+            if index in optional:
+                if not value.has:
+                    continue
+                value = value.value
+            made[name] = value
+        return made
 
     return make
 
@@ -340,6 +369,7 @@ _MAKERS: dict[str, Callable[[Node], Step]] = {
     "map": _map,
     "call": _call,
     "comp": _comp,
+    "struct": _struct,
 }
 _SPECIAL: dict[str, Callable[[Node], Step]] = {
     "_&&_": _logic(False),

@@ -7,6 +7,7 @@ from typing import Any
 from syncline.base.clock import format_time
 from syncline.cluster.store import Key
 from syncline.cluster.tokens import ISSUER, BoundObject
+from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import decode, fitted
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.client import Response
@@ -31,6 +32,8 @@ def request_token(x: Exchange) -> Response:
         raise ApiError("this cluster has no key to sign service account tokens with", code=501, reason="NotImplemented")
     body = _body(x)
     account = x.current()
+    if admitting.concerned(x):
+        body = admitting.admitted(x, "CREATE", body) or body
     spec: Obj = dict(body.get("spec") or {})
     lifetime = spec.get("expirationSeconds")
     lifetime = DEFAULT_LIFETIME_S if lifetime is None else lifetime

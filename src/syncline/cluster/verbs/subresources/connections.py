@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from syncline.cluster.authz import Attributes
+from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.exchange import Exchange, ExecWish
 from syncline.cluster.verbs.subresources.pods import chosen_container
 from syncline.kube.client import Response
@@ -66,9 +67,18 @@ def run_command(x: Exchange) -> Response:
         )
         x.backend.authorizer.require(x.user, attributes)
     wish = _wish(asked)
+    if admitting.concerned(x):
+        admitting.admitted(x, "CONNECT", _options(wish, container))
     begin = x.backend.commands.exec(pod, container, wish)
     _require_websocket(x)
     return Response(101, session=begin())
+
+
+def _options(wish: ExecWish, container: str) -> Obj:
+    """What admission is shown of a connection."""
+    options: Obj = {"kind": "PodExecOptions", "apiVersion": "v1"}
+    options |= {name: True for name, wanted in (("stdin", wish.stdin), ("tty", wish.tty)) if wanted}
+    return {**options, "stdout": True, "stderr": True, "container": container, "command": list(wish.command)}
 
 
 def _wish(asked: Mapping[str, list[str]]) -> ExecWish:

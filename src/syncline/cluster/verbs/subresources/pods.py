@@ -13,6 +13,7 @@ from typing import Any
 from syncline.base.clock import format_time
 from syncline.cluster.answers import success
 from syncline.cluster.store import Key, Stored
+from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import own_copy, read_typed
 from syncline.cluster.verbs.delete import check_preconditions, remove
 from syncline.cluster.verbs.exchange import Exchange
@@ -58,6 +59,8 @@ def bind_by_collection(x: Exchange) -> Response:
 def _bind(x: Exchange, name: str, body: Obj) -> Response:
     """Place the Pod on the node named (``BindingREST.setPodHostAndAnnotations``)."""
     options = write_options(x.request.query, x.request.headers, "CreateOptions")
+    if admitting.concerned(x):
+        body = admitting.admitted(x, "CREATE", body, name=name, dry_run=options.dry_run) or body
     node, kind = dig(body, "target", "name", default=""), dig(body, "target", "kind", default="")
     if kind not in ("", "Node"):
         raise ApiError(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"', reason="")
@@ -115,6 +118,8 @@ def evict(x: Exchange) -> Response:
     given = dig(body, "deleteOptions", default={})
     options = delete_options(x.request.query if not given else {}, given)
     stored = _pod(x, name)
+    if admitting.concerned(x):
+        admitting.admitted(x, "CREATE", body, dry_run=options.dry_run)
     check_preconditions(x.resource, stored, options)
     pod = stored.obj
     if not _ignores_budgets(pod):

@@ -9,6 +9,7 @@ from typing import Any
 
 from syncline.cluster.answers import fresh_answer
 from syncline.cluster.store import Stored
+from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import decode, fitted, own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, write_options
@@ -165,6 +166,9 @@ def _owned_scale(x: Exchange, current: Stored) -> Obj:
 def _store(
     x: Exchange, current: Stored, scale: Obj, version: str, entries: list[Obj] | None, options: WriteOptions
 ) -> Response:
+    judged = None
+    if admitting.concerned(x):
+        scale, judged = _reshaped(x, current, scale, entries, options)
     replicas = dig(scale, "spec", "replicas", default=0)
     _check_replicas(x, replicas)
     obj, path = editable(x, current), _steps(_paths(x)["specReplicasPath"])
@@ -172,8 +176,24 @@ def _store(
     obj["metadata"]["resourceVersion"] = version
     owners = parent_entries(obj["metadata"].get("managedFields"), entries, path, x.resource.info.api_version)
     obj["metadata"]["managedFields"] = owners
-    written = change(x, current, obj, options, owned=True, unconditional=True)
+    written = change(x, current, obj, options, owned=True, unconditional=True, judged=judged)
     return fresh_answer(x, 200, _scale_of(x, written.obj), written.revision)
+
+
+def _reshaped(
+    x: Exchange, current: Stored, scale: Obj, entries: list[Obj] | None, options: WriteOptions
+) -> tuple[Obj, tuple[Obj, Obj]]:
+    """The Scale as mutations leave it, and what is to be judged beside the scale before."""
+    new, old = own_copy(scale), _owned_scale(x, current)
+    new["metadata"] = {**old["metadata"], **meta(new)}
+    new.setdefault("status", old["status"])
+    subject = admitting.subject_of(x, "UPDATE", x.route.name, dry_run=options.dry_run)
+    admitting.reshaped(
+        *(x, subject, new, old),
+        lambda made: managedfields.with_managed_fields(made, entries),
+        lambda _made: None,
+    )
+    return new, (new, old)
 
 
 def _check_replicas(x: Exchange, replicas: Any) -> None:

@@ -1,0 +1,1 @@
+"""Admission that people configure: webhooks and policies, called and enforced as Kubernetes does it."""

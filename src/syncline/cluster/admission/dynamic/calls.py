@@ -1,0 +1,100 @@
+"""What one request asked of others, over all its runs.
+
+A request that needs an answer is given up with :class:`Awaiting` and run again once there is one; the answers that it
+had are kept here under what was asked, so that only a changed question is asked anew. Its clock and its chance stand
+still meanwhile (:class:`Tape`). Knows no sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from syncline.base.entropy import Entropy
+from syncline.kube.outcall import Outcall, Outcome
+
+__all__ = ["MAX_RUNS", "Asking", "Awaiting", "Tape"]
+
+MAX_RUNS = 256
+"""Runs of one request: each was asked for by new calls, so more than this is a loop of ours or of webhooks."""
+
+T = TypeVar("T")
+
+
+class Awaiting(Exception):
+    """The request goes on when these calls have been made. Not an ApiError: nothing answers with it."""
+
+    def __init__(self, calls: Sequence[tuple[str, Outcall]]) -> None:
+        super().__init__("others have to be asked first")
+        self.calls = tuple(calls)
+
+
+class Asking:
+    """``uid``: the names of reviews stay the same from run to run, since answers repeat them."""
+
+    __slots__ = ("_answers", "_entropy", "_uids")
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._answers: dict[str, Outcome] = {}
+        self._uids: dict[str, str] = {}
+        self._entropy = entropy
+
+    def uid(self, key: str) -> str:
+        if key not in self._uids:
+            self._uids[key] = self._entropy.uid()
+        return self._uids[key]
+
+    def knows(self, key: str) -> bool:
+        return key in self._answers
+
+    def learn(self, keys: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+        self._answers.update(zip(keys, outcomes, strict=True))
+
+    def answer(self, key: str) -> Outcome:
+        return self._answers[key]
+
+
+class Tape(Entropy):
+    """Chance that repeats itself: after ``rewind`` it gives the same ids again, then new ones."""
+
+    def __init__(self, source: Entropy) -> None:
+        super().__init__(0)
+        self._source = source
+        self._drawn: list[Any] = []
+        self._at = 0
+
+    @property
+    def untaped(self) -> Entropy:
+        """Chance for what must not be repeated."""
+        return self._source
+
+    def rewind(self) -> None:
+        self._at = 0
+
+    def _next(self, draw: Callable[[], T]) -> T:
+        if self._at == len(self._drawn):
+            self._drawn.append(draw())
+        self._at += 1
+        value: T = self._drawn[self._at - 1]
+        return value
+
+    def fork(self, name: str) -> Entropy:
+        return self._source.fork(name)
+
+    def uid(self) -> str:
+        return self._next(self._source.uid)
+
+    def suffix(self, length: int = 5) -> str:
+        return self._next(lambda: self._source.suffix(length))
+
+    def token(self, size: int = 32) -> str:
+        return self._next(lambda: self._source.token(size))
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._next(lambda: self._source.uniform(low, high))
+
+    def randrange(self, stop: int) -> int:
+        return self._next(lambda: self._source.randrange(stop)) % stop
+
+    def choice(self, items: list[T]) -> T:
+        return items[self.randrange(len(items))]

@@ -1,0 +1,251 @@
+"""Webhooks called for one request: mutating ones after one another, validating ones side by side.
+
+Called by ``cluster/verbs/admitting.py``. What is needed of the network and is not known yet gives the request up, with
+``Awaiting``. Source: apiserver ``admission/plugin/webhook/{mutating,validating,generic}``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from syncline.cluster.admission.dynamic.bindings import kind_in
+from syncline.cluster.admission.dynamic.calls import Awaiting
+from syncline.cluster.admission.dynamic.hooks import Hook
+from syncline.cluster.admission.dynamic.judging import Judging, Round, internal, seen_as
+from syncline.cluster.admission.dynamic.matching import Match
+from syncline.cluster.admission.dynamic.reviews import BadAnswer, Verdict, denied, read_answer, review_body
+from syncline.cluster.admission.dynamic.services import reach
+from syncline.cluster.admission.dynamic.subject import Subject, forbidden
+from syncline.cluster.conversion import convert
+from syncline.kube.cel.values import EvaluationError
+from syncline.kube.errors import ApiError, BadRequest
+from syncline.kube.objects import Obj
+from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.patches import json_patch
+
+__all__ = ["WEBHOOKS", "call_mutating", "call_validating"]
+
+WEBHOOKS = "MutatingAdmissionWebhook"
+DEFAULT_PORT = 443
+MUTATION, PATCH = "mutation.webhook.admission.k8s.io/", "patch.webhook.admission.k8s.io/"
+FAILED_OPEN = "failed-open."
+VALIDATING_FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"
+MAX_ANNOTATION_CHARS = 64 * 1024
+"""Longest patch that the audit log is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    """``index`` counts all webhooks of the kind, as audit annotations do."""
+
+    hook: Hook
+    match: Match
+    index: int
+    subject: Subject
+    obj: Obj | None
+    old: Obj | None
+    number: int = 0
+
+
+def _matching(judging: Judging, hook: Hook, subject: Subject, obj: Obj | None, old: Obj | None) -> Match | None:
+    """Raises Forbidden where conditions cannot be evaluated and nothing says that this is to be ignored."""
+    match = hook.scope.match(subject, obj, old, judging.world)
+    if match is None or not hook.conditions.expressions:
+        return match
+    mine, theirs = (seen_as(one, subject, match.resource) for one in (obj, old))
+    try:
+        holds = hook.conditions.match(judging.values(subject, match.resource, mine, theirs))
+    except EvaluationError as error:
+        raise forbidden(subject, obj, str(error)) from None
+    return match if holds else None
+
+
+# --- one call ------------------------------------------------------------------------------------------------------
+
+
+def _question(judging: Judging, one: _Invocation) -> tuple[str, Callable[[], Outcall]]:
+    """What the call is known by, and the call itself."""
+    resource = one.match.resource
+    shown = (seen_as(obj, one.subject, resource) for obj in (one.obj, one.old))
+    review = review_body(one.hook.version, one.subject, resource, *shown)
+    digest = hashlib.sha256(msgspec.json.encode(review)).hexdigest()
+    key = f"{one.number}/{one.hook.mutating}/{one.hook.uid}/{digest}"
+
+    def make() -> Outcall:
+        review["request"] = {"uid": judging.asking.uid(key), **review["request"]}
+        return _outcall(judging, one.hook, msgspec.json.encode(review))
+
+    return key, make
+
+
+def _outcall(judging: Judging, hook: Hook, body: bytes) -> Outcall:
+    timeout_s = max(min(float(hook.timeout_s), judging.remaining_s()), 0.0)
+    query = f"?timeout={math.ceil(timeout_s)}s"
+    headers = {"content-type": "application/json", "accept": "application/json, */*"}
+    if hook.service is None:
+        base, slash, path = hook.url.partition("://")[2].partition("/")
+        url = f"https://{base}/{path}{query}" if slash else f"https://{base}/{query}"
+        return Outcall(url, body, timeout_s, headers=headers, ca_pem=hook.ca_pem)
+    name, namespace = str(hook.service.get("name") or ""), str(hook.service.get("namespace") or "")
+    port = int(hook.service.get("port") or DEFAULT_PORT)
+    server = f"{name}.{namespace}.svc"
+    url = f"https://{server}:{port}/{str(hook.service.get('path') or '').lstrip('/')}{query}"
+    reached = reach(judging.world.store, namespace, name, port)
+    if reached.address is None:
+        raise _Unreached(Outcome(failure=f'Post "{url}": {reached.problem}'))
+    return Outcall(
+        url, body, timeout_s, headers=headers, ca_pem=hook.ca_pem, server_name=server, address=reached.address
+    )
+
+
+class _Unreached(Exception):
+    """A service that leads nowhere needs no call to fail."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+class _CallFailed(Exception):
+    """The webhook could not be asked, or answered what is no answer."""
+
+
+def _refuse_dry_run(hook: Hook, subject: Subject) -> None:
+    if subject.dry_run and hook.side_effects not in ("None", "NoneOnDryRun"):
+        raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
+
+
+def _verdicts(judging: Judging, calls: Sequence[_Invocation]) -> list[Verdict | _CallFailed]:
+    """Raises Awaiting for what is not known yet."""
+    asking = judging.asking
+    keys: list[str] = []
+    missing: dict[str, Outcall] = {}
+    for one in calls:
+        _refuse_dry_run(one.hook, one.subject)
+        key, make = _question(judging, one)
+        keys.append(key)
+        if not asking.knows(key):
+            try:
+                missing[key] = make()
+            except _Unreached as unreached:
+                asking.learn([key], [unreached.outcome])
+    if missing:
+        raise Awaiting(tuple(missing.items()))
+    return [_judged(judging, one, key, asking.answer(key)) for one, key in zip(calls, keys, strict=True)]
+
+
+def _judged(judging: Judging, one: _Invocation, key: str, outcome: Outcome) -> Verdict | _CallFailed:
+    hook = one.hook
+    try:
+        verdict = read_answer(outcome, judging.asking.uid(key), hook.version, mutating=hook.mutating)
+    except BadAnswer as error:
+        return _CallFailed(f'failed calling webhook "{hook.name}": {error}')
+    for name, value in verdict.annotations.items():
+        judging.annotate(f"{hook.name}/{name}", value)
+    for text in verdict.warnings:
+        judging.warn(text)
+    return verdict
+
+
+# --- mutating ------------------------------------------------------------------------------------------------------
+
+
+def call_mutating(
+    judging: Judging, hooks: Sequence[Hook], subject: Subject, obj: Obj | None, old: Obj | None, turn: Round
+) -> Obj | None:
+    """The object as the webhooks leave it; raises the refusal of the first that refuses."""
+    turn.begin(WEBHOOKS, obj)
+    for index, hook in enumerate(hooks):
+        match = _matching(judging, hook, subject, obj, old)
+        if match is None or turn.skips(WEBHOOKS, hook.uid):
+            continue
+        one = _Invocation(hook, match, index, subject, obj, old, turn.number)
+        after = _mutated(judging, one)
+        turn.note(WEBHOOKS, hook.uid, changed=after != obj, again=hook.reinvoked)
+        obj = after
+    turn.left[WEBHOOKS] = obj
+    return obj
+
+
+def _mutated(judging: Judging, one: _Invocation) -> Obj | None:
+    hook, place = one.hook, f"round_{one.number}_index_{one.index}"
+    [verdict] = _verdicts(judging, [one])
+    after = one.obj
+    try:
+        if isinstance(verdict, _CallFailed):
+            raise verdict
+        if not verdict.allowed:
+            raise denied(hook.name, verdict.status)
+        if verdict.patch:
+            after = _patched(judging, one, verdict)
+            told = {"configuration": hook.configuration, "webhook": hook.name, "patch": verdict.patch}
+            text = json.dumps({**told, "patchType": "JSONPatch"}, separators=(",", ":"))
+            if len(text) <= MAX_ANNOTATION_CHARS:
+                judging.annotate(f"{PATCH}{place}", text)
+    except _CallFailed as failure:
+        if not hook.ignores:
+            raise internal(str(failure)) from None
+        judging.annotate(f"{FAILED_OPEN}{MUTATION}{place}", hook.name)
+    told = {"configuration": hook.configuration, "webhook": hook.name, "mutated": after != one.obj}
+    judging.annotate(f"{MUTATION}{place}", json.dumps(told, separators=(",", ":")))
+    return after
+
+
+def _patched(judging: Judging, one: _Invocation, verdict: Verdict) -> Obj:
+    """Applied to the version that the webhook was shown; the result is read as the API reads a body."""
+    hook, subject, resource = one.hook, one.subject, one.match.resource
+    if verdict.patch_type != "JSONPatch":
+        raise _CallFailed(f'failed calling webhook "{hook.name}": unsupported patch type "{verdict.patch_type}"')
+    shown = seen_as(one.obj, subject, resource)
+    if shown is None:
+        what = "attempted to modify the object, which is not supported for this operation"
+        raise internal(f'admission webhook "{hook.name}" {what}')
+    value: Any = shown
+    for step in verdict.patch:
+        try:
+            value = json_patch(value, [step])
+        except ApiError:
+            raise internal(_failed_step(step)) from None
+    renewed = judging.renew(value, kind_in(subject, resource))
+    return convert(renewed, subject.kind)
+
+
+def _failed_step(step: Obj) -> str:
+    """How the patch library that Kubernetes uses says it."""
+    kind, path = str(step.get("op") or ""), str(step.get("path") or "")
+    if kind == "test":
+        return f"testing value {path} failed: test failed"
+    if kind not in ("add", "remove", "replace", "move", "copy"):
+        return f"Unexpected kind: {kind or 'unknown'}"
+    return f'{kind} operation does not apply: doc is missing path: "{path}": missing value'
+
+
+# --- validating ----------------------------------------------------------------------------------------------------
+
+
+def call_validating(
+    judging: Judging, hooks: Sequence[Hook], subject: Subject, obj: Obj | None, old: Obj | None
+) -> None:
+    """All that are concerned are asked at once; raises the first refusal in their order."""
+    calls: list[_Invocation] = []
+    for hook in hooks:
+        match = _matching(judging, hook, subject, obj, old)
+        if match is not None:
+            calls.append(_Invocation(hook, match, len(calls), subject, obj, old))
+    refusal: ApiError | None = None
+    for one, verdict in zip(calls, _verdicts(judging, calls), strict=True):
+        if isinstance(verdict, _CallFailed):
+            if one.hook.ignores:
+                judging.annotate(f"{VALIDATING_FAILED_OPEN}round_0_index_{one.index}", one.hook.name)
+            else:
+                refusal = refusal or internal(str(verdict))
+        elif not verdict.allowed:
+            refusal = refusal or denied(one.hook.name, verdict.status)
+    if refusal is not None:
+        raise refusal

@@ -1,0 +1,93 @@
+"""What webhooks and policies need of the request that they judge, and what a second round of mutations remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncline.cluster.admission.dynamic.bindings import authorizers, kind_in, request_obj, shown_namespace
+from syncline.cluster.admission.dynamic.calls import Asking
+from syncline.cluster.admission.dynamic.matching import World
+from syncline.cluster.admission.dynamic.subject import Subject
+from syncline.cluster.authz import Authorizer
+from syncline.cluster.conversion import convert
+from syncline.cluster.registry import Resource
+from syncline.kube.errors import InternalError
+from syncline.kube.objects import GVK, Obj
+
+__all__ = ["Judging", "Round", "internal", "seen_as"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """``renew`` reads a mutated value as an object of a kind, with its defaults; raises ApiError. ``remaining_s`` is
+    how long the request may still take."""
+
+    world: World
+    authorizer: Authorizer
+    asking: Asking
+    warn: Callable[[str], None]
+    annotate: Callable[[str, str], None]
+    renew: Callable[[Any, GVK], Obj]
+    remaining_s: Callable[[], float]
+
+    def values(self, subject: Subject, resource: Resource, obj: Obj | None, old: Obj | None) -> dict[str, Any]:
+        """The variables of expressions, but for params and namespaceObject."""
+        return {
+            "object": obj,
+            "oldObject": old,
+            "request": request_obj(subject, resource),
+            "namespaceObject": None,
+            "params": None,
+            **authorizers(self.authorizer, subject),
+        }
+
+    def namespace_of(self, subject: Subject) -> Obj | None:
+        """The namespace that the object is in, as expressions see it. Raises NotFound."""
+        if not subject.namespace or subject.is_namespace:
+            return None
+        return shown_namespace(self.world.namespace(subject.namespace))
+
+
+@dataclass(slots=True)
+class Round:
+    """Mutations are run again when others changed the object after them (admission ``reinvocationContext``), once.
+
+    ``called`` were run and may be run again, ``due`` have to be. Names are uids of webhooks, or keys of policies.
+    """
+
+    number: int = 0
+    changed: bool = False
+    called: dict[str, set[str]] = field(default_factory=dict)
+    due: dict[str, set[str]] = field(default_factory=dict)
+    left: dict[str, Obj | None] = field(default_factory=dict)
+
+    def begin(self, plugin: str, obj: Obj | None) -> None:
+        if self.number and self.left.get(plugin) != obj:
+            self.require(plugin)
+
+    def skips(self, plugin: str, name: str) -> bool:
+        return bool(self.number) and name not in self.due.get(plugin, ())
+
+    def require(self, plugin: str) -> None:
+        self.due.setdefault(plugin, set()).update(self.called.pop(plugin, ()))
+
+    def note(self, plugin: str, name: str, *, changed: bool, again: bool) -> None:
+        """``name`` was run. ``again``: it wants to be told of later changes."""
+        if changed:
+            self.require(plugin)
+            self.changed = True
+        if again:
+            self.called.setdefault(plugin, set()).add(name)
+
+
+def seen_as(obj: Obj | None, subject: Subject, resource: Resource) -> Obj | None:
+    """An object of the request in the version of ``resource``; its bytes are nobody's to change."""
+    return None if obj is None else convert(obj, kind_in(subject, resource))
+
+
+def internal(why: str) -> InternalError:
+    """``Internal error occurred: <why>`` (``apierrors.NewInternalError``)."""
+    causes: list[Mapping[str, str]] = [{"message": why}]
+    return InternalError(f"Internal error occurred: {why}", details={"causes": causes})

@@ -1,0 +1,199 @@
+"""Webhooks and policies in the way of a request: who is asked when, and with what.
+
+Called by the verbs around their own admission, and only while something is configured (``concerned``). A request that
+needs answers from elsewhere is given up here and run again by ``api`` when they are there, so nothing may be written
+before. Source: apiserver ``endpoints/handlers`` (create, update, patch, delete, connect).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syncline.cluster.admission.dynamic.dispatching import call_mutating, call_validating
+from syncline.cluster.admission.dynamic.judging import Judging, Round, internal
+from syncline.cluster.admission.dynamic.matching import World, exempt
+from syncline.cluster.admission.dynamic.subject import Subject
+from syncline.cluster.verbs.body import own_copy
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.kube.defaults import fill_defaults
+from syncline.kube.embedded import MetadataError
+from syncline.kube.fields import decode as decode_strictly
+from syncline.kube.objects import GVK, Obj
+from syncline.kube.schema.model import schema_for
+from syncline.kube.schema.resources import subresource_of
+
+__all__ = ["admitted", "concerned", "reshaped", "subject_of", "validated"]
+
+META = "meta.k8s.io/v1"
+REQUEST_S = 34.0
+"""Longest that a write may take with all that it has to wait for (apiserver ``requestTimeoutUpperBound``)."""
+
+_OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+
+
+def concerned(x: Exchange) -> bool:
+    """Whether anybody has anything to say; all else here is called only then."""
+    return x.asking is not None
+
+
+def subject_of(x: Exchange, operation: str, name: str, *, options: Obj | None = None, dry_run: bool = False) -> Subject:
+    """``name`` may be empty, where it will be generated. ``options``: those of a deletion's body."""
+    resource, route = x.resource, x.route
+    sub = subresource_of(resource.info, route.subresource) if route.subresource else None
+    kind = sub.gvk if sub is not None else resource.gvk
+    namespace = name if resource.storage == "/namespaces" else x.namespace
+    given = _options(x, operation) if options is None else {**_typed(operation), **options}
+    shown = None if operation == "CONNECT" else given
+    return Subject(operation, resource, kind, route.subresource, namespace, name, x.user, shown, dry_run)
+
+
+def _typed(operation: str) -> Obj:
+    return {"kind": _OPTIONS.get(operation, ""), "apiVersion": META}
+
+
+def _options(x: Exchange, operation: str) -> Obj:
+    query = x.request.query or {}
+    options = _typed(operation)
+    if query.get("dryRun"):
+        options["dryRun"] = [query["dryRun"]]
+    for name in ("fieldManager", "fieldValidation", "propagationPolicy"):
+        if query.get(name) and (name == "propagationPolicy") is (operation == "DELETE"):
+            options[name] = query[name]
+    return options
+
+
+def _judging(x: Exchange) -> Judging:
+    assert x.asking is not None, "api gives every request something to ask with while anything is configured"
+    return Judging(
+        World(x.store, x.backend.registry.equivalents),
+        x.backend.authorizer,
+        x.asking,
+        lambda text: _warn(x, text),
+        lambda key, value: x.annotations.update({key: x.annotations.get(key, value)}),
+        lambda value, kind: _renewed(x, value, kind),
+        lambda: REQUEST_S - (x.backend.clock.now() - x.now).total_seconds(),
+    )
+
+
+def _warn(x: Exchange, text: str) -> None:
+    """A text that no header can hold is left out (``net.NewWarningHeader``)."""
+    if text and text.isprintable():
+        x.warn(text)
+
+
+def interested(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) -> bool:
+    """Whether a mutation may come: conditions are not looked at yet."""
+    if exempt(subject):
+        return False
+    world = _judging(x).world
+    scopes = (hook.scope for hook in x.backend.admission.configured.mutating)
+    return any(scope.match(subject, obj, old, world) is not None for scope in scopes)
+
+
+def mutated(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None, turn: Round) -> Obj | None:
+    """The object as mutations leave it, owned by the request. Raises the first refusal, or Awaiting."""
+    if exempt(subject):
+        return obj
+    return call_mutating(_judging(x), x.backend.admission.configured.mutating, subject, obj, old, turn)
+
+
+_SYSTEM = ("uid", "creationTimestamp")
+"""Metadata that a new object has only once mutations are over (``WipeObjectMetaSystemFields``)."""
+
+
+def reshaped(
+    x: Exchange,
+    subject: Subject,
+    obj: Obj,
+    old: Obj | None,
+    tracked: Callable[[Obj], Obj],
+    admit: Callable[[Obj], None],
+) -> bool:
+    """Let mutations have ``obj``, in place; False: none is interested, and nothing was done. Mutations are shown whom
+    each field belongs to, so the object leaves with its managedFields. ``admit`` is our own admission, which runs again
+    before a second round. Raises the first refusal, or Awaiting."""
+    if not interested(x, subject, obj, old):
+        return False
+    system = {key: obj["metadata"].pop(key) for key in _SYSTEM if old is None and key in obj["metadata"]}
+    shown = tracked(obj)
+    owners = shown["metadata"].get("managedFields")
+    turn = Round()
+    after = mutated(x, subject, shown, old, turn)
+    assert after is not None, "a mutation gives back what it was given"
+    if turn.changed:
+        admit(after)
+        turn.number = 1
+        after = mutated(x, subject, after, old, turn)
+        assert after is not None, "a mutation gives back what it was given"
+    metadata = {**after["metadata"], **system}
+    if not _are_owners(metadata.get("managedFields")):
+        metadata["managedFields"] = owners
+    after = {**after, "metadata": metadata}
+    obj.clear()
+    obj.update(after)
+    return True
+
+
+def _are_owners(entries: Any) -> bool:
+    """Mutations that spoil managedFields do not (``NewManagedFieldsValidatingAdmissionController``)."""
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict)
+        and entry.get("operation") in ("Apply", "Update")
+        and entry.get("fieldsType") == "FieldsV1"
+        and isinstance(entry.get("fieldsV1"), dict)
+        for entry in entries
+    )
+
+
+def admitted(
+    x: Exchange,
+    operation: str,
+    obj: Obj | None,
+    old: Obj | None = None,
+    *,
+    name: str = "",
+    options: Obj | None = None,
+    dry_run: bool = False,
+) -> Obj | None:
+    """What is sent to be done rather than kept (an eviction, a review, a connection), or what is deleted: mutated, then
+    judged."""
+    subject = subject_of(x, operation, name or x.route.name, options=options, dry_run=dry_run)
+    turn = Round()
+    obj = mutated(x, subject, obj, old, turn)
+    if turn.changed:
+        turn.number = 1
+        obj = mutated(x, subject, obj, old, turn)
+    validated(x, subject, obj, old)
+    return obj
+
+
+def validated(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) -> None:
+    """Raises the first refusal, or Awaiting."""
+    if exempt(subject):
+        return
+    configured = x.backend.admission.configured
+    call_validating(_judging(x), configured.validating, subject, obj, old)
+
+
+def _renewed(x: Exchange, value: Any, kind: GVK) -> Obj:
+    """A mutated value as the API reads one: fields that do not exist dropped, types checked, defaults filled in."""
+    if not isinstance(value, dict):
+        raise internal(f"json: cannot unmarshal {type(value).__name__} into Go value of type {kind.kind}")
+    value = own_copy(value)
+    resource = x.backend.registry.of_kind(kind)
+    if resource is not None and resource.custom is not None:
+        try:
+            pruned, _ = resource.custom.pruned(value)
+        except MetadataError as error:
+            raise internal(str(error)) from None
+        resource.custom.fill_defaults(pruned)
+        return pruned
+    schema = schema_for(kind)
+    assert schema is not None, f"{kind} is a built-in kind"
+    found = decode_strictly(value, schema)
+    if found.errors:
+        raise internal(found.errors[0])
+    obj: Obj = found.obj
+    fill_defaults(kind, obj)
+    return obj

@@ -1,0 +1,79 @@
+"""Calls that an API wants made before it can answer, as data: admission webhooks and aggregated APIs.
+
+An API without sockets answers a :class:`Pending` instead of a result; whoever hosts it makes the calls (or says that
+nobody does) and goes on with ``resume``. A request that waits holds nothing: it is judged again with what was answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from syncline.kube.client import Response
+
+__all__ = ["NOBODY", "Outcall", "Outcome", "Pending", "settle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcall:
+    """One HTTPS call. ``url`` is what is asked for and what failures name; ``timeout_s`` bounds all of it.
+
+    ``address`` is where to connect instead of the URL's host (a Service's endpoint), ``server_name`` the name that the
+    certificate has to carry (empty: the URL's), ``ca_pem`` who may have signed it (empty: the system's authorities).
+    """
+
+    url: str
+    body: bytes = b""
+    timeout_s: float = 10.0
+    method: str = "POST"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    ca_pem: str = ""
+    server_name: str = ""
+    address: tuple[str, int] | None = None
+    insecure: bool = False
+    """Whoever answers is believed (an APIService that says so)."""
+    as_proxy: bool = False
+    """Shown to be from the API server, by its front-proxy certificate."""
+    follow: bool = True
+    """Redirects are followed, as Kubernetes does for webhooks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``failure`` is set where nothing was answered: why, as Go's HTTP client says it."""
+
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    failure: str = ""
+
+
+class Pending(Protocol):
+    """A request that waits for calls."""
+
+    @property
+    def calls(self) -> Sequence[Outcall]:
+        """To be made at once, side by side."""
+        ...
+
+    def resume(self, outcomes: Sequence[Outcome]) -> Response:
+        """One outcome for each call; answers, or waits again."""
+        ...
+
+
+NOBODY = "no calls are made from here: this cluster has no network"
+"""Why a webhook fails in virtual time, where no test or rehearsal answers for it."""
+
+
+def settle(answer: Response, call: Callable[[Outcall], Outcome] | None) -> Response:
+    """Make the calls of ``answer`` in place until it is one. ``call`` None: every call fails, with the reason."""
+    while answer.pending is not None:
+        pending = answer.pending
+        answer = pending.resume([_called(one, call) for one in pending.calls])
+    return answer
+
+
+def _called(one: Outcall, call: Callable[[Outcall], Outcome] | None) -> Outcome:
+    return call(one) if call is not None else Outcome(failure=f'{one.method.capitalize()} "{one.url}": {NOBODY}')
