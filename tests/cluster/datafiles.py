@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,10 @@ class Writer:
         self.store.restore(loaded.revision, loaded.objects)
         self.durable = loaded.revision
         self.failure: DiskError | None = None
+        self.refused = 0
+        """How often writes were taken back for want of space."""
+        self.listeners: list[Callable[[int], None]] = []
+        self._full_now = False
         self._told = threading.Condition()
         self.disk.follow(
             self.store, Listener(durable=self._durable, full=self._full, space=lambda _: None, failed=self._failed)
@@ -51,11 +55,20 @@ class Writer:
         return self.store.delete(Key("/configmaps", "demo", name), expect=None).revision
 
     def settle(self) -> bool:
-        """Wait until all is durable; False where the disk failed instead."""
+        """Wait until all is durable; False where it was taken back, or the disk failed."""
         with self._told:
-            done = lambda: self.durable >= self.store.revision or self.failure is not None  # noqa: E731
+            done = lambda: self.durable >= self.store.revision or self.failure is not None or self._full_now  # noqa: E731
             assert self._told.wait_for(done, 30)
-            return self.failure is None
+            if not self._full_now:
+                return self.failure is None
+            self._full_now = False
+            self.refused += 1
+        self.store.take_back()
+        return False
+
+    def await_space(self) -> None:
+        with self.disk._changed:
+            assert self.disk._changed.wait_for(lambda: self.disk.refusal is None or self.failure is not None, 30)
 
     def await_rest(self) -> None:
         """Until the disk's thread has nothing left to tidy."""
@@ -68,11 +81,16 @@ class Writer:
 
     def _durable(self, revision: int) -> None:
         with self._told:
+            for listener in self.listeners:
+                listener(revision)
+            self.store.mark_durable(revision)
             self.durable = revision
             self._told.notify_all()
 
     def _full(self, _: Exception) -> None:
-        raise AssertionError("no disk of these tests is full")
+        with self._told:
+            self._full_now = True
+            self._told.notify_all()
 
     def _failed(self, error: DiskError) -> None:
         with self._told:
