@@ -13,7 +13,7 @@ from typing import Any
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.configs import ConfigError, invalid_lifted, lifted_config
 
-__all__ = ["FORCE_FILE", "unreconcilable", "unreconcilable_reason"]
+__all__ = ["FORCE_FILE", "stated_config", "unreconcilable", "unreconcilable_reason"]
 
 FORCE_FILE = "/run/machine-config-daemon-force"
 CORE = "core"
@@ -26,12 +26,12 @@ def unreconcilable(old: Obj, news: Iterable[Obj], waived: Collection[str] = ()) 
     ``waived``: ``Disks``, ``FileSystems``, ``Raid``: sections that may differ (the machine keeps what it has).
     """
     try:
-        before = _stated(old)
+        before = stated_config(old)
     except ConfigError as error:
         return f'parsing old Ignition config from machineconfig "{name_of(old)}" failed: {error}'
     for new in news:
         try:
-            after = _stated(new)
+            after = stated_config(new)
         except ConfigError as error:
             return f'parsing new Ignition config from machineconfig "{name_of(new)}" failed: {error}'
         wrong = invalid_lifted(lifted_config(dig(new, "spec", "config")))
@@ -93,7 +93,7 @@ def _passwd_change(old: Obj, new: Obj) -> str | None:
     return None
 
 
-def _stated(config: Obj) -> Obj:
+def stated_config(config: Obj) -> Obj:
     """``spec.config`` at 3.5, with the empty lists that were written: Go tells them from missing ones."""
     raw = dig(config, "spec", "config")
     lifted = lifted_config(raw)

@@ -84,6 +84,8 @@ def _read(content: bytes) -> _Config:
         found = _folded(tomllib.loads(content.decode("utf-8")))
         listed = [_registry(each) for each in _tables(found, "registry")]
         search = tuple(_text(each, "") for each in _list(found, "unqualified-search-registries"))
+    except UnicodeDecodeError:
+        raise RegistriesError(f"failed decoding TOML content from file {PATH}: it is no UTF-8 text") from None
     except (ValueError, TypeError) as error:
         raise RegistriesError(f"failed decoding TOML content from file {PATH}: {error}") from None
     return _Config(search, {registry.prefix or registry.location: registry for registry in listed})

@@ -7,20 +7,11 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj
 from syncline.machineconfig.configs import invalid_config
+from syncline.machineconfig.extensions import invalid_extensions
 
-__all__ = ["EXTENSIONS", "KERNEL_TYPES", "invalid_extensions", "invalid_spec"]
+__all__ = ["KERNEL_TYPES", "invalid_spec"]
 
 KERNEL_TYPES = ("", "default", "realtime", "64k-pages")
-EXTENSIONS: dict[str, tuple[str, ...]] = {
-    "two-node-ha": ("pacemaker", "pcs", "fence-agents-all"),
-    "ipsec": ("NetworkManager-libreswan", "libreswan", "openvswitch3.5-ipsec"),
-    "usbguard": ("usbguard",),
-    "kerberos": ("krb5-workstation", "libkadm5"),
-    "kernel-devel": ("kernel-devel", "kernel-headers"),
-    "sandboxed-containers": ("kata-containers",),
-    "sysstat": ("sysstat",),
-}
-"""Extension to the packages it stands for."""
 
 
 def invalid_spec(spec: Obj | None) -> str | None:
@@ -32,9 +23,3 @@ def invalid_spec(spec: Obj | None) -> str | None:
     if given.get("config") is None:
         return None
     return invalid_config(given["config"]) or invalid_extensions(given.get("extensions") or [])
-
-
-def invalid_extensions(extensions: list[str]) -> str | None:
-    """Upstream's sentence about names that are no extensions."""
-    unknown = [name for name in extensions if name not in EXTENSIONS]
-    return f"invalid extensions found: [{' '.join(unknown)}]" if unknown else None

@@ -1,0 +1,1 @@
+"""What a node does with the configuration it is given: compare, decide, write, check, roll back."""

@@ -1,0 +1,130 @@
+"""What an update does to a node beyond writing files: nothing, reload, restart, drain, reboot; pure.
+
+A change and the effective policies come in, actions and whether the node is drained leave. Before a node has joined, a
+fixed table stands for the policies. Source: Machine Config Operator ``calculatePostConfigChangeNodeDisruptionAction``,
+reference machine-config 4.4.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from syncline.ignition.payload import PayloadError, decode_file_contents
+from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.changes import Changes, Units
+from syncline.machineconfig.drain.registries import PATH as REGISTRIES
+from syncline.machineconfig.drain.registries import change_is_safe
+from syncline.machineconfig.policy import policy_for_path
+
+__all__ = ["FIRST_BOOT_REBOOT", "Action", "drain_needed", "first_boot_actions", "first_boot_drain", "update_actions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """``type`` as in a policy; ``service`` of a reload or restart."""
+
+    type: str
+    service: str = ""
+
+
+REBOOT, NONE = Action("Reboot"), Action("None")
+
+
+def update_actions(changes: Changes, files: Sequence[str], units: Units, policies: Obj) -> list[Action]:
+    """In the order files, units, ssh keys; repetitions stay. ``policies`` are the effective ones of the cluster."""
+    if changes.of_system:
+        return [REBOOT]
+    if not (changes.files or changes.units or changes.passwd):
+        return [NONE]
+    found: list[Action] = []
+    for path in files:
+        governed = policy_for_path(path, policies.get("files") or [])
+        if governed is None:
+            return [REBOOT]
+        found += _read(governed)
+    by_name = {str(each.get("name", "")): each for each in policies.get("units") or []}
+    for name in (*units.added, *units.removed, *units.updated):
+        if name not in by_name:
+            return [REBOOT]
+        found += _read(by_name[name].get("actions") or [])
+    if changes.passwd:
+        found += _read((policies.get("sshkey") or {}).get("actions") or [])
+    if REBOOT in found:
+        return [REBOOT]
+    real = [action for action in found if action != NONE]
+    return real or found[:1]
+
+
+def _read(actions: Iterable[Obj]) -> list[Action]:
+    found = []
+    for each in actions:
+        kind = str(each.get("type", ""))
+        found.append(Action(kind, str((each.get(kind.lower()) or {}).get("serviceName", ""))))
+    return found
+
+
+def drain_needed(actions: Iterable[Action], old: Obj, new: Obj) -> bool:
+    """``old`` and ``new`` are Ignition configurations. Raises RegistriesError for registries.conf that is none."""
+    kinds = {action.type for action in actions}
+    if kinds & {"Reboot", "Drain"}:
+        return True
+    return "Special" in kinds and not _registries_safe(old, new)
+
+
+def _registries_safe(old: Obj, new: Obj) -> bool:
+    return change_is_safe(_contents(old), _contents(new))
+
+
+def _contents(config: Obj) -> bytes:
+    """The bytes of registries.conf; compression is not looked at, as upstream."""
+    for file in reversed((config.get("storage") or {}).get("files") or []):
+        if file.get("path") == REGISTRIES:
+            source = (file.get("contents") or {}).get("source")
+            try:
+                return decode_file_contents(source, None)
+            except PayloadError:
+                return unquote_to_bytes(str(source or ""))
+    return b""
+
+
+# -- the first boot -----------------------------------------------------------------------------------------------
+
+FIRST_BOOT_NONE, FIRST_BOOT_RELOAD, FIRST_BOOT_RESTART = "none", "reload crio", "restart crio"
+FIRST_BOOT_REBOOT = "reboot"
+_NOTHING = ("/etc/kubernetes/kubelet-ca.crt", "/var/lib/kubelet/config.json")
+_NOTHING_BELOW = "/etc/nmstate/openshift"
+_RELOADS = (
+    REGISTRIES,
+    "/etc/machine-config-daemon/no-reboot/containers-gpg.pub",
+    "/etc/containers/policy.json",
+)
+_RELOADS_BELOW = "/etc/containers/registries.d"
+_RESTARTS = ("/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",)
+
+
+def first_boot_actions(changes: Changes, files: Sequence[str]) -> list[str]:
+    """What the first boot does: there are no policies yet, and any change of a unit reboots."""
+    if changes.of_system or changes.units:
+        return [FIRST_BOOT_REBOOT]
+    found = FIRST_BOOT_NONE
+    for path in files:
+        folder = posixpath.dirname(path)
+        if path in _NOTHING or folder == _NOTHING_BELOW:
+            continue
+        if path in _RESTARTS:
+            found = FIRST_BOOT_RESTART
+        elif path in _RELOADS or folder == _RELOADS_BELOW:
+            found = found if found == FIRST_BOOT_RESTART else FIRST_BOOT_RELOAD
+        else:
+            return [FIRST_BOOT_REBOOT]
+    return [found]
+
+
+def first_boot_drain(actions: Sequence[str], files: Sequence[str], old: Obj, new: Obj) -> bool:
+    """Raises RegistriesError."""
+    if FIRST_BOOT_REBOOT in actions:
+        return True
+    return REGISTRIES in files and not _registries_safe(old, new)

@@ -1,0 +1,53 @@
+"""Kernel arguments of a node; pure.
+
+What a configuration asks for, what ``rpm-ostree kargs`` is told, and whether the running kernel has it. Source: Machine
+Config Operator ``pkg/daemon/update.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["change_arguments", "missing_arguments", "parsed_arguments", "running_of", "split_arguments"]
+
+_SPACE = frozenset(" \t\n\v\f\r\x85\xa0")
+"""Go's ``unicode.IsSpace`` in Latin-1; a command line has no other."""
+
+
+def split_arguments(text: str) -> list[str]:
+    """Split at white space outside double quotes; there is no escape, and an open quote runs to the end."""
+    found: list[str] = []
+    word, quoted = "", False
+    for letter in text:
+        quoted ^= letter == '"'
+        if letter in _SPACE and not quoted:
+            found += [word] if word else []
+            word = ""
+        else:
+            word += letter
+    return [*found, word] if word else found
+
+
+def parsed_arguments(given: Iterable[str] | None) -> list[str]:
+    """The arguments of ``kernelArguments``: an entry may hold several."""
+    return [word for entry in given or () for word in split_arguments(entry)]
+
+
+def change_arguments(old: Iterable[str] | None, new: Iterable[str] | None) -> list[str]:
+    """Arguments of ``rpm-ostree kargs``: all old ones go, then all new ones are appended, in their order."""
+    gone = [f"--delete-if-present={word}" for word in parsed_arguments(old)]
+    return gone + [f"--append={word}" for word in parsed_arguments(new)]
+
+
+def running_of(new: Sequence[str] | None, running: str) -> list[str]:
+    """Arguments of the running command line that are entries of ``new``, as often as they run."""
+    wanted = set(new or ())
+    return [word for word in split_arguments(running) if word in wanted]
+
+
+def missing_arguments(new: Iterable[str] | None, running: str) -> str | None:
+    """Why the running kernel is not the wanted one; None: it is. The command line is split at single spaces, so a
+    quoted argument with a space is always missing, as upstream."""
+    there = running.strip().split(" ")
+    missing = [word for word in parsed_arguments(new) if word not in there]
+    return f"missing expected kernel arguments: [{' '.join(missing)}]" if missing else None

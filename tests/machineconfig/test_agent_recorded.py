@@ -1,0 +1,129 @@
+"""The node agent as the Machine Config Operator's daemon: recorded answers of its functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.machineconfig.recordings import cases, judge, same_text
+
+from syncline.machineconfig.agent.actions import drain_needed, first_boot_actions, first_boot_drain, update_actions
+from syncline.machineconfig.agent.changes import Changes, changed_files, changed_units, changes_between, config_of
+from syncline.machineconfig.agent.kernel import (
+    change_arguments,
+    missing_arguments,
+    parsed_arguments,
+    running_of,
+    split_arguments,
+)
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.drain.registries import RegistriesError
+from syncline.machineconfig.extensions import (
+    ExtensionsError,
+    change_packages,
+    invalid_extensions,
+    package_sets,
+    packages_of,
+)
+from syncline.machineconfig.policy import effective_policies
+
+
+def _id(case: dict[str, Any]) -> str:
+    return str(case["id"])
+
+
+@pytest.mark.parametrize("case", cases("kargs"), ids=_id)
+def test_kernel_arguments(case: dict[str, Any]) -> None:
+    given = case["input"]
+    old, new, running = given.get("old"), given.get("new"), given.get("running") or ""
+    got = {
+        "oldParsed": parsed_arguments(old),
+        "newParsed": parsed_arguments(new),
+        "runningSplit": split_arguments(running),
+        "commandArgs": change_arguments(old, new),
+        "runningOfNew": running_of(new, running),
+        "validateNew": missing_arguments(new, running),
+    }
+    judge(case, got == case["expect"], got)
+
+
+@pytest.mark.parametrize("case", cases("extensions"), ids=_id)
+def test_extensions(case: dict[str, Any]) -> None:
+    given = case["input"]
+    names = given.get("extensions")
+    got: dict[str, Any] = {
+        "commandArgs": change_packages(given.get("installed") or (), names),
+        "invalid": invalid_extensions(names),
+        "validPackageSets": {name: package_sets(name) for name in names or ()},
+    }
+    try:
+        got["packages"] = packages_of(names)
+    except ExtensionsError as error:
+        got["packagesError"] = str(error)
+    judge(case, got == case["expect"], got)
+
+
+@pytest.mark.parametrize("case", cases("actions"), ids=_id)
+def test_what_an_update_has_to_do(case: dict[str, Any]) -> None:
+    got = _actions(case["input"])
+    want = dict(case["expect"])
+    for one in (got, want):
+        one.pop("errorWithoutPositions", None)
+        if "actions" in one:
+            one["actions"] = sorted(one["actions"], key=_text)
+    texts = [(want.pop(name, None), got.pop(name, None)) for name in ("error", "drainError")]
+    first_want, first_got = dict(want.pop("firstBoot", {})), dict(got.pop("firstBoot", {}))
+    texts.append((first_want.pop("drainError", None), first_got.pop("drainError", None)))
+    agrees = (got, first_got) == (want, first_want) and all(same_text(*pair) for pair in texts)
+    judge(case, agrees, [got, first_got, texts])
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _actions(given: dict[str, Any]) -> dict[str, Any]:
+    old, new = given.get("old"), given["new"]
+    try:
+        changes = changes_between(old, new, forced=bool(given.get("forceFile")))
+    except ConfigError as error:
+        return {"error": str(error)}
+    before, after = config_of(old), config_of(new)
+    files, units = changed_files(before, after), changed_units(before, after)
+    actions = update_actions(changes, files, units, effective_policies(given.get("policy")))
+    first = first_boot_actions(changes, files)
+    return {
+        "diff": diff_of(changes),
+        "changedFiles": files,
+        "changedUnits": {"added": list(units.added), "removed": list(units.removed), "updated": list(units.updated)},
+        "actions": [{"type": one.type, **({"service": one.service} if one.service else {})} for one in actions],
+        **_drain(lambda: drain_needed(actions, before, after)),
+        "firstBoot": {"actions": first, **_drain(lambda: first_boot_drain(first, files, before, after))},
+        "forceFileLeft": False,
+    }
+
+
+def _drain(decide: Callable[[], bool]) -> dict[str, Any]:
+    try:
+        return {"drain": decide()}
+    except RegistriesError as error:
+        return {"drainError": str(error)}
+
+
+def diff_of(changes: Changes) -> dict[str, Any]:
+    return {
+        "osUpdate": changes.os_update,
+        "kargs": changes.kargs,
+        "fips": changes.fips,
+        "passwd": changes.passwd,
+        "files": changes.files,
+        "units": changes.units,
+        "kernelType": changes.kernel_type,
+        "extensions": changes.extensions,
+        "oclEnabled": changes.image_mode,
+        "revertFromOCL": changes.from_image_mode,
+        "empty": changes.empty,
+        "osChanges": changes.os_changes,
+    }
