@@ -9,23 +9,25 @@ from __future__ import annotations
 import getpass
 import re
 from datetime import timedelta
-from typing import Any
 
 import click
 
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.output import output_option, print_documents, table
-from syncline.gitops.holds.model import Hold, holds_of, make_hold, pause_writer
+from syncline.cli.output import output_option, print_documents
+from syncline.cli.poolview import describe_history, describe_pool, history_rows, node_rows, pool_row, pool_table
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.durations import DurationError, parse_duration
+from syncline.kube.holds import Hold, holds_of, make_hold, pause_writer
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL as POOL
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import GVK, Obj, dig, name_of
 
-__all__ = ["list_pools", "pause", "pool", "resume"]
+__all__ = ["get_pool", "history", "list_pools", "pause", "pool", "resume"]
 
-POOL = GVK("machineconfiguration.openshift.io", "v1", "MachineConfigPool")
+NODE, EVENT = GVK("", "v1", "Node"), GVK("", "v1", "Event")
 MANAGER = "syncline-pool"
 NAME = re.compile(r"[^a-z0-9.-]+")
 MAX_NAME = 200
@@ -169,7 +171,7 @@ def _holds(link: Connection) -> tuple[Hold, ...]:
 @output_option("json", "yaml")
 @connection_options
 def list_pools(output: str | None, kubeconfig: str | None, context: str | None) -> None:
-    """List pools, whether they are paused, and who holds them.
+    """List pools: how far they are, whether they are paused, and who holds them since when.
 
     \b
     Example:  syncline pool list
@@ -177,35 +179,56 @@ def list_pools(output: str | None, kubeconfig: str | None, context: str | None) 
     with Connection(kubeconfig, context) as link:
         pools = link.ask(client.list_(link.resource(POOL))).get("items") or []
         holds, now = _holds(link), link.now()
-    rows = [_row(one, [hold for hold in holds if name_of(one) in hold.pools and hold.lives(now)]) for one in pools]
+    rows = [pool_row(one, [hold for hold in holds if name_of(one) in hold.pools and hold.lives(now)]) for one in pools]
     if output:
         print_documents(rows, output)
-        return
-    lines = [
-        (
-            row["name"],
-            str(row["paused"]).lower(),
-            ", ".join(hold["owner"] for hold in row["holds"]) or "-",
-            "; ".join(hold["reason"] for hold in row["holds"]) or "-",
-            max((hold["expiresAt"] for hold in row["holds"]), default="-"),
-        )
-        for row in rows
-    ]
-    print(table(("NAME", "PAUSED", "HELD BY", "REASON", "UNTIL"), lines))
+    else:
+        print(pool_table(rows, now))
 
 
-def _row(one: Obj, holds: list[Hold]) -> dict[str, Any]:
-    return {
-        "name": name_of(one),
-        "paused": dig(one, "spec", "paused") is True,
-        "pausedBy": pause_writer(one)[0] if dig(one, "spec", "paused") is True else "",
-        "holds": [
-            {
-                "name": hold.name,
-                "owner": hold.owner,
-                "reason": hold.reason,
-                "expiresAt": str(dig(hold.obj, "spec", "expiresAt", default="")),
-            }
-            for hold in holds
-        ],
-    }
+@pool.command("get")
+@click.argument("name", metavar="POOL")
+@output_option("json", "yaml")
+@connection_options
+def get_pool(name: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Show one pool: configs, counts, who holds it, what its conditions say, and its nodes.
+
+    \b
+    Example:  syncline pool get worker
+    """
+    with Connection(kubeconfig, context) as link:
+        found = _pool(link, name)
+        pools = link.ask(client.list_(link.resource(POOL))).get("items") or []
+        nodes = link.ask(client.list_(link.resource(NODE))).get("items") or []
+        holds, now = _holds(link), link.now()
+    row = pool_row(found, [hold for hold in holds if name in hold.pools and hold.lives(now)])
+    mine = node_rows(found, pools, nodes)
+    if output:
+        conditions = dig(found, "status", "conditions", default=[])
+        print_documents(row | {"conditions": conditions, "nodes": mine}, output)
+    else:
+        print(describe_pool(row, found, mine, now))
+
+
+@pool.command("history")
+@click.argument("name", metavar="POOL")
+@output_option("json", "yaml")
+@connection_options
+def history(name: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Show the rendered configs of a pool, who is at them, and what it told of its roll-outs.
+
+    \b
+    Example:  syncline pool history worker
+    """
+    with Connection(kubeconfig, context) as link:
+        found = _pool(link, name)
+        configs = link.ask(client.list_(link.resource(MACHINE_CONFIG))).get("items") or []
+        nodes = link.ask(client.list_(link.resource(NODE))).get("items") or []
+        about = f"involvedObject.kind=MachineConfigPool,involvedObject.name={name}"
+        events = link.ask(client.list_(link.resource(EVENT), field_selector=about)).get("items") or []
+        now = link.now()
+    rows = history_rows(found, configs, nodes)
+    if output:
+        print_documents(rows, output)
+    else:
+        print(describe_history(rows, events, now))

@@ -19,7 +19,21 @@ from syncline.explain.workloads import explain_job, explain_workload
 from syncline.gitops.health import HealthStatus, health_of
 from syncline.gitops.holds.model import POOL, Hold, holds_of
 from syncline.kube.kinds.syncline import HOLD
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, name_of, ref_of, uid_of
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    is_terminating,
+    name_of,
+    ref_of,
+    uid_of,
+)
+from syncline.machineconfig.causes import config_cause, node_cause, pool_cause
+from syncline.machineconfig.drain.observe import sight
+from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG
+from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 
 __all__ = ["cause_to_obj", "deepened", "explain_object"]
 
@@ -107,10 +121,24 @@ def _service(view: View, service: Obj) -> Found:
 
 
 def _pool(view: View, pool: Obj) -> Found:
-    found = _by_health(view, pool)
+    """The machine-config room's cause, and the Holds; of a pool that another operator keeps, too."""
+    told = pool_cause(pool, view.cluster.objects(POOL), sight(view.cluster), view.now)
     holds = [hold for hold in holds_of(view.cluster.objects(HOLDS)) if name_of(pool) in hold.pools]
     living = tuple(_hold(view, hold.obj).cause for hold in holds if hold.lives(view.now))
-    return Found(replace(found.cause, because=(*found.cause.because, *living)), blocked=found.blocked or bool(living))
+    state = "Held" if living and told.cause.state in ("Updating", "Waiting") else told.cause.state
+    because = (*told.cause.because, *living) if told.blocked else (*living, *told.cause.because)
+    cause = replace(told.cause, state=state, because=because)
+    return Found(_dated(cause, pool), blocked=told.blocked or bool(living))
+
+
+def _dated(cause: Cause, obj: Obj) -> Cause:
+    evidence = (*cause.evidence, *((("uid", uid_of(obj)),) if uid_of(obj) else ()))
+    return replace(cause, since=cause.since or instant(dig(obj, "metadata", "creationTimestamp")), evidence=evidence)
+
+
+def _machine_config(view: View, config: Obj) -> Found:
+    told = config_cause(config, view.cluster.objects(POOL), sight(view.cluster), view.now)
+    return Found(_dated(told.cause, config), blocked=told.blocked)
 
 
 def _hold(view: View, obj: Obj) -> Found:
@@ -134,6 +162,16 @@ def _budget(view: View, budget: Obj) -> Found:
 
 
 def _node(view: View, node: Obj) -> Found:
+    """A node of a pool: how far its config is; any other: whether it is ready."""
+    if CURRENT in annotations_of(node):
+        pools = view.cluster.objects(POOL)
+        try:
+            pool = primary_pool(node, pools)
+        except MembershipError as error:
+            fix = "take one of its role labels away"
+            return Found(_plain(node, "in no pool", str(error), fix=fix), blocked=True)
+        told = node_cause(node, pool, sight(view.cluster), view.now)
+        return Found(_dated(told.cause, node), blocked=told.blocked)
     ready = condition(node, "Ready")
     cordoned = ", cordoned (spec.unschedulable)" if dig(node, "spec", "unschedulable") else ""
     if ready.get("status") == "True":
@@ -166,5 +204,6 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     GroupKind("", "Node"): _node,
     GroupKind("", "Service"): _service,
     POOL: _pool,
+    MACHINE_CONFIG: _machine_config,
     HOLDS: _hold,
 }

@@ -84,10 +84,17 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Homeless:
-    """A pod that no node takes: the one whose place it would take (or its own name), and the scheduler's sentence."""
+    """A pod that no node takes, and the scheduler's sentence. ``waits_already``: it is there; else it would be made in
+    the place of ``pod``, or like it."""
 
-    pod: str
+    pod: ObjectRef
     sentence: str
+    waits_already: bool = False
+
+    def __str__(self) -> str:
+        who = f"{self.pod.namespace}/{self.pod.name}"
+        called = f"pod {who}" if self.waits_already else f"replacement of {who}"
+        return f"{called} Pending: {self.sentence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ class Blocked:
             f"healthy, {self.desired} needed)"
         )
         if self.homeless:
-            text += f"; replacement of {self.homeless[0].pod} Pending: {self.homeless[0].sentence}"
+            text += f"; {self.homeless[0]}"
         return text
 
 
@@ -232,16 +239,16 @@ class _Play:
         """Pods that wait for a node and find one count as started; so do those that a controller still has to make."""
         for pod in self._pods:
             if not dig(pod, "spec", "nodeName") and not _is_gated(pod) and not is_terminating(pod):
-                self._place(pod, f"pod {namespace_of(pod)}/{name_of(pod)}")
+                self._place(pod, pod, waits_already=True)
         for budget in self._budgets:
             covered = [pod for pod in self._of(budget) if not is_terminating(pod)]
             missing = self._expected[id(budget)] - len(covered)
             model = next((pod for pod in covered if _is_replaced(pod)), None)
             for _ in range(missing if model is not None else 0):
                 assert model is not None, "counted above"
-                self._replace(model, f"a further pod like {namespace_of(model)}/{name_of(model)}")
+                self._replace(model)
 
-    def _place(self, pod: Obj, called: str) -> None:
+    def _place(self, pod: Obj, stands_for: Obj, *, waits_already: bool = False) -> None:
         name, refused = choose(pod, self._cluster)
         if name:
             state = next(each for each in self._cluster.nodes if each.name == name)
@@ -251,12 +258,13 @@ class _Play:
         if preempt(pod, self._cluster, refused, self._all_budgets).victims is not None:
             self._healthy.add(id(pod))
             return
-        self._homeless.append((pod, Homeless(called, sentence(pod, refused, preemption=""))))
+        ref = ref_of(_typed(stands_for))
+        self._homeless.append((pod, Homeless(ref, sentence(pod, refused, preemption=""), waits_already)))
 
-    def _replace(self, pod: Obj, called: str) -> None:
+    def _replace(self, pod: Obj) -> None:
         made = _fresh(pod)
         self._pods.append(made)
-        self._place(made, called)
+        self._place(made, pod)
 
     # -- evictions -------------------------------------------------------------------------------------------------
 
@@ -267,7 +275,7 @@ class _Play:
                 break
             for pod in sorted(gone, key=lambda each: (-priority_of(each), ref_of(each))):
                 if _is_replaced(pod):
-                    self._replace(pod, f"{namespace_of(pod)}/{name_of(pod)}")
+                    self._replace(pod)
         left = sorted(self._leaving, key=_called)
         return tuple(self._why(pod) for pod in left[:MAX_BLOCKED])
 

@@ -1,0 +1,208 @@
+"""Machine config pools as people read them: lists, one pool with its nodes, and its history. Values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from syncline.base.clock import parse_time
+from syncline.cli.output import age, table
+from syncline.kube.holds import Hold, pause_writer
+from syncline.kube.objects import Obj, annotations_of, dig, name_of, owner_references, uid_of
+from syncline.machineconfig.drain.progress import BlockedNote, Progress
+from syncline.machineconfig.names import CURRENT, DESIRED, REASON, STATE
+from syncline.machineconfig.pools.membership import MembershipError, members
+from syncline.machineconfig.pools.nodestate import not_ready
+
+__all__ = ["describe_history", "describe_pool", "history_rows", "node_rows", "pool_row", "pool_table"]
+
+HEADERS = ("NAME", "CONFIG", "STATE", "UPDATED", "PAUSED", "HELD BY", "SINCE", "UNTIL", "REASON")
+
+
+def pool_row(pool: Obj, holds: Sequence[Hold]) -> dict[str, Any]:
+    """One pool as ``-o json`` shows it. ``holds``: those that live and name it."""
+    paused = dig(pool, "spec", "paused") is True
+    writer, since = pause_writer(pool) if paused else ("", "")
+    status = pool.get("status") or {}
+    return {
+        "name": name_of(pool),
+        "state": state_of(pool, held=bool(holds)),
+        "paused": paused,
+        "pausedBy": writer,
+        "pausedSince": since,
+        "configuration": {
+            "wanted": dig(pool, "spec", "configuration", "name", default=""),
+            "reached": dig(status, "configuration", "name", default=""),
+        },
+        "machines": {
+            key: int(status.get(f"{key}MachineCount") or 0) for key in ("updated", "ready", "unavailable", "degraded")
+        }
+        | {"total": int(status.get("machineCount") or 0)},
+        "holds": [
+            {
+                "name": hold.name,
+                "owner": hold.owner,
+                "reason": hold.reason,
+                "since": str(dig(hold.obj, "metadata", "creationTimestamp", default="")),
+                "expiresAt": str(dig(hold.obj, "spec", "expiresAt", default="")),
+            }
+            for hold in holds
+        ],
+    }
+
+
+def state_of(pool: Obj, *, held: bool) -> str:
+    """One word: what matters most."""
+    said = {each.get("type"): each.get("status") == "True" for each in dig(pool, "status", "conditions", default=[])}
+    if said.get("Degraded"):
+        return "Degraded"
+    if said.get("DrainBlocked"):
+        return "DrainBlocked"
+    if said.get("Updated"):
+        return "Updated"
+    if dig(pool, "spec", "paused") is True:
+        return "Paused"
+    if held:
+        return "Held"
+    return "Updating" if said.get("Updating") else "Unknown"
+
+
+def pool_table(rows: Iterable[dict[str, Any]], now: datetime) -> str:
+    return table(HEADERS, [_cells(row, now) for row in rows])
+
+
+def _cells(row: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    """Who holds or paused it, since when, until when."""
+    owners = [hold["owner"] for hold in row["holds"]] + ([row["pausedBy"] or "spec.paused"] if row["paused"] else [])
+    begun = [hold["since"] for hold in row["holds"]] + [row["pausedSince"]]
+    since = min((each for each in begun if each), default="")
+    machines = row["machines"]
+    return (
+        row["name"],
+        row["configuration"]["wanted"] or "-",
+        row["state"],
+        f"{machines['updated']}/{machines['total']}",
+        str(row["paused"]).lower(),
+        ", ".join(owners) or "-",
+        age(_instant(since), now) if since else "-",
+        max((hold["expiresAt"] for hold in row["holds"]), default="-"),
+        "; ".join(hold["reason"] for hold in row["holds"]) or "-",
+    )
+
+
+# -- one pool --------------------------------------------------------------------------------------------------------
+
+
+def node_rows(pool: Obj, pools: Sequence[Obj], nodes: Sequence[Obj]) -> list[dict[str, str]]:
+    try:
+        mine = members(pool, nodes, pools)
+    except MembershipError:
+        mine = ()
+    return [node_row(node) for node in mine]
+
+
+def node_row(node: Obj) -> dict[str, str]:
+    have = annotations_of(node)
+    return {
+        "name": name_of(node),
+        "ready": "NotReady" if _is_down(node) else "Ready",
+        "schedulable": "no" if dig(node, "spec", "unschedulable") else "yes",
+        "state": have.get(STATE, ""),
+        "current": have.get(CURRENT, ""),
+        "desired": have.get(DESIRED, ""),
+        "note": _note(node),
+    }
+
+
+def _is_down(node: Obj) -> bool:
+    """Not ready for another reason than a cordon."""
+    reason = not_ready(node)
+    return reason is not None and not reason.endswith("Unschedulable")
+
+
+def _note(node: Obj) -> str:
+    blocked, progress = BlockedNote.of(node), Progress.of(node)
+    if blocked is not None:
+        return blocked.message
+    if progress is not None:
+        return f"draining since {progress.began:%H:%M:%S}"
+    return annotations_of(node).get(REASON, "")
+
+
+def describe_pool(row: dict[str, Any], pool: Obj, nodes: Sequence[dict[str, str]], now: datetime) -> str:
+    machines = row["machines"]
+    counts = ", ".join(f"{machines[key]} {key}" for key in ("updated", "ready", "unavailable", "degraded"))
+    limit = dig(pool, "spec", "maxUnavailable")
+    lines = [
+        f"Name:           {row['name']}",
+        f"State:          {row['state']}",
+        f"Wanted:         {row['configuration']['wanted'] or '-'}",
+        f"Reached:        {row['configuration']['reached'] or '-'}",
+        f"Machines:       {machines['total']} ({counts})",
+        f"MaxUnavailable: {1 if limit is None else limit}",
+    ]
+    if row["paused"]:
+        since = f" for {age(_instant(row['pausedSince']), now)}" if row["pausedSince"] else ""
+        lines.append(f"Paused:         spec.paused{since} by {row['pausedBy'] or 'somebody'}")
+    for hold in row["holds"]:
+        since = age(_instant(hold["since"]), now)
+        lines.append(f"Held:           {hold['owner']} for {since} until {hold['expiresAt']}: {hold['reason'] or '-'}")
+    for condition in dig(pool, "status", "conditions", default=[]):
+        if condition.get("status") == "True" and condition.get("message"):
+            lines.append(f"{condition['type'] + ':':<15} {condition['message']}")
+    cells = [(n["name"], n["ready"], n["schedulable"], n["state"], n["current"], n["desired"]) for n in nodes]
+    told = [f"  {n['name']}: {n['note']}" for n in nodes if n["note"]]
+    header = ("NODE", "STATUS", "SCHEDULABLE", "STATE", "CURRENT", "DESIRED")
+    return "\n".join([*lines, *(["", table(header, cells)] if cells else []), *told])
+
+
+# -- history ---------------------------------------------------------------------------------------------------------
+
+
+def history_rows(pool: Obj, configs: Iterable[Obj], nodes: Sequence[Obj]) -> list[dict[str, Any]]:
+    """The rendered configs of a pool, the newest first."""
+    mine = [c for c in configs if any(owner.get("uid") == uid_of(pool) for owner in owner_references(c))]
+    wanted = dig(pool, "spec", "configuration", "name", default="")
+    reached = dig(pool, "status", "configuration", "name", default="")
+    rows = [
+        {
+            "name": name_of(config),
+            "created": str(dig(config, "metadata", "creationTimestamp", default="")),
+            "nodes": sum(annotations_of(node).get(CURRENT) == name_of(config) for node in nodes),
+            "wanted": name_of(config) == wanted,
+            "reached": name_of(config) == reached,
+        }
+        for config in mine
+    ]
+    return sorted(rows, key=lambda row: (row["created"], row["wanted"], row["name"]), reverse=True)
+
+
+def describe_history(rows: Sequence[dict[str, Any]], events: Sequence[Obj], now: datetime) -> str:
+    """Configs, then what the pool told of its roll-outs, the oldest first."""
+    cells = [
+        (
+            row["name"],
+            age(_instant(row["created"]), now),
+            str(row["nodes"]),
+            " ".join(word for word in ("wanted", "reached") if row[word]) or "-",
+        )
+        for row in rows
+    ]
+    lines = [table(("CONFIG", "AGE", "NODES", "IS"), cells)]
+    if events:
+        lines.append("")
+    for event in sorted(events, key=_said_at):
+        lines.append(f"{_said_at(event)}  {event.get('reason')}: {event.get('message')}")
+    return "\n".join(lines)
+
+
+def _said_at(event: Obj) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return parse_time(text) if text else None
+    except ValueError:
+        return None

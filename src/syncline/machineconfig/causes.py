@@ -1,0 +1,310 @@
+"""Why a pool, a node or a machine config is not where it should be; pure.
+
+``explain`` asks, and joins these causes with those of other rooms. A chain goes from the pool over its nodes to the
+eviction that is refused, the pod that finds no node, and what would help; each proposal has been played on a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.base.cause import Cause
+from syncline.base.clock import parse_time
+from syncline.kube.holds import pause_writer
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, labels_of, name_of, ref_of
+from syncline.kube.selectors import SelectorError, label_selector_from
+from syncline.machineconfig.drain.feasible import Blocked, Homeless, Outlook, Sight, Verdict, judge
+from syncline.machineconfig.drain.pods import leaves
+from syncline.machineconfig.drain.progress import BlockedNote, Progress
+from syncline.machineconfig.drain.proposals import proposals
+from syncline.machineconfig.names import (
+    CURRENT,
+    DESIRED,
+    DESIRED_DRAIN,
+    FAILED_STATES,
+    LAST_DRAIN,
+    MACHINE_CONFIG,
+    POOL,
+    REASON,
+)
+from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
+from syncline.machineconfig.pools.membership import MembershipError, belonging, members
+from syncline.machineconfig.pools.nodestate import is_done, is_unavailable, mcd_state, not_ready, target_of
+from syncline.machineconfig.pools.status import condition_is
+
+__all__ = ["Told", "config_cause", "node_cause", "pool_cause"]
+
+MAX_NODES = 3
+"""Nodes in trouble that an explanation of a pool follows; they mostly share one reason."""
+MAX_STEPS = 3
+"""Proposals in one line; the evidence has all of them."""
+ROLE = "machineconfiguration.openshift.io/role"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """``blocked``: something is wrong, not merely under way."""
+
+    cause: Cause
+    blocked: bool
+
+
+# -- pools -----------------------------------------------------------------------------------------------------------
+
+
+def pool_cause(pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> Told:
+    """Holds are not told here: they are objects of their own."""
+    try:
+        mine = members(pool, sight.nodes, pools)
+        limit = max_unavailable(pool, len(mine))
+    except (MembershipError, LimitError) as error:
+        fix = f"correct the spec: kubectl edit machineconfigpool {name_of(pool)}"
+        return Told(_of(pool, "Stalled", str(error), next_action=fix), blocked=True)
+    conditions = dig(pool, "status", "conditions", default=[])
+    said = {str(each.get("type")): each for each in conditions}
+    because = (*_rendering(pool, said), *_nodes(pool, mine, sight, now), *_strays(sight.nodes, pools, pool))
+    counts = _counts(pool, mine)
+    if condition_is(conditions, "Degraded"):
+        return Told(_of(pool, "Degraded", counts, _since(said, "Degraded"), because=because), blocked=True)
+    if condition_is(conditions, "Updated") and not because:
+        return Told(_of(pool, "Updated", counts, _since(said, "Updated")), blocked=False)
+    if dig(pool, "spec", "paused") is True:
+        return Told(_paused(pool, counts, said, because), blocked=True)
+    state = "Updating" if condition_is(conditions, "Updating") else "Waiting"
+    blocked = any(_is_blocking(each) for each in because)
+    full = _taken(mine, limit) if not any(_works(node) for node in mine) else ()
+    told = _of(pool, state, counts, _since(said, "Updating"), because=(*because, *full))
+    return Told(told, blocked=blocked or bool(full))
+
+
+def _counts(pool: Obj, nodes: Sequence[Obj]) -> str:
+    target = target_of(pool)
+    done = sum(is_done(node) and annotations_of(node).get(DESIRED) == target for node in nodes)
+    return f"{done} of {len(nodes)} nodes are at {target or 'no rendered config yet'}"
+
+
+def _rendering(pool: Obj, said: dict[str, Obj]) -> tuple[Cause, ...]:
+    condition = said.get("RenderDegraded", {})
+    if condition.get("status") != "True":
+        return ()
+    fix = "correct or delete the machine config that it names"
+    since = _since(said, "RenderDegraded")
+    return (Cause("rendering", "Degraded", str(condition.get("message") or ""), since, next_action=fix),)
+
+
+def _nodes(pool: Obj, nodes: Sequence[Obj], sight: Sight, now: datetime) -> tuple[Cause, ...]:
+    """Nodes in trouble first, then one that is at work."""
+    told = [node_cause(node, pool, sight, now) for node in nodes if _is_busy(node) or not_ready(node) is not None]
+    blocked = [each.cause for each in told if each.blocked]
+    working = [each.cause for each in told if not each.blocked]
+    return tuple(blocked[:MAX_NODES]) or tuple(working[:1])
+
+
+def _strays(nodes: Iterable[Obj], pools: Sequence[Obj], pool: Obj) -> tuple[Cause, ...]:
+    """Nodes that would be this pool's, were they not in several custom ones."""
+    found: list[Cause] = []
+    for node in nodes:
+        try:
+            belonging(node, pools)
+        except MembershipError as error:
+            selector = label_selector_from(dig(pool, "spec", "nodeSelector"))
+            if not selector.empty and selector.matches(labels_of(node)):
+                fix = f"take a role label from it: kubectl label node {name_of(node)} node-role.kubernetes.io/ROLE-"
+                found.append(Cause(str(_node_ref(node)), "in no pool", str(error), next_action=fix))
+    return tuple(found[:MAX_NODES])
+
+
+def _paused(pool: Obj, counts: str, said: dict[str, Obj], because: tuple[Cause, ...]) -> Cause:
+    writer, at = pause_writer(pool)
+    by = f' by "{writer}"' if writer else ""
+    fix = f"syncline pool resume {name_of(pool)} --spec"
+    since = _instant(at) or _since(said, "Updating")
+    return _of(pool, "Paused", f"spec.paused is set{by}; {counts}", since, next_action=fix, because=because)
+
+
+def _taken(nodes: Sequence[Obj], limit: int) -> tuple[Cause, ...]:
+    """Nobody works, and yet nobody is next: who takes the places."""
+    down = [node for node in nodes if is_unavailable(node)]
+    if len(down) < limit or not down:
+        return ()
+    names = ", ".join(name_of(node) for node in down[:MAX_NODES])
+    text = f"maxUnavailable {limit} is used up by {names}: {not_ready(down[0]) or 'its agent works'}"
+    fix = f"kubectl uncordon {name_of(down[0])}" if dig(down[0], "spec", "unschedulable") else ""
+    return (Cause("capacity", "used up", text, next_action=fix or "mend the node, or raise spec.maxUnavailable"),)
+
+
+# -- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def node_cause(node: Obj, pool: Obj | None, sight: Sight, now: datetime) -> Told:
+    """How far a node is on its way to its config, and what keeps it. ``pool`` None: it is in no pool."""
+    have = annotations_of(node)
+    asked = have.get(DESIRED_DRAIN, "")
+    if asked.startswith("drain-") and asked != have.get(LAST_DRAIN):
+        return _draining(node, sight, now)
+    state = mcd_state(node)
+    if state in FAILED_STATES:
+        fix = "correct what its reason says; a config that is taken back is taken up once the node is schedulable"
+        if dig(node, "spec", "unschedulable"):
+            fix += f": kubectl uncordon {name_of(node)}"
+        told = Cause(str(_node_ref(node)), state, have.get(REASON, "") or "it gives no reason", next_action=fix)
+        return Told(told, blocked=True)
+    if have.get(CURRENT) != have.get(DESIRED) or (state and state != "Done"):
+        text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
+        return Told(Cause(str(_node_ref(node)), state or "Targeted", text), blocked=False)
+    trouble = not_ready(node)
+    if trouble is not None:
+        cordoned = bool(dig(node, "spec", "unschedulable"))
+        fix = f"kubectl uncordon {name_of(node)}" if cordoned else "look at its kubelet; is the machine on?"
+        text = f"{trouble}; nobody updates it meanwhile" if pool is not None else trouble
+        return Told(Cause(str(_node_ref(node)), "cordoned" if cordoned else "NotReady", text, next_action=fix), True)
+    if pool is not None and target_of(pool) not in ("", have.get(DESIRED)):
+        text = f"waits for its turn to {target_of(pool)}"
+        return Told(Cause(str(_node_ref(node)), "next or later", text), blocked=False)
+    where = f"in pool {name_of(pool)}" if pool is not None else "in no pool"
+    config = f" at {have[CURRENT]}" if have.get(CURRENT) else ""
+    return Told(Cause(str(_node_ref(node)), "Ready", f"{where}{config}"), blocked=False)
+
+
+def _draining(node: Obj, sight: Sight, now: datetime) -> Told:
+    progress, note = Progress.of(node), BlockedNote.of(node)
+    leaving = [pod for pod in sight.pods if _is_on(pod, name_of(node)) and leaves(pod, sight.daemon_sets)]
+    verdict = judge(sight, name_of(node), now)
+    steps = tuple(str(each) for each in proposals(sight, verdict, now))
+    because = tuple(_eviction(each, sight, steps) for each in verdict.blocked[:MAX_NODES])
+    evidence = tuple(("would help", step) for step in steps)
+    if progress is None:
+        state = "drain not begun" if verdict.outlook is Outlook.BLOCKED else "about to be drained"
+        text = "it is not cordoned, since the drain could not finish" if because else _waits(verdict)
+        since = note.since if note is not None else None
+        told = Cause(str(_node_ref(node)), state, text, since, evidence=evidence, because=because)
+        return Told(told, blocked=verdict.outlook is Outlook.BLOCKED)
+    degraded = f"; {annotations_of(node)[REASON]}" if mcd_state(node) in FAILED_STATES else ""
+    text = f"{len(leaving)} pods have to leave it{degraded}"
+    told = Cause(str(_node_ref(node)), "draining", text, progress.began, evidence=evidence, because=because)
+    return Told(told, blocked=bool(because) or bool(degraded))
+
+
+def _waits(verdict: Verdict) -> str:
+    return verdict.message() or "the drain controller is asked"
+
+
+def _eviction(blocked: Blocked, sight: Sight, steps: tuple[str, ...]) -> Cause:
+    fix = "; or ".join(steps[:MAX_STEPS])
+    if not blocked.budget:
+        text = blocked.message()
+        return Cause(str(blocked.pod), "eviction refused", text, next_action="leave one budget for the pod")
+    numbers = f"{blocked.healthy} of {blocked.expected} healthy, {blocked.desired} needed"
+    text = f"by budget {blocked.budget} (allows 0: {numbers})"
+    because = tuple(_pending(each, sight) for each in blocked.homeless[:1])
+    return Cause(str(blocked.pod), "eviction refused", text, next_action=fix, because=because)
+
+
+def _pending(homeless: Homeless, sight: Sight) -> Cause:
+    """The pod that waits, or will once its predecessor has gone."""
+    if homeless.waits_already:
+        return Cause(str(homeless.pod), "Pending", homeless.sentence)
+    name = f"replacement of {homeless.pod.namespace}/{homeless.pod.name}"
+    return Cause(name, "would be Pending", homeless.sentence)
+
+
+# -- machine configs -------------------------------------------------------------------------------------------------
+
+
+def config_cause(config: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> Told:
+    """Where a machine config is on its way to the machines of its pools."""
+    mine = [pool for pool in pools if _selects(pool, config)]
+    owners = dig(config, "metadata", "ownerReferences", default=[])
+    if not mine and any(owner.get("kind") == POOL.kind for owner in owners):
+        return _rendered(config, pools, sight)
+    if not mine:
+        fix = f"label it: kubectl label machineconfig {name_of(config)} {ROLE}=worker"
+        return Told(_of(config, "Unused", "no pool selects it", next_action=fix), blocked=True)
+    told = [_in_pool(config, pool, pools, sight, now) for pool in mine]
+    waiting = [each for each in told if each.cause.state != "applied"]
+    state = "applied" if not waiting else "on its way"
+    text = "; ".join(f"{name_of(pool)}: {each.cause.message}" for pool, each in zip(mine, told, strict=True))
+    because = tuple(cause for each in waiting for cause in each.cause.because)
+    return Told(_of(config, state, text, because=because), blocked=any(each.blocked for each in waiting))
+
+
+def _rendered(config: Obj, pools: Sequence[Obj], sight: Sight) -> Told:
+    target = [name_of(pool) for pool in pools if target_of(pool) == name_of(config)]
+    at = sum(annotations_of(node).get(CURRENT) == name_of(config) for node in sight.nodes)
+    text = f"{at} nodes are at it" + (f"; pool {', '.join(target)} moves to it" if target else "; no pool wants it now")
+    return Told(_of(config, "rendered", text), blocked=False)
+
+
+def _in_pool(config: Obj, pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> Told:
+    name = name_of(config)
+    above = pool_cause(pool, pools, sight, now)
+    if name not in _sources(pool, "spec"):
+        text = "not rendered yet" if not _sources(pool, "spec") else "not in what is rendered"
+        return Told(_of(config, "not rendered", text, because=(above.cause,)), above.blocked)
+    if above.cause.state == "Updated" or (name in _sources(pool, "status") and not above.blocked):
+        return Told(_of(config, "applied", f"rendered in {target_of(pool)}, on all nodes"), blocked=False)
+    return Told(_of(config, "on its way", f"rendered in {target_of(pool)}", because=(above.cause,)), above.blocked)
+
+
+def _sources(pool: Obj, part: str) -> list[str]:
+    return [str(each.get("name")) for each in dig(pool, part, "configuration", "source", default=[])]
+
+
+def _selects(pool: Obj, config: Obj) -> bool:
+    try:
+        selector = label_selector_from(dig(pool, "spec", "machineConfigSelector"))
+    except SelectorError:
+        return False
+    return not selector.empty and selector.matches(labels_of(config))
+
+
+# -- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _of(
+    obj: Obj,
+    state: str,
+    message: str,
+    since: datetime | None = None,
+    *,
+    next_action: str = "",
+    because: tuple[Cause, ...] = (),
+) -> Cause:
+    kind = MACHINE_CONFIG if obj.get("kind") == MACHINE_CONFIG.kind else POOL
+    ref = ObjectRef(*kind, "", name_of(obj))
+    return Cause(str(ref), state, message, since, next_action=next_action, because=because)
+
+
+def _node_ref(node: Obj) -> ObjectRef:
+    return ref_of({"apiVersion": "v1", "kind": "Node"} | node)
+
+
+def _is_on(pod: Obj, node: str) -> bool:
+    return str(dig(pod, "spec", "nodeName", default="")) == node
+
+
+def _is_busy(node: Obj) -> bool:
+    return not is_done(node)
+
+
+def _works(node: Obj) -> bool:
+    """On its way by our hand."""
+    have = annotations_of(node)
+    return bool(have.get(CURRENT)) and (have.get(CURRENT) != have.get(DESIRED) or mcd_state(node) == "Working")
+
+
+def _is_blocking(cause: Cause) -> bool:
+    return bool(cause.next_action) or any(_is_blocking(each) for each in cause.because)
+
+
+def _since(said: dict[str, Obj], kind: str) -> datetime | None:
+    return _instant(said.get(kind, {}).get("lastTransitionTime"))
+
+
+def _instant(text: object) -> datetime | None:
+    try:
+        return parse_time(text) if isinstance(text, str) and text else None
+    except ValueError:
+        return None
