@@ -9,7 +9,7 @@ from tests.ignition.recordings import judge, run_as
 
 from syncline.ignition.gonames import parse_version
 from syncline.ignition.jsontext import dump
-from syncline.ignition.merging import merge, merge_transcribed
+from syncline.ignition.merging import merge
 from syncline.ignition.parsing import minor_of, validate
 from syncline.ignition.typed import canonical
 
@@ -24,4 +24,3 @@ def test_a_child_is_laid_over_its_parent_byte_for_byte_as_upstream_does(case: di
     verdicts = [not validate(config, version).fatal for config in (parent, child, result)]
     wanted = [expect["parent_valid"], expect["child_valid"], expect["result_valid"]]
     judge(case, dump(result) == expect["output"] and verdicts == wanted, (dump(result), verdicts))
-    assert merge_transcribed(minor, parent, child)[0] == result

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo:demo", "Show the main job: a Git repository becomes a running cluster."),
     "explain": ("explain:explain", "Say in a few lines what blocks an object, down to the cause."),
     "health": ("health:health", "Say how healthy the objects of a file are, as a sync would judge them."),
+    "ignition": ("ignition:ignition", "Judge, convert and merge Ignition configurations."),
     "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
     "node": ("node:node", "Add and remove simulated nodes of a running cluster."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),

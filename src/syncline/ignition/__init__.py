@@ -10,7 +10,7 @@ order, nothing that upstream leaves out), so it can be stored, compared and writ
 | ``parsing.validate(config, "3.5.0")`` | ``Report`` about a canonical configuration, without places |
 | ``typed.canonical(minor, config)`` | a configuration built by hand, made canonical |
 | ``jsontext.dump(config)`` | JSON text, byte for byte as Go writes it |
-| ``merging.merge(minor, parent, child)`` | the child over the parent; ``merge_transcribed``: also what came whence |
+| ``merging.merge(minor, parent, child)`` | the child over the parent, a new canonical configuration |
 | ``upward.lift(config, minor, target)`` | 3.minor as a newer 3.target |
 | ``converting.parse_and_convert(raw)`` | 2.0 to 2.2 or 3.0 to 3.5 as canonical 3.5.0; raises ``ConversionError`` |
 | ``converting.parse_payload(raw)`` | the same for gzip and base64 |
