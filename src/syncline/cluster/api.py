@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
@@ -40,6 +41,7 @@ from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
 from syncline.kube.outcall import Outcall, Outcome, settle
 from syncline.kube.schema.resources import subresource_of
+from syncline.kube.selectors import SelectorError, parse_field_selector
 
 __all__ = ["Api"]
 
@@ -179,7 +181,22 @@ _OLD = {
 def _attributes(request: Request, route: Route, verb: str) -> Attributes:
     if not route.resource:
         return Attributes(verb, path=request.path)
-    return Attributes(verb, route.group, route.resource, route.subresource, route.namespace, route.name, request.path)
+    name = route.name
+    if not name and verb in ("list", "watch") and request.query and "fieldSelector" in request.query:
+        name = "" if route.watching else _selected_name(request.query["fieldSelector"])
+    return Attributes(verb, route.group, route.resource, route.subresource, route.namespace, name, request.path)
+
+
+@lru_cache(maxsize=1024)
+def _selected_name(text: str) -> str:
+    """The one name that a list or watch can show: roles may allow it by ``resourceNames`` (``RequestInfoFactory``)."""
+    try:
+        terms = parse_field_selector(text).terms
+    except SelectorError:
+        return ""
+    names = [each.value for each in terms if each.field == "metadata.name" and each.equal]
+    wrong = not names or names[0] in (".", "..") or "/" in names[0] or "%" in names[0]
+    return "" if wrong else names[0]
 
 
 def _fits(resource: Resource, route: Route) -> bool:

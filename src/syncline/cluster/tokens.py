@@ -136,8 +136,10 @@ class ServiceAccountTokens:
             if kind in private and not (kind == "node" and "pod" in private):
                 bound.append((resource, "" if kind == "node" else namespace, private[kind]))
         for resource, space, claimed in bound:
-            uid = dig(claimed, "uid", default="")
-            if not uid or self._uid_of(resource, space, dig(claimed, "name", default="")) != uid:
+            uid, name = dig(claimed, "uid", default=""), dig(claimed, "name", default="")
+            if not all(isinstance(each, str) for each in (uid, name, space)):
+                return False
+            if not uid or self._uid_of(resource, space, name) != uid:
                 return False
         return True
 

@@ -250,3 +250,31 @@ def test_pieces() -> None:
     assert scrubbed({"\ud800": ["\udfff", 1, None]}) == {"\ufffd": ["\ufffd", 1, None]}
     same = {"a": [1, "x", None, True, 1.5]}
     assert canonical_numbers(same) is same
+
+
+def test_a_role_for_one_name_allows_to_list_and_watch_that_name(world: World) -> None:
+    """``RequestInfoFactory``: a list that can show one object only is asked for by that name."""
+    from syncline.cluster.users import UserInfo
+
+    api, jo = world.api, UserInfo("jo", ("system:authenticated",))
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["m"], "verbs": ["list", "watch"]}]
+    world.post(f"{rbac}/roles", {"metadata": {"name": "one"}, "rules": rules})
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jo"}
+    world.post(f"{rbac}/rolebindings", {"metadata": {"name": "one"}, "subjects": [subject], "roleRef": ref})
+
+    def status(selector: str, **query: str) -> int:
+        return api.handle(Request("GET", MAPS, {"fieldSelector": selector, **query}), jo).status
+
+    assert status("metadata.name=m") == 200
+    assert status("metadata.name=m", watch="1") == 200
+    assert status("metadata.namespace=default,metadata.name=m") == 200
+    for other in ("metadata.name=n", "metadata.name!=m", "", "metadata.name=", "metadata.name=m/..", "x=("):
+        assert status(other) == 403, other
+    assert (
+        api.handle(Request("GET", MAPS.replace("/v1/", "/v1/watch/"), {"fieldSelector": "metadata.name=m"}), jo).status
+        == 403
+    )
+    told = api.handle(Request("GET", MAPS, {"fieldSelector": "metadata.name=n"}), jo).obj["message"]
+    assert told.startswith('configmaps "n" is forbidden: User "jo" cannot list resource "configmaps"')
