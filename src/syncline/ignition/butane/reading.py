@@ -214,17 +214,19 @@ class _Decoder:
     # -- mappings ------------------------------------------------------------------------------------------------
 
     def _unique(self, node: MappingNode) -> bool:
-        first: dict[tuple[str, str], int] = {}
-        unique = True
+        lines: dict[tuple[str, str], list[int]] = {}
+        for key, _ in node.pairs:
+            lines.setdefault(_identity(key), []).append(key.line)
+        if len(lines) == len(node.pairs):
+            return True
         for key, _ in node.pairs:
             identity = _identity(key)
-            if identity in first:
-                unique = False
-                text = json.dumps(identity[1], ensure_ascii=False)
-                self._problem(key.line, f"mapping key {text} already defined at line {first[identity]}")
-            else:
-                first[identity] = key.line
-        return unique
+            line, *later = lines[identity]
+            lines[identity] = later
+            text = json.dumps(identity[1], ensure_ascii=False)
+            for other in later[:MAX_PROBLEMS]:
+                self._problem(other, f"mapping key {text} already defined at line {line}")
+        return False
 
     def _mapping(self, node: MappingNode, struct: Struct, out: Value) -> bool:
         if not self._unique(node):

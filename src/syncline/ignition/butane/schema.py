@@ -177,7 +177,8 @@ class _Table:
         struct = self.struct(item)
         type_name = struct.type_name if struct else item if item == "string" else f"{self._package}.{item}"
         if kind.startswith("["):
-            return Field(key, json, "list", nullable, struct, f"[]{type_name}")
+            named = f"{self._package}.HTTPHeaders" if item == "HTTPHeader" else f"[]{type_name}"
+            return Field(key, json, "list", nullable, struct, named)
         return Field(key, json, "struct", nullable, struct, type_name)
 
 

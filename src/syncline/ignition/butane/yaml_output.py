@@ -26,6 +26,7 @@ _PRINTABLE: Final = "\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd"
 _SPECIAL: Final = re.compile(f"[^\t{_PRINTABLE}]")
 _BREAK: Final = "\r\n\x85\u2028\u2029"
 _BREAKS: Final = re.compile(f"[{_BREAK}]")
+_BREAK_RUN: Final = re.compile(f"[{_BREAK}]+(?=[^{_BREAK}])")
 _BREAK_SPACE: Final = re.compile(f"[{_BREAK}] ")
 _SPACE_BREAK: Final = re.compile(f" [{_BREAK}]")
 _GAP: Final = r"[ \t\r\n\x85\u2028\u2029]"
@@ -43,19 +44,18 @@ _ESCAPED: Final = re.compile(f'[^{_PRINTABLE}]|[{_BREAK}"\\\\]')
 
 def dump(value: dict[str, Any]) -> str:
     """The mapping, every line ended by a newline."""
-    return "".join(f"{line}\n" for line in _mapping(value, 0))
+    return "".join(_mapping(value, 0))
 
 
 def _mapping(value: dict[str, Any], indent: int) -> Iterator[str]:
+    """Pieces of text, each with the end of its line."""
     pad = " " * indent
     for key in sorted(sorted(value), key=functools.cmp_to_key(key_order)):
         simple = not _BREAKS.search(key) and len(key.encode()) <= _SIMPLE_KEY
         if simple:
-            lead = f"{pad}{_inline(key)}:"
+            lead = f"{pad}{_inline(key, 0)}:"
         else:
-            first, *rest = _scalar(key, indent + _INDENT)
-            yield f"{pad}? {first}"
-            yield from rest
+            yield f"{pad}? {_scalar(key, indent + _INDENT)}"
             lead = f"{pad}:"
         yield from _led(lead, value[key], indent, compact=not simple)
 
@@ -64,16 +64,11 @@ def _led(lead: str, value: Any, indent: int, *, compact: bool) -> Iterator[str]:
     """``value`` behind ``lead``; ``compact`` lets a mapping or list begin on that very line."""
     inner = indent + _INDENT
     if isinstance(value, dict | list) and value:
-        lines = _mapping(value, inner) if isinstance(value, dict) else _sequence(value, inner)
-        if compact:
-            yield f"{lead} {next(lines)[inner:]}"
-        else:
-            yield lead
-        yield from lines
-        return
-    first, *rest = _scalar(value, inner)
-    yield f"{lead} {first}"
-    yield from rest
+        pieces = _mapping(value, inner) if isinstance(value, dict) else _sequence(value, inner)
+        yield f"{lead} {next(pieces)[inner:]}" if compact else f"{lead}\n"
+        yield from pieces
+    else:
+        yield f"{lead} {_scalar(value, inner)}"
 
 
 def _sequence(value: list[Any], indent: int) -> Iterator[str]:
@@ -81,24 +76,26 @@ def _sequence(value: list[Any], indent: int) -> Iterator[str]:
         yield from _led(f"{' ' * indent}-", item, indent, compact=True)
 
 
-def _scalar(value: Any, indent: int) -> list[str]:
-    """The lines of a scalar; the first stands behind its key, the others are complete."""
+def _scalar(value: Any, indent: int) -> str:
+    """A scalar behind its key, with the end of its last line; further lines are indented."""
     if isinstance(value, str):
-        return _literal(value, indent) if "\n" in value and _block_allowed(value) else [_inline(value)]
+        if "\n" in value and _block_allowed(value):
+            return _literal(value, indent)
+        return f"{_inline(value, indent)}\n"
     if isinstance(value, bool):
-        return ["true" if value else "false"]
+        return "true\n" if value else "false\n"
     if value is None:
-        return ["null"]
+        return "null\n"
     if isinstance(value, int | float):
-        return [go_shortest(float(value))]
-    return ["{}" if isinstance(value, dict) else "[]"]
+        return f"{go_shortest(float(value))}\n"
+    return "{}\n" if isinstance(value, dict) else "[]\n"
 
 
 def _block_allowed(text: str) -> bool:
     return not (text.endswith(" ") or _SPACE_BREAK.search(text) or _SPECIAL.search(text))
 
 
-def _inline(text: str) -> str:
+def _inline(text: str, indent: int) -> str:
     """Plain where it reads back as itself, else in quotes."""
     tag, _ = resolve("", text)
     if "\n" in text or tag != "!!str" or text in OLD_BOOLS or _BASE_60.fullmatch(text):
@@ -109,7 +106,7 @@ def _inline(text: str) -> str:
         return _double_quoted(text)
     if not quoted:
         return text
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + _BREAK_RUN.sub(lambda match: match[0] + " " * indent, text.replace("'", "''")) + "'"
 
 
 def _double_quoted(text: str) -> str:
@@ -124,18 +121,18 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
-def _literal(text: str, indent: int) -> list[str]:
+def _literal(text: str, indent: int) -> str:
+    """A block; line separators of Unicode count as breaks too."""
     hints = str(_INDENT) if text[0] in " " + _BREAK else ""
     if text[-1] not in _BREAK:
         hints += "-"
     elif len(text) == 1 or text[-2] in _BREAK:
         hints += "+"
+    pad = " " * indent
     # The break after the header is the first of the text, if the text begins with one: upstream loses it.
-    body = text.removeprefix("\n").removesuffix("\n") if text != "\n" else ""
-    lines = body.split("\n")
-    if text.removeprefix("\n") == "":
-        return [f"|{hints}"]
-    return [f"|{hints}", *(" " * indent + line if line else "" for line in lines)]
+    body = text if text[0] in _BREAK else f"\n{text}"
+    body = _BREAK_RUN.sub(lambda match: match[0] + pad, body)
+    return f"|{hints}{body}" if text[-1] in _BREAK else f"|{hints}{body}\n"
 
 
 def key_order(left: str, right: str) -> int:
