@@ -131,6 +131,7 @@ class GitSourceReader:
             variant=opened.variant + "".join(one.variant for one in lent.values()),
             disabled=self._sources.rules.disabled,
             jsonnet=self._sources.rules.jsonnet,
+            butane=self._sources.rules.butane,
             kustomize=self._sources.rules.kustomize(),
             cache=self._cache,
             renderers=self._renderers,
@@ -157,6 +158,7 @@ class FolderReader:
                 context=context,
                 disabled=self._rules.disabled,
                 jsonnet=self._rules.jsonnet,
+                butane=self._rules.butane,
                 kustomize=self._rules.kustomize(),
                 renderers=renderers_with(None),
             )

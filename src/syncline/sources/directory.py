@@ -28,6 +28,7 @@ __all__ = [
     "SourcedObject",
     "read_manifests",
     "read_output",
+    "select_documents",
     "select_files",
 ]
 
@@ -48,6 +49,8 @@ class DirectoryOptions:
     """Files of any name are manifests (``disableExtensionFilter``)."""
     jsonnet: bool = True
     """Whether programs are evaluated; else they are passed over (``jsonnet.enable`` of ``argocd-cm``)."""
+    butane: bool = True
+    """Whether Butane documents for OpenShift are translated (``butane.enable`` of ``argocd-cm``): ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +110,25 @@ def select_files(
     return tuple(chosen)
 
 
+def select_documents(tree: Tree, options: DirectoryOptions, suffix: str) -> tuple[Entry, ...]:
+    """The files called ``*SUFFIX`` that the options choose, as :func:`select_files` chooses manifests; links are left
+    out."""
+    if not options.butane:
+        return ()
+    found = (entry for entry in tree.entries if entry.path.endswith(suffix) and entry.is_file)
+    return tuple(sorted(entry for entry in found if _is_chosen(entry, options)))
+
+
 def _is_wanted(entry: Entry, options: DirectoryOptions) -> bool:
-    if not options.recurse and "/" in entry.path:
-        return False
     if not options.every_extension and _MANIFEST.fullmatch(entry.path) is None:
         return False
     if not options.jsonnet and entry.path.endswith(".jsonnet"):
+        return False
+    return _is_chosen(entry, options)
+
+
+def _is_chosen(entry: Entry, options: DirectoryOptions) -> bool:
+    if not options.recurse and "/" in entry.path:
         return False
     if options.exclude and _matches("exclude", options.exclude, entry.path):
         return False

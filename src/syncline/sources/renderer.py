@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from syncline.kube import yaml
 from syncline.kube.objects import Obj
 from syncline.kube.patches import json_merge_patch
+from syncline.sources.butane import SUFFIX, Documents, named_from_root, read_documents, without_documents
 from syncline.sources.directory import (
     SKIP_MARKER,
     DirectoryLimits,
@@ -21,6 +22,7 @@ from syncline.sources.directory import (
     Manifests,
     SourcedObject,
     read_manifests,
+    select_documents,
     select_files,
 )
 from syncline.sources.environment import NO_CONTEXT, RenderContext, build_environment
@@ -133,7 +135,7 @@ class Claiming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryRenderer:
-    """Plain manifests."""
+    """Plain manifests, and Butane documents for OpenShift."""
 
     limits: DirectoryLimits = field(default_factory=DirectoryLimits)
 
@@ -142,26 +144,40 @@ class DirectoryRenderer:
         return SourceType.DIRECTORY
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
-        files = select_files(tree, spec.directory, self.limits)
+        documents = self._documents(tree, spec)
+        files = without_documents(select_files(tree, spec.directory, self.limits), documents)
+        found = (*files, *documents.entries, *named_from_root(documents.reads()))
         programs = _programs(tree, files)
         if not programs:
-            return files
+            return found
         # Imports are part of what is read; a path from the root tells them from the folder's own files.
         imports = imported(Lookup(tree), tree.path, programs, self._jsonnet(spec))
-        return (*files, *(replace(entry, path=f"/{entry.path}") for entry in imports))
+        return (*found, *(replace(entry, path=f"/{entry.path}") for entry in imports))
 
     def options(self, spec: SourceSpec) -> object:
         # Include and exclude decide which files are read, and those are in the key already.
         return self._jsonnet(spec)
 
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
-        files = tuple(entry for entry in entries if not entry.path.startswith("/"))
-        imports = [replace(entry, path=entry.path[1:]) for entry in entries if entry.path.startswith("/")]
+        documents = self._documents(tree, spec)
+        named = [entry for entry in entries if not entry.path.startswith("//")]
+        files = without_documents([entry for entry in named if not entry.path.startswith("/")], documents)
+        imports = [replace(entry, path=entry.path[1:]) for entry in named if entry.path.startswith("/")]
+        manifests = self._manifests(tree, spec, files, imports)
+        if not documents.texts:
+            return manifests
+        objects, warnings = documents.render(manifests.objects)
+        return Manifests((*manifests.objects, *objects), (*manifests.warnings, *warnings))
+
+    def _manifests(self, tree: Tree, spec: SourceSpec, files: tuple[Entry, ...], imports: list[Entry]) -> Manifests:
         if not imports:
             return read_manifests(tree, files, self.limits)
         mains = [entry.path for entry in _programs(tree, files)]
         evaluated = evaluate(Lookup(tree), tree.path, mains, imports, self._jsonnet(spec))
         return read_manifests(tree, files, self.limits, evaluated)
+
+    def _documents(self, tree: Tree, spec: SourceSpec) -> Documents:
+        return read_documents(tree, select_documents(tree, spec.directory, SUFFIX))
 
     def _jsonnet(self, spec: SourceSpec) -> JsonnetOptions:
         return spec.jsonnet.expanded(spec.environment)
@@ -346,17 +362,18 @@ def render_opened(
     variant: str = "",
     disabled: frozenset[SourceType] = frozenset(),
     jsonnet: bool = True,
+    butane: bool = True,
     kustomize: BuildFlags = NO_FLAGS,
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
     """The objects of an Application's source as it is written, with the overrides that lie in its folder.
 
-    ``sha`` is the commit, version or digest that ``tree`` is; ``disabled``, ``jsonnet`` and ``kustomize`` are what the
-    settings say. Raises :class:`SourceError`.
+    ``sha`` is the commit, version or digest that ``tree`` is; ``disabled``, ``jsonnet``, ``butane`` and ``kustomize``
+    are what the settings say. Raises :class:`SourceError`.
     """
     spec = parse_source(with_overrides(source, tree, context.application), context)
-    directory = replace(spec.directory, jsonnet=jsonnet)
+    directory = replace(spec.directory, jsonnet=jsonnet, butane=butane)
     spec = replace(spec, refs=refs or {}, remote=remote, variant=variant, disabled=disabled, directory=directory)
     spec = replace(spec, kustomize=replace(spec.kustomize, flags=kustomize))
     return render_tree(spec, tree, sha, cache=cache, renderers=renderers)

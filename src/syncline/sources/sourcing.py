@@ -47,6 +47,7 @@ class SourceRules:
     disabled: frozenset[SourceType] = frozenset()
     """Tools that are off: ``helm.enable`` and ``kustomize.enable`` of ``argocd-cm``."""
     jsonnet: bool = True
+    butane: bool = True
     kustomize: Callable[[], BuildFlags] = no_flags
     """Flags of every build: ``kustomize.buildOptions`` of ``argocd-cm``. Raises :class:`SourceError`."""
     submodules: bool = True

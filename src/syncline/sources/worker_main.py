@@ -23,6 +23,7 @@ HEADER = 8
 """As in ``sources/worker.py``, which is not loaded here."""
 
 TASKS = {
+    "butane": "syncline.sources.butane_task:render",
     "helm": "syncline.sources.helm_task:render",
     "helm-binary": "syncline.sources.helm_task:render_with_binary",
     "jsonnet": "syncline.sources.jsonnet_task:evaluate",

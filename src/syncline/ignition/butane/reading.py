@@ -57,12 +57,14 @@ def read_document(source: bytes) -> Node | None:
     try:
         return read_first(source, budget=BUDGET)
     except YamlError as error:
-        raise _syntax_error(error) from None
+        raise _syntax_error(error, source) from None
 
 
-def _syntax_error(error: YamlError) -> DecodeError:
+def _syntax_error(error: YamlError, source: bytes) -> DecodeError:
     """go-yaml names the line of the context if there is one, counted from 0 for parser errors: its quirk."""
     cause = error.__cause__
+    if isinstance(cause, yaml.parser.ParserError):
+        cause = _scanned_ahead(source, cause) or cause
     line = 0
     message = error.message
     if isinstance(cause, yaml.MarkedYAMLError):
@@ -77,6 +79,28 @@ def _syntax_error(error: YamlError) -> DecodeError:
         message, line = "found incompatible YAML document", error.position.line - 1
     where = f"line {line}: " if line > 0 else ""
     return DecodeError(f"{where}{message}", max(line, 0))
+
+
+_LOOKAHEAD: Final = 3
+"""The token at hand and two more."""
+
+
+def _scanned_ahead(source: bytes, found: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError | None:
+    """go-yaml scans two tokens ahead for the sake of comments: what it stumbles over there, it tells first."""
+    mark = found.problem_mark
+    left = _LOOKAHEAD
+    try:
+        for token in yaml.scan(source, Loader=getattr(yaml, "CLoader", yaml.Loader)):
+            begins = token.start_mark
+            if mark is not None and (begins.line, begins.column) >= (mark.line, mark.column):
+                if not left:
+                    break
+                left -= 1
+    except yaml.scanner.ScannerError as error:
+        return error
+    except yaml.YAMLError:
+        return None
+    return None
 
 
 def _reader_problem(cause: BaseException) -> str:

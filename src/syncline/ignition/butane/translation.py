@@ -40,6 +40,7 @@ class Draft:
     spec: Spec
     document: Value
     files: Files | None
+    compress: bool = True
     config: Config = field(default_factory=dict)
     places: Places = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -53,7 +54,7 @@ class Draft:
         return any(finding.fatal for finding in self.findings)
 
     def encoded(self, data: bytes, compression: str | None = None) -> tuple[str, str | None]:
-        return data_url(data, compression, auto_compression=self.spec.auto_compression)
+        return data_url(data, compression, auto_compression=self.compress)
 
     def lay_over(self, generated: Part) -> None:
         """Merge the config so far over a generated one."""
