@@ -21,7 +21,7 @@ class DataUrlError(ValueError):
 _TOKEN = r"!#$%&'*+\-.0-9A-Z^_`a-z{|}~"
 _TOKENS = re.compile(f"[{_TOKEN}]*")
 _TYPES = ("text", "image", "audio", "video", "application", "message", "multipart")
-_QUOTED = re.compile(r'((?:[^"\\\x80-\U0010ffff]|\\[\x00-\x7f])*)(.?)', re.DOTALL)
+_QUOTED = re.compile(r"((?:[\x00-!#-\[\]-\x7f]|\\[\x00-\x7f])*)(.?)", re.DOTALL)
 _BAD_PLAIN = re.compile(r"[^!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]")
 _BAD_BASE64 = re.compile(r"[^A-Za-z0-9+/=\n]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})[0-9a-fA-F]?")

@@ -44,7 +44,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _PORT = re.compile(r"(?::[0-9]*)?")
-_HOST_SIGN = re.compile(r"[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~%\u0080-\U0010ffff]*")
+_HOST_SIGN = re.compile(r"[^\x00-\x20#/?@\\^`{|}\x7f]*")
 _HOST_ESCAPE = re.compile(r"%(?!25)[0-7][0-9a-fA-F]")
 _USER = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 

@@ -197,7 +197,7 @@ class _Folder:
         return self._folder or "."
 
     def absolute(self, path: str) -> str:
-        return posixpath.normpath(f"/{path}")
+        return posixpath.normpath(f"/repository/{path}")
 
     def read(self, path: str) -> bytes:
         def answer() -> Any:

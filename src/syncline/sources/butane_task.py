@@ -32,7 +32,7 @@ class _Recorded:
         return self._directory
 
     def absolute(self, path: str) -> str:
-        return posixpath.normpath(f"/{path}")
+        return posixpath.normpath(f"/repository/{path}")
 
     def _answer(self, question: str, path: str) -> Any:
         found = self._answers.get(f"{question} {path}", {"errno": 2})

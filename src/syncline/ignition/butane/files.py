@@ -7,9 +7,8 @@ or a tree of a Git repository (the renderer), each with limits of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from syncline.ignition.butane import messages as m
 from syncline.ignition.gonames import clean, joined
@@ -24,8 +23,7 @@ class Kind(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """What stands at a path; ``executable`` if anybody may execute it."""
 
     kind: Kind
@@ -93,8 +91,7 @@ def read_local(local: str, files: Files | None) -> bytes:
         raise _said("open", path, error) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
+class Walked(NamedTuple):
     """One step of a walk: ``relative`` to the root of the tree, ``.`` for itself; ``problem`` instead of a node."""
 
     relative: str

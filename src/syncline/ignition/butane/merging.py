@@ -7,7 +7,6 @@ plain JSON in which a key is present where upstream's value is not nil; nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from syncline.ignition.butane.places import Places
@@ -20,12 +19,12 @@ __all__ = ["Config", "Part", "common_source", "is_zero", "merged"]
 Config = dict[str, Any]
 
 
-@dataclass(slots=True)
 class Part:
     """A config and the places of its parts in the document."""
 
-    config: Config = field(default_factory=dict)
-    places: Places = field(default_factory=dict)
+    def __init__(self, config: Config | None = None, places: Places | None = None) -> None:
+        self.config: Config = {} if config is None else config
+        self.places: Places = {} if places is None else places
 
 
 def is_zero(schema: Schema, kind: Object, value: Config) -> bool:

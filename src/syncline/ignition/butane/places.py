@@ -7,8 +7,7 @@ document's and asks :func:`place_of` for line and column.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from syncline.ignition.butane.schema import Struct, snake
 from syncline.ignition.report import Entry, Path, Severity, path_text
@@ -26,8 +25,7 @@ class Key(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """``result`` says that ``path`` belongs to the generated document and must be led back."""
 
     severity: Severity
@@ -60,7 +58,7 @@ def in_document(finding: Finding, places: Places) -> Finding:
     known = places.get(finding.path)
     if known is None:
         known = tuple(snake(step) if isinstance(step, str) else step for step in finding.path)
-    return replace(finding, path=known, result=False)
+    return finding._replace(path=known, result=False)
 
 
 def place_of(root: Node, path: Path) -> tuple[int, int]:

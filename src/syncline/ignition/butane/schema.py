@@ -8,15 +8,13 @@ show them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 __all__ = ["HEADER", "Field", "Struct", "camel", "document_type", "snake"]
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One key. ``json`` is what Ignition calls it, None for sugar.
 
     ``kind`` is ``str int bool struct list map``; ``struct`` is the type of the value or of a list's items, None where
@@ -31,8 +29,7 @@ class Field:
     type_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(NamedTuple):
     """A mapping type: its fields in upstream's order. ``name`` decides about special rules (``Resource``)."""
 
     name: str

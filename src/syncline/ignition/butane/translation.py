@@ -8,7 +8,6 @@ Source: coreos/butane ``base/v0_*/translate.go``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from syncline.ignition.butane import messages as m
@@ -33,17 +32,17 @@ from base 5 on also the later ones."""
 _LINES: Final = re.compile("\r?\n")
 
 
-@dataclass(slots=True)
 class Draft:
     """What has been translated so far. ``config`` holds a key where upstream's value is not nil."""
 
-    spec: Spec
-    document: Value
-    files: Files | None
-    compress: bool = True
-    config: Config = field(default_factory=dict)
-    places: Places = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    def __init__(self, spec: Spec, document: Value, files: Files | None, *, compress: bool) -> None:
+        self.spec = spec
+        self.document = document
+        self.files = files
+        self.compress = compress
+        self.config: Config = {}
+        self.places: Places = {}
+        self.findings: list[Finding] = []
 
     @property
     def schema(self) -> Schema:

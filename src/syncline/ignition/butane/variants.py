@@ -7,9 +7,8 @@ between versions is a field here, so that translation asks for the rule and neve
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from syncline.ignition.butane import messages as m
 
@@ -23,8 +22,7 @@ class NoTranslator(ValueError):
     """The header names no variant and version that can be translated; the text is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(NamedTuple):
     """One version of one variant. ``base`` is the minor number of the Butane base version, ``fcos`` the minor number of
     the fcos version whose keys are known (-1: none), ``openshift`` the minor number of 4.x (-1: another variant)."""
 
@@ -33,8 +31,8 @@ class Spec:
     base: int
     fcos: int = -1
     openshift: int = -1
-    filters: Filters = field(default_factory=lambda: _NONE)
-    ignored_zeros: frozenset[tuple[str, ...]] = field(default_factory=frozenset)
+    filters: Filters = _NONE
+    ignored_zeros: frozenset[tuple[str, ...]] = frozenset()
     """Filtered fields in which an empty text is fine, since sugar makes it."""
 
     auto_compression: bool = True

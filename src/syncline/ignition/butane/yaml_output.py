@@ -22,8 +22,8 @@ _SIMPLE_KEY: Final = 128
 
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
-_PRINTABLE: Final = "\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd"
-_SPECIAL: Final = re.compile(f"[^\t{_PRINTABLE}]")
+_SPECIAL: Final = re.compile("[^\t\n\x20-\x7e]")
+"""Candidates: what lies beyond ASCII is looked at by :func:`_is_printable`, since large sets compile slowly."""
 _BREAK: Final = "\r\n\x85\u2028\u2029"
 _BREAKS: Final = re.compile(f"[{_BREAK}]")
 _BREAK_RUN: Final = re.compile(f"[{_BREAK}]+(?=[^{_BREAK}])")
@@ -37,9 +37,9 @@ _INDICATOR: Final = re.compile(
 
 _ESCAPES: Final = {
     "\0": "0", "\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", "\x1b": "e",
-    '"': '"', "\\": "\\", "\x85": "N", "\xa0": "_", "\u2028": "L", "\u2029": "P",
+    '"': '"', "\\": "\\", "\x85": "N", "\u2028": "L", "\u2029": "P",
 }  # fmt: skip
-_ESCAPED: Final = re.compile(f'[^{_PRINTABLE}]|[{_BREAK}"\\\\]')
+_ESCAPED: Final = re.compile(r'[^\x20-\x7e]|["\\]')
 
 
 def dump(value: dict[str, Any]) -> str:
@@ -92,7 +92,7 @@ def _scalar(value: Any, indent: int) -> str:
 
 
 def _block_allowed(text: str) -> bool:
-    return not (text.endswith(" ") or _SPACE_BREAK.search(text) or _SPECIAL.search(text))
+    return not (text.endswith(" ") or _SPACE_BREAK.search(text) or _has_special(text))
 
 
 def _inline(text: str, indent: int) -> str:
@@ -102,11 +102,21 @@ def _inline(text: str, indent: int) -> str:
         return _double_quoted(text)
     breaks = _BREAKS.search(text) is not None
     quoted = text[0] == " " or text[-1] == " " or breaks or _INDICATOR.match(text) is not None
-    if "\t" in text or _SPECIAL.search(text) or _BREAK_SPACE.search(text) or _SPACE_BREAK.search(text):
+    if "\t" in text or _has_special(text) or _BREAK_SPACE.search(text) or _SPACE_BREAK.search(text):
         return _double_quoted(text)
     if not quoted:
         return text
     return "'" + _BREAK_RUN.sub(lambda match: match[0] + " " * indent, text.replace("'", "''")) + "'"
+
+
+def _has_special(text: str) -> bool:
+    return any(not _is_printable(match[0]) for match in _SPECIAL.finditer(text))
+
+
+def _is_printable(sign: str) -> bool:
+    """Beyond ASCII; the byte order mark is none."""
+    code = ord(sign)
+    return 0xA0 <= code <= 0xD7FF or (0xE000 <= code <= 0xFFFD and code != 0xFEFF)
 
 
 def _double_quoted(text: str) -> str:
@@ -117,6 +127,8 @@ def _escape(match: re.Match[str]) -> str:
     short = _ESCAPES.get(match[0])
     if short is not None:
         return f"\\{short}"
+    if _is_printable(match[0]):
+        return match[0]
     code = ord(match[0])
     return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
