@@ -104,7 +104,7 @@ def _only_about_ignition(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "case", filter(_only_about_ignition, cases("machineconfig", "validate")), ids=lambda case: case["id"]
+    "case", list(filter(_only_about_ignition, cases("machineconfig", "validate"))), ids=lambda case: case["id"]
 )
 def test_a_machine_config_is_refused_for_what_upstream_refuses_it(case: dict[str, Any]) -> None:
     raw = json.dumps(case["input"]["spec"]["config"], ensure_ascii=False, separators=(",", ":")).encode()

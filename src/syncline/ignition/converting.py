@@ -187,10 +187,12 @@ def _units_once(units: list[Value]) -> list[Value]:
         if name not in kept:
             kept[name] = dict(unit)
             continue
-        dropins = kept[name].get("dropins", [])
+        dropins = list(kept[name].get("dropins", ()))
+        known = {dropin.get("name", "") for dropin in dropins}
         for dropin in unit.get("dropins", ()):
-            if all(dropin.get("name", "") != known.get("name", "") for known in dropins):
-                dropins = [*dropins, dropin]
+            if dropin.get("name", "") not in known:
+                known.add(dropin.get("name", ""))
+                dropins.append(dropin)
         if dropins:
             kept[name]["dropins"] = dropins
     return list(kept.values())

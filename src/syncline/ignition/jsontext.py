@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -18,8 +19,10 @@ from syncline.ignition.report import Path
 
 __all__ = ["NESTING_MAX", "SIZE_MAX", "JsonError", "Place", "Source", "dump", "line_column", "read"]
 
-SIZE_MAX = 64 * 2**20
+SIZE_MAX = 32 * 2**20
 """Bytes of one configuration; the API refuses objects far below that, and files of a person are smaller still."""
+VALUES_MAX = 2_000_000
+"""Values of which the places are kept; in larger documents every entry stands at the beginning."""
 NESTING_MAX = 400
 """Depth of a document. The specification needs 12; Go would follow 10000."""
 
@@ -51,11 +54,15 @@ class Source:
         self.raw = raw
         self.value = value
         self._root: Place | None = None
+        self._lines: list[int] | None = None
 
     @property
     def root(self) -> Place:
         if self._root is None:
-            self._root = _scan(self.raw)
+            try:
+                self._root = _scan(self.raw)
+            except JsonError:  # too many values; everything else was read before
+                self._root = Place(0, len(self.raw))
         return self._root
 
     def place(self, path: Path) -> Place:
@@ -82,7 +89,23 @@ class Source:
 
     def line_column(self, offset: int) -> tuple[int, int]:
         """Line and column of a byte, from 1; (0, 0) behind the end of the text, as upstream has it."""
-        return line_column(self.raw, offset)
+        if offset >= len(self.raw):
+            return 0, 0
+        line = self.line(offset)
+        return line, offset - self.line_start(line) + 1
+
+    def line(self, offset: int) -> int:
+        """The line in which a byte stands, from 1."""
+        return bisect_right(self._starts(), offset)
+
+    def line_start(self, line: int) -> int:
+        """The first byte of a line."""
+        return self._starts()[line - 1]
+
+    def _starts(self) -> list[int]:
+        if self._lines is None:
+            self._lines = [0, *(match.end() for match in re.finditer(b"\n", self.raw))]
+        return self._lines
 
 
 def line_column(raw: bytes, offset: int) -> tuple[int, int]:
@@ -153,11 +176,18 @@ def _joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         return members
     members = {}
     for key, value in pairs:
-        before = members.get(key)
-        if isinstance(before, dict) and isinstance(value, dict):
-            value = _joined([*before.items(), *value.items()])
-        members[key] = value
+        _put(members, key, value)
     return members
+
+
+def _put(members: dict[str, Any], key: str, value: Any) -> None:
+    """An object joins the one that is there; everything else takes its place."""
+    before = members.get(key)
+    if isinstance(before, dict) and isinstance(value, dict):
+        for inner, part in value.items():
+            _put(before, inner, part)
+    else:
+        members[key] = value
 
 
 def _without_surrogates(value: Any) -> Any:
@@ -185,7 +215,7 @@ def _scan(raw: bytes) -> Place:
     opened: list[_Opened] = []
     keys: list[tuple[str, int]] = []
     at = _skip(raw, 0)
-    while True:
+    for _ in range(VALUES_MAX):
         start = at
         head = raw[at : at + 1]
         if head in (b"{", b"["):
@@ -204,6 +234,7 @@ def _scan(raw: bytes) -> Place:
         at, done = _close(raw, at, place, opened, keys)
         if done is not None:
             return done
+    raise JsonError(f"more than {VALUES_MAX} values", at)
 
 
 def _close(
@@ -243,7 +274,8 @@ def _key(raw: bytes, at: int, keys: list[tuple[str, int]]) -> int:
     if raw[at : at + 1] != b'"':
         raise _unexpected(raw, at, "looking for beginning of object key string")
     end = _string(raw, at)
-    keys.append((_without_surrogates(json.loads(_text(raw[at:end]))), at))
+    inner = raw[at + 1 : end - 1]
+    keys.append((_without_surrogates(json.loads(_text(raw[at:end]))) if b"\\" in inner else _text(inner), at))
     at = _skip(raw, end)
     if raw[at : at + 1] != b":":
         raise _unexpected(raw, at, "after object key")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from syncline.ignition.gonames import clean, extension, joined, parse_version, q
 from syncline.ignition.gourl import UrlError, parse_url
 from syncline.ignition.report import Path, Severity
 from syncline.ignition.schema import version_text
+from syncline.ignition.searching import Prefixes, Span, first_overlap
 from syncline.ignition.unitfile import UnitError, sections_with_options
 
 __all__ = ["RULES", "Finding", "Spec", "path_problem"]
@@ -231,22 +233,21 @@ def _proxy(spec: Spec, proxy: Value) -> Iterator[Finding]:
 
 def _storage(spec: Spec, storage: Value) -> Iterator[Finding]:
     links = storage.get("links", ())
-    prefixes = [link["path"] + "/" for link in links]
     if links:
+        prefixes = Prefixes(link["path"] + "/" for link in links)
+        directories = Counter(directory["path"] for directory in storage.get("directories", ()))
         for kind, noun in (("directories", "directory"), ("files", "file")):
             for index, node in enumerate(storage.get(kind, ())):
-                for prefix in prefixes:
-                    if node["path"].startswith(prefix):
-                        yield ERROR, (kind, index), f"{noun} path includes link in config"
+                for _ in prefixes.of(node["path"]):
+                    yield ERROR, (kind, index), f"{noun} path includes link in config"
         for index, link in enumerate(links):
-            yield from _link(spec, storage, index, link, prefixes)
+            yield from _link(spec, directories, index, link, prefixes)
     yield from _filesystems(storage)
 
 
-def _link(spec: Spec, storage: Value, index: int, link: Value, prefixes: list[str]) -> Iterator[Finding]:
-    for prefix in prefixes:
-        if link["path"].startswith(prefix):
-            yield ERROR, ("links", index), "link path includes link in config"
+def _link(spec: Spec, directories: Counter[str], index: int, link: Value, prefixes: Prefixes) -> Iterator[Finding]:
+    for _ in prefixes.of(link["path"]):
+        yield ERROR, ("links", index), "link path includes link in config"
     target = link.get("target") or ""
     if not target and spec.minor >= 3:
         yield ERROR, ("links", index, "target"), "link target is required"
@@ -254,9 +255,8 @@ def _link(spec: Spec, storage: Value, index: int, link: Value, prefixes: list[st
     if not _truth(link, "hard"):
         return
     resolved = clean(target) if clean(target).startswith("/") else joined(link["path"], target)
-    for directory in storage.get("directories", ()):
-        if resolved == directory["path"]:
-            yield ERROR, ("links", index), "hard link target is a directory"
+    for _ in range(directories[resolved]):
+        yield ERROR, ("links", index), "hard link target is a directory"
     for owner in ("user", "group"):
         for name in ("id", "name"):
             if link.get(owner, {}).get(name) is not None:
@@ -323,7 +323,7 @@ def _disk(spec: Spec, disk: Value) -> Iterator[Finding]:
             yield ERROR, ("partitions", index), "partition numbers collide"
             break
         numbers.add(number)
-    overlap = _overlap(partitions)
+    overlap = first_overlap([_span(partition) for partition in partitions])
     if overlap is not None:
         yield ERROR, ("partitions", overlap), "partitions overlap"
     if spec.release_2_26 and 0 in numbers and any(one.get("shouldExist") is False for one in partitions):
@@ -338,30 +338,12 @@ def _disk(spec: Spec, disk: Value) -> Iterator[Finding]:
         labels.add(label)
 
 
-def _overlap(partitions: list[Value]) -> int | None:
-    """The index of the first partition that another one with a given place runs into. Upstream compares partitions with
-    all fields that are given as references, so only the very same entry counts as itself."""
-    spans = [_span(partition) for partition in partitions]
-    for one, span in enumerate(spans):
-        if span is None:
-            continue
-        for other, against in enumerate(spans):
-            if other != one and against is not None and _touch(span, against):
-                return other
-    return None
-
-
-def _span(partition: Value) -> tuple[int, int] | None:
+def _span(partition: Value) -> Span | None:
     """First and last MiB; a size of 0 fills what is free and counts as its first MiB. None where the disk decides."""
     start, size = partition.get("startMiB"), partition.get("sizeMiB")
     if not start or size is None:
         return None
     return start, start + size - 1 if size else start
-
-
-def _touch(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    (start, end), (first, last) = one, other
-    return first <= start <= last or first <= end <= last or (start < first and end > last)
 
 
 _GUID = re.compile(r"(?:|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})")
@@ -525,18 +507,23 @@ def _is_json(text: str) -> bool:
 
 _UNIT_KINDS = "(service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)"
 _UNIT_EXTENSION = re.compile(rf"\.{_UNIT_KINDS}")
-_INSTANCE = re.compile(r"(.+?)@(.+?)\.service")
+
+
+def _template(name: str) -> str:
+    """Of an instance ``a@b.service`` the template ``a@.service``; empty for other names."""
+    rest = name.removesuffix(".service")
+    at = rest.find("@", 1)
+    if rest == name or at < 0 or at == len(rest) - 1 or "\n" in name:
+        return ""
+    return f"{rest[:at]}@.service"
 
 
 def _systemd(spec: Spec, systemd: Value) -> Iterator[Finding]:
     units = systemd.get("units", ())
     by_name = {unit["name"]: unit for unit in units}
     for index, unit in enumerate(units):
-        match = _INSTANCE.fullmatch(unit["name"])
-        if match is None or not _truth(unit, "enabled"):
-            continue
-        template = f"{match[1]}@.service"
-        contents = by_name.get(template, {}).get("contents")
+        template = _template(unit["name"]) if _truth(unit, "enabled") else ""
+        contents = by_name.get(template, {}).get("contents") if template else None
         if not contents or _installs(contents) is not False:
             continue
         message = f"template unit {quoted(template)} for {quoted(unit['name'])} doesn't have Install section"

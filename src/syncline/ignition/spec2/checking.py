@@ -30,24 +30,48 @@ def check(table: Schema, config: dict[str, Any], source: Source | None = None) -
     """The report about a decoded configuration; without source there are no places, and no words on unknown keys."""
     walker = _Walker(table, source)
     findings = walker.value(table.root, config, source.root if source else None)
+    for finding in findings[_QUOTED_MAX:]:
+        finding.quoted = False
     return Report(tuple(_entry(finding, source) for finding in findings))
+
+
+_QUOTED_MAX = 200
+"""Entries that quote the source; whoever has more of them reads the first."""
 
 
 def _entry(finding: _Finding, source: Source | None) -> Entry:
     if finding.offset is None or source is None:
         return Entry(finding.severity, finding.message)
-    line, column, text = excerpt(source.raw, finding.offset)
-    return Entry(finding.severity, finding.message, (), line, column, text if finding.quoted else "")
+    if not finding.quoted:
+        line, column = _place(source, finding.offset)
+        return Entry(finding.severity, finding.message, (), line, column)
+    return Entry(finding.severity, finding.message, (), *excerpt(source, finding.offset))
 
 
-def excerpt(raw: bytes, offset: int) -> tuple[int, int, str]:
-    """Line, column (from 0 in the first line, from 1 in others: upstream's habit), and the lines up to there."""
-    before = raw[:offset].split(b"\n")
-    line = len(before)
-    column = len(before[-1]) + (line > 1)
-    rows = [(number, before[number - 1]) for number in (line - 1, line) if number]
-    text = "".join(f"{number:5d}: {row.decode('utf-8', 'replace')}\n" for number, row in rows)
-    return line, column, f"{text}{' ' * (column + 5)}^\n"
+def excerpt(source: Source, offset: int) -> tuple[int, int, str]:
+    """Line and column of a byte, and the lines up to there with a caret under it."""
+    offset = min(offset, len(source.raw))
+    line, column = _place(source, offset)
+    start = source.line_start(line)
+    rows = [(line, source.raw[start:offset])]
+    if line > 1:
+        rows.insert(0, (line - 1, source.raw[source.line_start(line - 1) : start - 1]))
+    text = "".join(f"{number:5d}: {_shown(row)}\n" for number, row in rows)
+    return line, column, f"{text}{' ' * min(column + 5, _SHOWN_MAX)}^\n"
+
+
+def _place(source: Source, offset: int) -> tuple[int, int]:
+    """Line and column; the latter from 0 in the first line, from 1 in others: upstream's habit."""
+    line = source.line(offset)
+    return line, offset - source.line_start(line) + (line > 1)
+
+
+_SHOWN_MAX = 64 * 1024
+"""Bytes of a line that are quoted: a whole configuration in one line is quoted up to here once for each entry."""
+
+
+def _shown(row: bytes) -> str:
+    return row[:_SHOWN_MAX].decode("utf-8", "replace")
 
 
 @dataclass(slots=True)

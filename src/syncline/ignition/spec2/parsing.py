@@ -52,7 +52,7 @@ def parse2(raw: bytes, newest: int = NEWEST) -> Parsed2:
     try:
         source = read(raw)
     except JsonError as problem:
-        return _refused(raw, problem.message, problem.offset)
+        return _refused(Source(raw, None), problem.message, problem.offset)
     for minor in range(newest, -1, -1):
         table = spec2(minor)
         config, mistype = _decoded(table, source.value)
@@ -96,14 +96,14 @@ def _mistyped(source: Source) -> Parsed2:
     place = source.place(mistype.path)
     wanted = field.rpartition(" of type ")[2]
     offset = place.end if place.shape is None else place.start
-    return _refused(source.raw, f"{message} into Go value of type {wanted}", offset)
+    return _refused(source, f"{message} into Go value of type {wanted}", offset)
 
 
 _NO_NUMBER = "json: cannot unmarshal number into"
 
 
-def _refused(raw: bytes, message: str, offset: int) -> Parsed2:
-    line, column, text = excerpt(raw, offset)
+def _refused(source: Source, message: str, offset: int) -> Parsed2:
+    line, column, text = excerpt(source, offset)
     return Parsed2(None, Report((Entry(Severity.ERROR, message, (), line, column, text),)), INVALID)
 
 

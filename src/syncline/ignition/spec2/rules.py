@@ -14,6 +14,7 @@ from syncline.ignition.dataurl import DataUrlError, decode_data_url
 from syncline.ignition.gonames import extension, quoted
 from syncline.ignition.gourl import UrlError, parse_url
 from syncline.ignition.report import Severity
+from syncline.ignition.searching import Span, first_overlap
 from syncline.ignition.unitfile import UnitError, sections_with_options
 
 __all__ = ["FIELD_RULES", "LIST_RULES", "OBJECT_RULES", "TYPE_RULES", "Said"]
@@ -240,18 +241,12 @@ def _in_mebibytes(partition: Value) -> bool:
 
 def _overlap(minor: int, partitions: list[Value]) -> bool:
     """Whether one partition with a given start runs into another; before 2.3 equal partitions count as the same one."""
-    for index, one in enumerate(partitions):
-        for other_index, other in enumerate(partitions):
-            span, against = _span(minor, one), _span(minor, other)
-            if index == other_index or span is None or against is None or (minor < 3 and one == other):
-                continue
-            (start, end), (first, last) = span, against
-            if first <= start <= last or first <= end <= last or (start < first and end > last):
-                return True
-    return False
+    if minor < 3:
+        partitions = list({tuple(sorted(partition.items())): partition for partition in partitions}.values())
+    return first_overlap([_span(minor, partition) for partition in partitions]) is not None
 
 
-def _span(minor: int, partition: Value) -> tuple[int, int] | None:
+def _span(minor: int, partition: Value) -> Span | None:
     start, size = partition.get("start"), partition.get("size")
     if not start or (size is None and minor >= 3):
         return None

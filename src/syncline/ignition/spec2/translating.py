@@ -16,6 +16,7 @@ from syncline.ignition.gonames import joined, quoted
 from syncline.ignition.report import Severity
 from syncline.ignition.rules import Spec
 from syncline.ignition.schema import version_text
+from syncline.ignition.searching import Prefixes
 from syncline.ignition.spec2.checking import check as check2
 from syncline.ignition.spec2.tables import spec2
 from syncline.ignition.typed import canonical
@@ -76,6 +77,7 @@ def _check(config: Value, minor: int, mounts: dict[str, str]) -> None:
 
 def _check_nodes(storage: Value, mounts: dict[str, str]) -> None:
     links = [_absolute(link, mounts) for link in storage.get("links", ())]
+    prefixes = Prefixes(links)
     taken: dict[str, str] = {}
     for kind, noun in (("files", "File"), ("directories", "Directory"), ("links", "Link")):
         for node in storage.get(kind, ()):
@@ -86,12 +88,12 @@ def _check_nodes(storage: Value, mounts: dict[str, str]) -> None:
                     f"Config has conflicting inodes: {quoted(taken[path])} and {quoted(name)}.  All files, directories "
                     "and links must specify a unique `path`."
                 )
-            for link in links:
-                if path.startswith(link) and path != link:
-                    raise TranslationError(
-                        f"{name} uses link defined in config {quoted(link)}. Please use a link not defined in "
-                        "Storage:Links"
-                    )
+            used = min((index for index in prefixes.of(path) if links[index] != path), default=None)
+            if used is not None:
+                raise TranslationError(
+                    f"{name} uses link defined in config {quoted(links[used])}. Please use a link not defined in "
+                    "Storage:Links"
+                )
             taken[path] = name
 
 
