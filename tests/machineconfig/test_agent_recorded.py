@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.machineconfig.memory_host import MemoryHost
 from tests.machineconfig.recordings import cases, judge, same_text
 
 from syncline.machineconfig.agent.actions import drain_needed, first_boot_actions, first_boot_drain, update_actions
 from syncline.machineconfig.agent.changes import Changes, changed_files, changed_units, changes_between, config_of
+from syncline.machineconfig.agent.disk import boot_difference, drift_of, watched_paths
 from syncline.machineconfig.agent.kernel import (
     change_arguments,
     missing_arguments,
@@ -18,6 +20,8 @@ from syncline.machineconfig.agent.kernel import (
     running_of,
     split_arguments,
 )
+from syncline.machineconfig.agent.users import set_passwords, update_keys
+from syncline.machineconfig.agent.writing import UpdateError, update_files
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain.registries import RegistriesError
 from syncline.machineconfig.extensions import (
@@ -127,3 +131,84 @@ def diff_of(changes: Changes) -> dict[str, Any]:
         "empty": changes.empty,
         "osChanges": changes.os_changes,
     }
+
+
+@pytest.mark.parametrize("case", cases("apply"), ids=_id)
+def test_files_and_units_are_written(case: dict[str, Any]) -> None:
+    given, want = case["input"], dict(case["expect"])
+    host = MemoryHost.of(given)
+    before = host.snapshot()
+    got: dict[str, Any] = {"error": None}
+    try:
+        old, new = (config_of({"spec": {"config": given[side]}}) for side in ("old", "new"))
+    except ConfigError as error:
+        judge(case, _agrees(want, str(error)), str(error))
+        return
+    units = changed_units(old, new)
+    by_name = {unit["name"]: unit for unit in (new.get("systemd") or {}).get("units") or ()}
+    try:
+        update_files(
+            host,
+            old,
+            new,
+            [by_name[name] for name in (*units.added, *units.updated)],
+            forced=bool(given.get("forceFile")),
+            skip_certificate=bool(given.get("skipCertificateWrite")),
+        )
+    except UpdateError as error:
+        got["error"] = str(error)
+    got |= {"changed": host.changed(before), "removed": host.removed(before), "commands": host.commands}
+    texts = (want.pop("error", None), got.pop("error"))
+    want.pop("errorWithoutPositions", None)
+    judge(case, same_text(*texts) and got == want, [got, texts])
+
+
+def _agrees(want: dict[str, Any], got: str) -> bool:
+    return same_text(want.get("errorWithoutPositions") or want.get("error"), got)
+
+
+@pytest.mark.parametrize("case", cases("users"), ids=_id)
+def test_keys_and_passwords(case: dict[str, Any]) -> None:
+    given, want = case["input"], dict(case["expect"])
+    host = MemoryHost.of(given)
+    before = host.snapshot()
+    users = (given.get("new") or [], given.get("old") or [])
+    got: dict[str, Any] = {}
+    for name, change in (("ssh", update_keys), ("password", set_passwords)):
+        host.commands.clear()
+        try:
+            change(host, *users)
+            got[f"{name}Error"] = None
+        except UpdateError as error:
+            got[f"{name}Error"] = str(error)
+        got[f"{name}Commands"] = list(host.commands)
+    got |= {"changed": host.changed(before), "removed": host.removed(before)}
+    texts = [(want.pop(f"{name}Error"), got.pop(f"{name}Error")) for name in ("ssh", "password")]
+    judge(case, got == want and all(same_text(*pair) for pair in texts), [got, texts])
+
+
+@pytest.mark.parametrize("case", cases("disk"), ids=_id)
+def test_the_disk_is_compared(case: dict[str, Any]) -> None:
+    given, want = case["input"], case["expect"]
+    host = MemoryHost.of(given)
+    drift = drift_of(host, given["config"])
+    boot = boot_difference(
+        host,
+        given["config"],
+        booted_image=given.get("bootedImage") or "",
+        running=given.get("runningKargs") or "",
+        image=given.get("image") or "",
+        finalize_failure=given.get("finalizeFailure") or "",
+    )
+    got: dict[str, Any] = {"driftKind": (drift.kind or None) if drift else None}
+    try:
+        got["watched"], got["watchedDirs"] = watched_paths(host, given["config"])
+    except ConfigError as error:
+        got["watchError"] = str(error)
+    texts = [
+        (want.get("driftWithoutPositions") or want["drift"], drift.text if drift else None),
+        (want.get("bootWithoutPositions") or want["boot"], boot),
+        (want.get("watchErrorWithoutPositions") or want.get("watchError"), got.pop("watchError", None)),
+    ]
+    same = all(got.get(key) == want.get(key) for key in ("driftKind", "watched", "watchedDirs"))
+    judge(case, same and all(same_text(*pair) for pair in texts), [got, texts])

@@ -26,6 +26,7 @@ __all__ = [
     "invalid_lifted",
     "lifted_config",
     "refused_modes",
+    "written_config",
 ]
 
 NEWEST, NEWEST_VERSION = CURRENT, f"3.{CURRENT}.0"
@@ -55,6 +56,15 @@ def lifted_config(config: Any) -> Obj:
     if read.lifted is None:
         raise ConfigError(read.error)
     return read.lifted
+
+
+def written_config(config: Any) -> tuple[bool, Obj]:
+    """Whether ``spec.config`` is 2.x, and it as it is written (3.x: lifted to 3.5). Raises ConfigError."""
+    try:
+        version, found = parse_supported(_text(config).encode())
+    except ConversionError as problem:
+        raise ConfigError(_placeless(problem)) from problem
+    return version != NEWEST_VERSION, found
 
 
 def invalid_config(config: Any) -> str | None:

@@ -1,0 +1,289 @@
+"""Files and units of a configuration on a host: written, and taken away again with what was there before.
+
+Called by the update. Before a path is first written, what the operating system ships there is kept (``orig``), or a
+stamp says that it ships nothing (``noorig``). Every step can be done again after a crash. Source: Machine Config
+Operator ``file_writers.go`` and ``update.go``, reference machine-config 4.5.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+
+from syncline.ignition.payload import PayloadError, decode_file_contents
+from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.host import Host, HostError
+
+__all__ = [
+    "SYSTEMD",
+    "UpdateError",
+    "kept_path",
+    "mode_of",
+    "owner_of",
+    "stamp_path",
+    "update_files",
+    "write_files",
+    "write_units",
+]
+
+SYSTEMD = "/etc/systemd/system"
+KEPT, STAMPS = "/etc/machine-config-daemon/orig", "/etc/machine-config-daemon/noorig"
+DEFAULT_MODE = 0o644
+NULL = "/dev/null"
+CORE_OS = ("rhcos", "fcos", "scos")
+KUBELET_CA = "/etc/kubernetes/kubelet-ca.crt"
+_CERTIFICATES = (
+    "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
+    KUBELET_CA,
+    "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
+)
+_REGISTRY_CERTIFICATES = "/etc/docker/certs.d"
+_OLD_LINKS = (
+    f"{SYSTEMD}/network-online.target.requires/node-valid-hostname.service",
+    f"{SYSTEMD}/network-online.target.wants/ovs-configuration.service",
+)
+"""Left behind by old releases; they are always removed."""
+
+
+class UpdateError(Exception):
+    """A step of an update that could not be done; the text is upstream's. What was done before stays."""
+
+
+def kept_path(path: str) -> str:
+    """Where the operating system's own file is kept."""
+    return f"{KEPT}{path}.mcdorig"
+
+
+def stamp_path(path: str) -> str:
+    return f"{STAMPS}{path}.mcdnoorig"
+
+
+def mode_of(file: Obj) -> int:
+    given = file.get("mode")
+    return DEFAULT_MODE if given is None else int(given) & 0o777
+
+
+def owner_of(host: Host, file: Obj) -> tuple[int, int]:
+    """Ids by number, else by name, else root's. Raises UpdateError."""
+    user, group = file.get("user") or {}, file.get("group") or {}
+    uid, gid = user.get("id"), group.get("id")
+    if uid is None:
+        uid = 0
+        if user.get("name"):
+            found = host.user_id(user["name"])
+            if found is None:
+                raise UpdateError(f"failed to retrieve UserID for username: {user['name']}")
+            uid = found
+    if gid is None:
+        gid = 0
+        if group.get("name"):
+            found = host.group_id(group["name"])
+            if found is None:
+                raise UpdateError(f"failed to retrieve GroupID for group: {group['name']}")
+            gid = found
+    return int(uid), int(gid)
+
+
+def update_files(
+    host: Host, old: Obj, new: Obj, units: Sequence[Obj], *, forced: bool = False, skip_certificate: bool = False
+) -> None:
+    """Write all files of ``new`` and ``units`` (all of its units where ``forced``), then take away what ``old`` had
+    alone. Both are Ignition configurations at 3.5. Raises UpdateError."""
+    try:
+        write_files(host, (new.get("storage") or {}).get("files") or (), skip_certificate=skip_certificate)
+        write_units(host, _units(new) if forced else units)
+        _delete_stale(host, old, new)
+    except HostError as error:
+        raise UpdateError(str(error)) from error
+
+
+def _units(config: Obj) -> list[Obj]:
+    return list((config.get("systemd") or {}).get("units") or ())
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+
+
+def write_files(host: Host, files: Iterable[Obj], *, skip_certificate: bool = False) -> None:
+    """Raises UpdateError and HostError."""
+    for file in files:
+        path = str(file.get("path", ""))
+        if skip_certificate and path == KUBELET_CA:
+            continue
+        if file.get("append"):
+            raise UpdateError("found an append section when writing files. Append is not supported")
+        contents = file.get("contents") or {}
+        try:
+            data = decode_file_contents(contents.get("source"), contents.get("compression"))
+        except PayloadError as error:
+            raise UpdateError(f'could not decode file "{path}": {error}') from error
+        try:
+            owner = owner_of(host, file)
+        except UpdateError as error:
+            raise UpdateError(f'failed to retrieve file ownership for file "{path}": {error}') from error
+        keep_original(host, path, path)
+        host.write(path, data, mode=mode_of(file), owner=owner)
+
+
+def keep_original(host: Host, source: str, path: str) -> None:
+    """Copy what the operating system ships at ``path`` from ``source``, or note that it ships nothing; once."""
+    if not (host.exists(path) and _is_shipped(host, path)):
+        if host.exists(stamp_path(path)):
+            return
+        if host.exists(kept_path(path)):
+            host.remove(kept_path(path))  # it was kept by mistake
+        host.write(stamp_path(path), b"")
+        return
+    kept = host.stat(kept_path(path))
+    if kept is None:
+        host.copy(source, kept_path(path))
+
+
+def _is_shipped(host: Host, path: str) -> bool:
+    """A package owns it, or (below /etc) its default lies below /usr. Without packages nothing is shipped."""
+    if not host.has_program("rpm"):
+        return False
+    if host.run(["rpm", "-qf", path]).ok:
+        return True
+    return path.startswith("/etc") and host.exists(f"/usr{path}")
+
+
+# -- units --------------------------------------------------------------------------------------------------------
+
+
+def write_units(host: Host, units: Iterable[Obj]) -> None:
+    """Unit files and dropins, then one ``enable`` and one ``disable`` for all. Raises UpdateError and HostError."""
+    known = host.unit_files()
+    enabled: list[str] = []
+    disabled: list[str] = []
+    for unit in units:
+        name = str(unit.get("name", ""))
+        try:
+            _write_unit(host, unit, name)
+        except (UpdateError, HostError) as error:
+            raise UpdateError(f"daemon could not write systemd unit: {error}") from error
+        wanted = unit.get("enabled")
+        if wanted is None:
+            # A unit that nobody says anything about is as the system wants it; a preset may fail.
+            host.run(["systemctl", "preset", name])
+        elif unit.get("contents") or name in known:
+            (enabled if wanted else disabled).append(name)
+    for verb, names, wrong in (("enable", enabled, "enabling units"), ("disable", disabled, "disabling unit")):
+        if names:
+            done = host.run(["systemctl", verb, *names])
+            if not done.ok:
+                raise UpdateError(f"error {wrong}: {done.output}")
+
+
+def _write_unit(host: Host, unit: Obj, name: str) -> None:
+    for dropin in unit.get("dropins") or ():
+        _write_dropin(host, f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}", str(dropin.get("contents") or ""), dropin)
+    path = f"{SYSTEMD}/{name}"
+    if unit.get("mask"):
+        host.remove_all(path)
+        try:
+            host.link(path, NULL)
+        except HostError as error:
+            raise UpdateError(f'failed to symlink unit "{name}" to {NULL}: {error}') from error
+        return
+    contents = str(unit.get("contents") or "")
+    if not contents:
+        if unit.get("mask") is False:
+            host.remove_all(path)  # a mask of before
+        return
+    _keep_shipped_unit(host, path)
+    state = host.run(["systemctl", "is-enabled", name])
+    if state.ok and state.output.strip() == "enabled":
+        # Its [Install] section may change: it is enabled again afterwards.
+        done = host.run(["systemctl", "disable", name])
+        if not done.ok:
+            raise UpdateError(f"disabling {name} failed: exit status {done.code} (output: {done.output})")
+    try:
+        host.write(path, contents.encode())
+    except HostError as error:
+        raise UpdateError(f'failed to write systemd unit "{name}": {error}') from error
+
+
+def _write_dropin(host: Host, path: str, contents: str, dropin: Obj) -> None:
+    if not contents:
+        if host.exists(path):
+            host.remove(path)
+        return
+    _keep_shipped_unit(host, path)
+    try:
+        host.write(path, contents.encode())
+    except HostError as error:
+        raise UpdateError(f'failed to write systemd unit dropin "{dropin.get("name", "")}": {error}') from error
+
+
+def _keep_shipped_unit(host: Host, path: str) -> None:
+    if host.os in CORE_OS and host.exists(f"/usr{path}"):
+        keep_original(host, f"/usr{path}", path)
+
+
+# -- what is not wanted any more ----------------------------------------------------------------------------------
+
+
+def _delete_stale(host: Host, old: Obj, new: Obj) -> None:
+    wanted = {str(file.get("path", "")) for file in (new.get("storage") or {}).get("files") or ()}
+    dropins, paths = _unit_paths(new)
+    for file in (old.get("storage") or {}).get("files") or ():
+        path = str(file.get("path", ""))
+        if path in wanted or path in _CERTIFICATES or _REGISTRY_CERTIFICATES in posixpath.dirname(path):
+            continue
+        if host.exists(stamp_path(path)):
+            host.remove(stamp_path(path))
+        elif host.exists(kept_path(path)):
+            if _is_shipped(host, path):
+                _restore(host, path)
+                continue
+            host.remove(kept_path(path))
+        if path not in dropins:
+            _delete(host, path)
+    for unit in _units(old):
+        name = str(unit.get("name", ""))
+        for dropin in unit.get("dropins") or ():
+            path = f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}"
+            if path not in dropins:
+                _take_back(host, path)
+        path = f"{SYSTEMD}/{name}"
+        if path not in paths:
+            host.run(["systemctl", "preset", name])  # links of an enabled unit go first; it may not exist
+            _take_back(host, path)
+    for link in _OLD_LINKS:
+        if host.stat(link) is not None:
+            host.remove(link)
+
+
+def _unit_paths(config: Obj) -> tuple[set[str], set[str]]:
+    """Of dropins, and of units."""
+    units = _units(config)
+    dropins = {
+        f"{SYSTEMD}/{unit.get('name', '')}.d/{one.get('name', '')}"
+        for unit in units
+        for one in unit.get("dropins") or ()
+    }
+    return dropins, {f"{SYSTEMD}/{unit.get('name', '')}" for unit in units}
+
+
+def _take_back(host: Host, path: str) -> None:
+    """The shipped file where one is kept, nothing otherwise."""
+    if host.exists(stamp_path(path)):
+        host.remove(stamp_path(path))
+    elif host.exists(kept_path(path)):
+        _restore(host, path)
+        return
+    _delete(host, path)
+
+
+def _restore(host: Host, path: str) -> None:
+    host.copy(kept_path(path), path)
+    host.remove(kept_path(path))
+
+
+def _delete(host: Host, path: str) -> None:
+    try:
+        if host.stat(path) is not None:
+            host.remove(path)
+    except HostError as error:
+        raise UpdateError(f"unable to delete {path}: {error}") from error
