@@ -98,3 +98,14 @@ def test_a_cluster_that_cannot_be_is_refused_before_it_starts(
 ) -> None:
     assert main(words) == 2
     assert said in capsys.readouterr().err
+
+
+def test_nodes_are_listed_with_what_they_are(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert syncline(served, "list") == 0
+    header, row, *_ = capsys.readouterr().out.splitlines()
+    assert header.split() == ["NAME", "STATUS", "ROLES", "POOL", "STATE", "CONFIG", "AGE"]
+    assert row.split()[:5] == ["node-1", "Ready", "-", "-", "-"]
+    assert syncline(served, "get", "node-1") == 0
+    assert "Name:        node-1" in capsys.readouterr().out
+    assert syncline(served, "get", "nobody") != 0
+    assert "node nobody does not exist" in capsys.readouterr().err

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import pytest
 from tests.machineconfig.recordings import cases, judge, same_text
@@ -18,7 +16,7 @@ from syncline.machineconfig.drain.observe import Observed
 from syncline.machineconfig.drain.plan import DrainSettings, plan, settle
 from syncline.machineconfig.drain.pods import departures, warning_line
 from syncline.machineconfig.drain.progress import PROGRESS, Progress
-from syncline.machineconfig.drain.registries import PATH, RegistriesError, change_is_safe
+from syncline.machineconfig.drain.registries import RegistriesError, configs_change_safely
 from syncline.machineconfig.names import DESIRED_DRAIN, GROUP, LAST_DRAIN
 from syncline.machineconfig.phases import IMAGE_MODE_GATE, Phase, advance
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
@@ -46,19 +44,10 @@ def test_the_pods_that_leave_are_upstream_s(case: Case) -> None:
     judge(case, got == {**expect, "evict": sorted(expect["evict"])}, got)
 
 
-def contents(config: Obj) -> bytes:
-    files = dig(config, "storage", "files", default=[])
-    source = next((dig(f, "contents", "source") for f in files if f["path"] == PATH), None) or "data:,"
-    head, _, payload = source.removeprefix("data:").partition(",")
-    if head.endswith(";base64"):
-        return base64.b64decode(payload)
-    return unquote_to_bytes(payload)
-
-
 @by_id("drainsafe")
 def test_a_change_of_registries_is_safe_when_upstream_says_so(case: Case) -> None:
     try:
-        got: Obj = {"safe": change_is_safe(contents(case["input"]["old"]), contents(case["input"]["new"]))}
+        got: Obj = {"safe": configs_change_safely(case["input"]["old"], case["input"]["new"])}
     except RegistriesError as error:
         got = {"error": str(error)}
     if "error" in case["expect"]:

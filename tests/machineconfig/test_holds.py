@@ -7,11 +7,11 @@ import json
 from tests.machineconfig.room import HOLDS, NODES, POOLS, PoolWorld
 
 from syncline.base.clock import format_micro_time, format_time
+from syncline.control.leader import NODE as HOST
 from syncline.kube.holds import HELD, ROOM_LEASE
 from syncline.kube.objects import annotations_of, dig
 from syncline.machineconfig.names import DESIRED
 from syncline.machineconfig.pools.candidates import CANARIES, ORDER
-from syncline.machineconfig.pools.observe import NODE_OF_LEASE
 
 A, B, C = "rendered-worker-a", "rendered-worker-b", "rendered-worker-c"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases"
@@ -88,7 +88,7 @@ def test_the_room_holds_its_lease_so_that_the_bridge_leaves_spec_paused_alone() 
 
 def test_a_node_on_which_a_sync_runs_is_updated_last_and_at_the_latest_after_a_quarter_of_an_hour() -> None:
     one = world()
-    annotations = {NODE_OF_LEASE: "worker-0"}
+    annotations = {HOST: "worker-0"}
     lease = {"holderIdentity": "x", "leaseDurationSeconds": 36000, "renewTime": format_micro_time(one.clock.now())}
     one.make(LEASES, "Lease", "syncline-application-controller", lease, annotations=annotations)
     apps = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"

@@ -35,6 +35,7 @@ from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeco
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Hold Leases while working.")
 @click.option("--identity", default=None, help="Name in the Leases [default: host name and a random end].")
 @face_options
+@click.option("--node-name", envvar="NODE_NAME", default="", help="Node that this process runs on [env: NODE_NAME].")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), default=None, help="Keep mirrors here.")
 @click.option("--grace", default=20.0, show_default=True, help="Seconds for passes in flight to end at a stop.")
 def controller(
@@ -47,6 +48,7 @@ def controller(
     shards: int,
     leader_elect: bool,
     identity: str | None,
+    node_name: str,
     webhook_listen: str | None,
     metrics_listen: str | None,
     metrics_application_labels: tuple[str, ...],
@@ -64,7 +66,7 @@ def controller(
     """
     access = _access(kubeconfig, context)
     name = identity or f"{platform.node().lower()[:30]}-{Entropy().suffix()}"
-    leader = LeaderSettings(name, namespace, shards=shards) if leader_elect else None
+    leader = LeaderSettings(name, namespace, shards=shards, node=node_name) if leader_elect else None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     with contextlib.ExitStack() as stack:
         folder = cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-")))

@@ -1,4 +1,4 @@
-"""``syncline node``: simulated machines of a running cluster, added, removed, rebooted, broken and mended.
+"""``syncline node``: nodes with their pools and configs; simulated machines added, removed, rebooted, broken, mended.
 
 All of it is objects: a Node with the right annotations makes a machine, its deletion removes it, and annotations ask
 for power and reboots. So the same can be done with kubectl, or kept in Git.
@@ -14,11 +14,14 @@ import click
 from syncline.base.clock import format_micro_time
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.output import output_option, print_documents
+from syncline.cli.poolview import describe_node, node_row, node_table, pool_of, roles_of
 from syncline.cluster.machines.kubelet.node import MACHINE, node_object
 from syncline.cluster.machines.kubelet.power import POWER, REBOOT, REBOOT_DONE, Switch
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.kube import client
 from syncline.kube.client import PatchType
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, annotations_of, dig
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.selectors import label_key_problems, label_value_problems
@@ -30,7 +33,7 @@ MANAGER = "syncline-node"
 
 @click.group()
 def node() -> None:
-    """Add, remove, reboot, fail and recover simulated nodes."""
+    """List nodes with their pools and configs; add, remove, reboot, fail and recover simulated ones."""
 
 
 def label_pairs(given: tuple[str, ...]) -> dict[str, str]:
@@ -62,6 +65,60 @@ def _quantity(option: str, text: str) -> str:
     except QuantityError as error:
         raise CommandFailed(f"{option} {text}: {error}", USAGE) from error
     return text
+
+
+@node.command("list")
+@output_option("json", "yaml")
+@connection_options
+def list_nodes(output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """List nodes: ready or not, their pool, and from which config to which they move.
+
+    \b
+    Example:  syncline node list
+    """
+    with Connection(kubeconfig, context) as link:
+        nodes, pools = link.ask(client.list_(link.resource(NODE))).get("items") or [], _pools(link)
+        now = link.now()
+    if output:
+        print_documents([_row(one, pools) for one in nodes], output)
+    else:
+        print(node_table(nodes, pools, now))
+
+
+@node.command("get")
+@click.argument("name")
+@output_option("json", "yaml")
+@connection_options
+def get_node(name: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Show one node: its pool, its configs, the phases of its update, and what keeps it.
+
+    \b
+    Example:  syncline node get worker-0
+    """
+    with Connection(kubeconfig, context) as link:
+        answer = link.send(client.get(link.resource(NODE), "", name))
+        if answer.status == 404:
+            raise CommandFailed(f"node {name} does not exist; `syncline node list` shows those that do")
+        found, pools, now = link.check(answer), _pools(link), link.now()
+        kind = link.mapper.find(MACHINE_CONFIG_NODE)
+        record = link.send(client.get(kind, "", name)) if kind is not None else None
+    known = record.obj if record is not None and record.ok else None
+    if output:
+        phases = dig(known, "status", "conditions", default=[])
+        print_documents(_row(found, pools) | {"phases": phases}, output)
+    else:
+        print(describe_node(found, pools, known, now))
+
+
+def _pools(link: Connection) -> list[Obj]:
+    """None where the cluster knows no pools."""
+    kind = link.mapper.find(MACHINE_CONFIG_POOL)
+    found: list[Obj] = link.ask(client.list_(kind)).get("items") or [] if kind is not None else []
+    return found
+
+
+def _row(one: Obj, pools: list[Obj]) -> Obj:
+    return node_row(one) | {"pool": pool_of(one, pools), "roles": roles_of(one)}
 
 
 @node.command()

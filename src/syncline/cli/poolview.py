@@ -9,13 +9,25 @@ from typing import Any
 from syncline.base.clock import parse_time
 from syncline.cli.output import age, table
 from syncline.kube.holds import Hold, pause_writer
-from syncline.kube.objects import Obj, annotations_of, dig, name_of, owner_references, uid_of
+from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, owner_references, uid_of
 from syncline.machineconfig.drain.progress import BlockedNote, Progress
 from syncline.machineconfig.names import CURRENT, DESIRED, REASON, STATE
-from syncline.machineconfig.pools.membership import MembershipError, members
+from syncline.machineconfig.pools.membership import MembershipError, members, primary_pool
 from syncline.machineconfig.pools.nodestate import not_ready
 
-__all__ = ["describe_history", "describe_pool", "history_rows", "node_rows", "pool_row", "pool_table"]
+__all__ = [
+    "describe_history",
+    "describe_node",
+    "describe_pool",
+    "history_rows",
+    "node_row",
+    "node_rows",
+    "node_table",
+    "pool_of",
+    "pool_row",
+    "pool_table",
+    "roles_of",
+]
 
 HEADERS = ("NAME", "CONFIG", "STATE", "UPDATED", "PAUSED", "HELD BY", "SINCE", "UNTIL", "REASON")
 
@@ -155,6 +167,67 @@ def describe_pool(row: dict[str, Any], pool: Obj, nodes: Sequence[dict[str, str]
     told = [f"  {n['name']}: {n['note']}" for n in nodes if n["note"]]
     header = ("NODE", "STATUS", "SCHEDULABLE", "STATE", "CURRENT", "DESIRED")
     return "\n".join([*lines, *(["", table(header, cells)] if cells else []), *told])
+
+
+# -- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def roles_of(node: Obj) -> str:
+    prefix = "node-role.kubernetes.io/"
+    return ",".join(sorted(label.removeprefix(prefix) for label in labels_of(node) if label.startswith(prefix)))
+
+
+def node_table(nodes: Sequence[Obj], pools: Sequence[Obj], now: datetime) -> str:
+    """As ``kubectl get nodes``, with the pool and how far the config is."""
+    cells = []
+    for node in nodes:
+        row = node_row(node)
+        status = row["ready"] + ("" if row["schedulable"] == "yes" else ",SchedulingDisabled")
+        moves = f"{row['current']} -> {row['desired']}" if row["current"] != row["desired"] else row["current"]
+        created = _instant(str(dig(node, "metadata", "creationTimestamp", default="")))
+        where = (roles_of(node) or "-", pool_of(node, pools))
+        cells.append((row["name"], status, *where, row["state"] or "-", moves or "-", age(created, now)))
+    return table(("NAME", "STATUS", "ROLES", "POOL", "STATE", "CONFIG", "AGE"), cells)
+
+
+def pool_of(node: Obj, pools: Sequence[Obj]) -> str:
+    try:
+        found = primary_pool(node, pools)
+    except MembershipError:
+        return "several"
+    return name_of(found) if found is not None else "-"
+
+
+def describe_node(node: Obj, pools: Sequence[Obj], record: Obj | None, now: datetime) -> str:
+    """``record``: its MachineConfigNode, None where there is none."""
+    row = node_row(node)
+    system = dig(node, "status", "nodeInfo", default={})
+    lines = [
+        f"Name:        {row['name']}",
+        f"Roles:       {roles_of(node) or '-'}",
+        f"Pool:        {pool_of(node, pools)}",
+        f"Status:      {row['ready']}{'' if row['schedulable'] == 'yes' else ', scheduling disabled'}",
+        f"State:       {row['state'] or '-'}",
+        f"Current:     {row['current'] or '-'}",
+        f"Desired:     {row['desired'] or '-'}",
+        f"OS:          {system.get('osImage') or '-'}",
+        f"Boot id:     {system.get('bootID') or '-'}",
+    ]
+    if row["note"]:
+        lines.append(f"Note:        {row['note']}")
+    note = BlockedNote.of(node)
+    lines += [f"Would help:  {fix}" for fix in (note.fixes if note is not None else ())]
+    cells = [
+        _phase_cells(each, now)
+        for each in dig(record, "status", "conditions", default=[])
+        if each.get("status") != "False" or each.get("type") == "Updated"
+    ]
+    return "\n".join([*lines, *(["", table(("PHASE", "IS", "FOR", "MESSAGE"), cells)] if cells else [])])
+
+
+def _phase_cells(condition: Obj, now: datetime) -> tuple[str, ...]:
+    since = age(_instant(str(condition.get("lastTransitionTime"))), now)
+    return str(condition.get("type")), str(condition.get("status")), since, str(condition.get("message") or "-")
 
 
 # -- history ---------------------------------------------------------------------------------------------------------

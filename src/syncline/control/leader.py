@@ -22,6 +22,7 @@ from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, name_of, re
 __all__ = [
     "LEASES",
     "MAX_SHARDS",
+    "NODE",
     "Free",
     "Held",
     "LeaderSettings",
@@ -40,6 +41,8 @@ LEASES = ResourceInfo("coordination.k8s.io", "v1", "Lease", "leases", namespaced
 GROUP_LABEL = "syncline.dev/lease-group"
 SHARDS = "syncline.dev/shards"
 """Annotation of a shard's Lease: of how many it is one. Replicas that count differently never work at once."""
+NODE = "syncline.dev/node"
+"""Annotation of a Lease: the node that its holder runs on."""
 MAX_SHARDS = 64
 """Leases are renewed one by one; more shards than replicas that anybody runs gain nothing."""
 
@@ -57,6 +60,8 @@ class LeaderSettings:
     renew_deadline_s: float = 10.0
     """A replica that could not renew for this long stops working; the rest of ``lease_s`` lets requests end."""
     retry_s: float = 2.0
+    node: str = ""
+    """The node that this process runs on, where it is known: whoever updates nodes leaves it in peace during syncs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +317,7 @@ def _lease(lease: Obj | None, name: str, settings: LeaderSettings, now: datetime
     if lease is not None:
         metadata["resourceVersion"] = resource_version(lease)
     if not member:
-        metadata["annotations"] = {SHARDS: str(settings.shards)}
+        metadata["annotations"] = {SHARDS: str(settings.shards)} | ({NODE: settings.node} if settings.node else {})
     spec = {
         "holderIdentity": settings.identity,
         "leaseDurationSeconds": settings.lease_s,

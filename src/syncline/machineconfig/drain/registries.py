@@ -11,7 +11,10 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PATH", "RegistriesError", "change_is_safe"]
+from syncline.ignition.dataurl import DataUrlError, decode_data_url
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["PATH", "RegistriesError", "change_is_safe", "configs_change_safely"]
 
 PATH = "/etc/containers/registries.conf"
 DIGEST_ONLY = "digest-only"
@@ -46,6 +49,25 @@ class _Config:
     search: tuple[str, ...]
     registries: dict[str, _Registry]
     """By prefix, else location; the last of equal ones counts."""
+
+
+def configs_change_safely(old: Obj, new: Obj) -> bool:
+    """The same for two Ignition configs. ``compression`` is not looked at, as upstream: packed contents are refused.
+
+    Raises :class:`RegistriesError`.
+    """
+    return change_is_safe(_contents(old), _contents(new))
+
+
+def _contents(config: Obj) -> bytes:
+    for file in dig(config, "storage", "files", default=[]):
+        if file.get("path") == PATH:
+            source = dig(file, "contents", "source")
+            try:
+                return decode_data_url(str(source)) if source else b""
+            except DataUrlError as error:
+                raise RegistriesError(f"failed decoding Data URL scheme string: {error}") from None
+    return b""
 
 
 def change_is_safe(old: bytes, new: bytes) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from syncline.control.cache import OfKind, Snapshot
+from syncline.control.leader import NODE as HOST
 from syncline.kube.holds import Hold, holds_of
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.syncline import HOLD
@@ -37,8 +38,6 @@ RENDERED = "pools/rendered"
 """Index: machine configs that pools own: rendered ones."""
 WORKING = "pools/working"
 """Index: Applications with an operation that runs."""
-NODE_OF_LEASE = "syncline.dev/node"
-"""Annotation of a Lease of our controllers: the node that the process runs on, left by the process itself."""
 
 
 def _runs(app: Obj) -> bool:
@@ -83,12 +82,12 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         {name_of(each): each for each in cache.indexed(RENDERED, "")},
         {name_of(each): layering_of(each, configs, builds) for each in pools} if configs else {},
     )
-    leases = [each for each in cache.objects(LEASES) if NODE_OF_LEASE in (dig(each, "metadata", "annotations") or {})]
+    leases = [each for each in cache.objects(LEASES) if HOST in (dig(each, "metadata", "annotations") or {})]
     return Observed(
         pool,
         world,
         holds_of(cache.objects(HOLDS)),
-        {str(each["metadata"]["annotations"][NODE_OF_LEASE]): each for each in leases},
+        {str(each["metadata"]["annotations"][HOST]): each for each in leases},
         tuple(cache.indexed(WORKING, "")),
         tuple(_homeless(nodes, pools)),
     )
