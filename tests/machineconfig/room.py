@@ -1,7 +1,7 @@
 """A cluster with simulated machines, the machine-config controllers and scripted agents, in virtual time.
 
 The agents know annotations only: they ask for the drain, reboot, ask for the uncordon and say Done, as upstream's
-daemon does on the nodes of a pool. Rendered configs are made by the tests.
+daemon does on the nodes of a pool. Rendered configs are made by the tests, unless the world ``renders``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncline.assembly.machineconfig import machineconfig_loop
+from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, pool_controllers
 from syncline.assembly.virtual import VirtualWorld
 from syncline.base.clock import format_time, parse_time
 from syncline.cluster.machines.kubelet.node import node_object
@@ -25,6 +25,7 @@ from syncline.control.plan import Patch, Plan, Requeue
 from syncline.control.virtual import LoopActor
 from syncline.kube.client import Transport
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
+from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, name_of, resource_version
 from syncline.machineconfig.names import (
@@ -128,10 +129,17 @@ class PoolWorld(VirtualWorld):
     """``nodes``: name → labels' roles."""
 
     def __init__(
-        self, roles: dict[str, tuple[str, ...]], *, seed: int = 1, shuffle: bool = False, reboots: bool = True
-    ):
+        self,
+        roles: dict[str, tuple[str, ...]],
+        *,
+        seed: int = 1,
+        shuffle: bool = False,
+        reboots: bool = True,
+        renders: bool = False,
+    ) -> None:
         super().__init__(NoSource(), nodes=0, seed=seed, shuffle=shuffle)  # type: ignore[arg-type]
-        for crd in machine_config_crds():
+        self._renders = renders
+        for crd in (*machine_config_crds(), *(openshift_config_crds() if renders else ())):
             self.send("POST", CRDS, crd)
         self.driver.advance(5)
         self.make(f"{APIS}/controllerconfigs", "ControllerConfig", "machine-config-controller", controller_config())
@@ -154,7 +162,9 @@ class PoolWorld(VirtualWorld):
 
     def start_room(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """New machine-config controllers over the same cluster, as after a restart."""
-        loop = machineconfig_loop(self.clock, self.journal, self.settings.control_namespace, strict=True)
+        settings = MachineConfigSettings(self.settings.control_namespace)
+        only = None if self._renders else pool_controllers(settings)
+        loop = machineconfig_loop(self.clock, self.journal, settings, only=only, strict=True)
         home: Transport = self.admin
         if hasattr(self, "room_actor"):
             self.driver.actors.remove(self.room_actor)

@@ -6,6 +6,8 @@ from tests.machineconfig.room import APIS, HOLDS, NODES, POOLS, RECORDS, PoolWor
 from tests.machineconfig.test_drains import okd
 from tests.machineconfig.test_pools import world
 
+from syncline.assembly.machineconfig import machine_config_gauges
+from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.cli.poolview import (
     describe_history,
     describe_node,
@@ -16,8 +18,10 @@ from syncline.cli.poolview import (
     pool_row,
     pool_table,
 )
+from syncline.control.executor import run_in_place
 from syncline.kube.holds import holds_of
 from syncline.kube.objects import Obj, name_of
+from syncline.machineconfig.drain.progress import INSIST
 
 B = "rendered-worker-b"
 
@@ -71,3 +75,28 @@ def test_the_history_lists_rendered_configs_and_what_the_pool_told() -> None:
     events = [e for e in one.get("/api/v1/events")["items"] if e["involvedObject"]["name"] == "worker"]
     text = describe_history(rows, events, one.clock.now())
     assert "wanted reached" in text and f"Completed: Pool worker has completed update to MachineConfig {B}" in text
+
+
+def test_the_gauges_have_upstream_s_names_and_a_drain_of_more_than_an_hour_counts_as_failed() -> None:
+    one = okd(budget={"maxUnavailable": 0})
+    one.merge(f"{NODES}/okd-worker-01", {"metadata": {"annotations": {INSIST: "insist"}}})
+    one.target(B)
+    one.driver.advance(3000)
+    assert 'mcc_drain_err{node="okd-worker-01"}' not in gauges_of(one)
+    one.driver.advance(900)
+    text = gauges_of(one)
+    for line in (
+        'mco_machine_count{pool="worker"} 1',
+        'mco_updated_machine_count{pool="worker"} 0',
+        'mco_degraded_machine_count{pool="worker"} 1',
+        'mcc_drain_err{node="okd-worker-01"} 1',
+        'mcc_pool_alert{node="okd-worker-01"} 0',
+        'os_image_url_override{pool="worker"} 0',
+    ):
+        assert line in text.splitlines(), text
+    assert 'mco_state{node="okd-worker-01",pool="worker",state=' in text
+
+
+def gauges_of(one: PoolWorld) -> str:
+    look = run_in_place(look_at_cluster(application_indices(one.settings)), one.admin)
+    return machine_config_gauges(look.cache, one.clock.now())

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.listening import Answer, Face, listening
+from syncline.assembly.machineconfig import machine_config_gauges
 from syncline.assembly.metrics import GitOpsMetrics, MeasuredLoop, exposition
 from syncline.assembly.otlp import exporting
 from syncline.assembly.reading import GitSourceReader
@@ -65,7 +66,8 @@ async def gitops_faces(
 def _metrics_faces(loop: MeasuredLoop, metrics: GitOpsMetrics, webhooks: Webhooks) -> dict[tuple[str, str], Face]:
     async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
         more = {"syncline_webhooks_received": ("Webhooks that were genuine.", float(webhooks.received))}
-        return Answer(200, exposition(metrics, loop.cache, len(loop.queue), more), METRICS_TYPE)
+        text = exposition(metrics, loop.cache, len(loop.queue), more)
+        return Answer(200, text + machine_config_gauges(loop.cache, loop.now()), METRICS_TYPE)
 
     async def healthy(_headers: Mapping[str, str], _body: bytes) -> Answer:
         return Answer(200, "ok\n")

@@ -25,7 +25,7 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating
 from syncline.sources.address import normalize_url
 from syncline.sources.errors import mask_credentials
 
-__all__ = ["GitOpsMetrics", "MeasuredLoop", "exposition"]
+__all__ = ["GitOpsMetrics", "MeasuredLoop", "exposition", "gauges"]
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 Sample: TypeAlias = tuple[str, Labels, float]
@@ -159,6 +159,11 @@ def exposition(
     for name, (told, value) in sorted((more or {}).items()):
         parts.append(_family(name, "gauge", told, [("", (), value)]))
     return "".join(parts)
+
+
+def gauges(families: Iterable[tuple[str, str, list[tuple[Labels, float]]]]) -> str:
+    """Gauges of other rooms as text: name, help, values by labels."""
+    return "".join(_family(name, "gauge", told, (("", *each) for each in values)) for name, told, values in families)
 
 
 def _info(app: Obj) -> Sample:

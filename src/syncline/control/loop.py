@@ -121,6 +121,10 @@ class ControlLoop:
             routes += [_Route(watch.kind, name, watch.keys, watch.when) for watch in controller.watches]
         return routes
 
+    def now(self) -> datetime:
+        """The time by which its controllers plan."""
+        return self._clock.now()
+
     # -- what to watch -----------------------------------------------------------------------------------------
 
     def wanted_kinds(self) -> set[GroupKind]:

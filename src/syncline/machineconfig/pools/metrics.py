@@ -1,0 +1,92 @@
+"""What pools and drains tell Prometheus, under upstream's names; pure, from objects alone.
+
+Source: Machine Config Operator ``pkg/controller/common/metrics.go``; reference machine-config 6.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from syncline.base.clock import parse_time
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.drain.plan import UPSTREAM
+from syncline.machineconfig.drain.progress import Progress
+from syncline.machineconfig.names import annotation
+from syncline.machineconfig.pools.membership import MembershipError, belonging, members
+from syncline.machineconfig.pools.nodestate import target_of
+
+__all__ = ["Family", "Labels", "pool_metrics"]
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+Family: TypeAlias = tuple[str, str, list[tuple[Labels, float]]]
+"""Name, help, gauges by labels."""
+OVERRIDDEN = annotation("os-image-url-overridden")
+_COUNTS = (
+    ("mco_machine_count", "total number of machines in a specified pool", "machineCount"),
+    ("mco_updated_machine_count", "total number of updated machines in specified pool", "updatedMachineCount"),
+    ("mco_degraded_machine_count", "total number of degraded machines in specified pool", "degradedMachineCount"),
+    (
+        "mco_unavailable_machine_count",
+        "total number of unavailable machines in specified pool",
+        "unavailableMachineCount",
+    ),
+)
+
+
+def pool_metrics(pools: Sequence[Obj], nodes: Sequence[Obj], configs: Sequence[Obj], now: datetime) -> list[Family]:
+    """``configs``: MachineConfigs, to tell pools whose OS image somebody has chosen."""
+    by_name = {name_of(config): config for config in configs}
+    found: list[Family] = [
+        (name, told, [(_by("pool", pool), float(dig(pool, "status", key, default=0) or 0)) for pool in pools])
+        for name, told, key in _COUNTS
+    ]
+    found.append(("mco_state", "state of a specified pool", list(_states(pools, nodes))))
+    alerts = [(_by("node", node), value) for node in nodes if (value := _alert(node, pools)) is not None]
+    found.append(("mcc_pool_alert", "pool status alert", alerts))
+    overdue = [(_by("node", node), 1.0) for node in nodes if _drain_fails(node, now)]
+    found.append(("mcc_drain_err", "logs failed drain", overdue))
+    chosen = [(_by("pool", p), float(_overridden(by_name.get(target_of(p))))) for p in pools if target_of(p)]
+    found.append(("os_image_url_override", "state of OS image override", chosen))
+    return found
+
+
+def _by(label: str, obj: Obj) -> Labels:
+    return ((label, name_of(obj)),)
+
+
+def _states(pools: Sequence[Obj], nodes: Sequence[Obj]) -> Iterator[tuple[Labels, float]]:
+    """For each node the condition of its pool that became true last; the value is the time at which it did."""
+    for pool in pools:
+        true = [each for each in dig(pool, "status", "conditions", default=[]) if each.get("status") == "True"]
+        if not true:
+            continue
+        last = max(true, key=lambda each: str(each.get("lastTransitionTime")))
+        try:
+            mine = members(pool, nodes, pools)
+        except MembershipError:
+            continue
+        state, reason = str(last.get("type")), str(last.get("reason") or "")
+        since = parse_time(str(last["lastTransitionTime"])).timestamp()
+        for node in mine:
+            labels = (("node", name_of(node)), ("pool", name_of(pool)), ("state", state), ("reason", reason))
+            yield labels, since
+
+
+def _alert(node: Obj, pools: Sequence[Obj]) -> float | None:
+    """1 where a custom pool is ignored on a master; None for nodes of no pool."""
+    try:
+        found = belonging(node, pools)
+    except MembershipError:
+        return None
+    return float(found.alert) if found.pools else None
+
+
+def _drain_fails(node: Obj, now: datetime) -> bool:
+    progress = Progress.of(node)
+    return progress is not None and now - progress.began > timedelta(seconds=UPSTREAM.limit_s)
+
+
+def _overridden(config: Obj | None) -> bool:
+    return config is not None and OVERRIDDEN in annotations_of(config)
