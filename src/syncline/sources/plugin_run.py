@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from syncline.base.removal import remove_tree
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
 from syncline.sources.tree import EXECUTABLE_MODE, Tree
@@ -73,8 +74,8 @@ class PluginRunner:
         if len(entries) > self.limits.files or sum(entry.size for entry in entries) > self.limits.bytes:
             message = f"a plugin may read {self.limits.files} files and {self.limits.bytes} bytes"
             raise SourceError(Problem.TOO_LARGE, message, field="spec.source.plugin")
-        with tempfile.TemporaryDirectory(prefix="syncline-plugin-") as made:
-            root = Path(made) / "repository"
+        with _scratch() as made:
+            root = made / "repository"
             root.mkdir()
             contents = whole.read(entries)
             for entry in entries:
@@ -92,7 +93,7 @@ class PluginRunner:
 
     def run(self, place: Checkout, command: Sequence[str], environment: Mapping[str, str], label: str) -> bytes:
         """What the command printed. Raises :class:`SourceError` for a failure, with what it complained."""
-        with self._slots, tempfile.TemporaryDirectory(prefix="syncline-plugin-") as scratch:
+        with self._slots, _scratch() as scratch:
             spec = self._spec(place, command, environment, scratch)
             with tempfile.TemporaryFile() as complaints:
                 output, code, late = self._launched(spec, complaints.fileno())
@@ -112,10 +113,10 @@ class PluginRunner:
         return output
 
     def _spec(
-        self, place: Checkout, command: Sequence[str], environment: Mapping[str, str], scratch: str
+        self, place: Checkout, command: Sequence[str], environment: Mapping[str, str], scratch: Path
     ) -> dict[str, object]:
         base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
-        root = Path(scratch) / "root"
+        root = scratch / "root"
         root.mkdir()
         binds = [[str(place.root), INSIDE, True], *([str(one), str(one), False] for one in self.visible)]
         limits = {
@@ -183,6 +184,15 @@ class PluginRunner:
             _end(child)
             child.wait()
         return output, child.returncode, late.is_set()
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="syncline-plugin-"))
+    try:
+        yield made
+    finally:
+        remove_tree(made)
 
 
 def _link(place: Path, path: str, content: bytes) -> None:

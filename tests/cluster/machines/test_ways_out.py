@@ -20,6 +20,7 @@ import pytest
 from tests.conftest import Figure
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.base.removal import remove_tree
 from syncline.base.seccomp import ABSENT, CLONE, REFUSED, UNSHARE
 from syncline.cluster.machines.launching import end, kill, launcher, python_inside, sandbox_problem
 
@@ -243,6 +244,7 @@ def sandboxed(folder: Path, command: list[str], whole: dict[str, int] | None = N
         output = process.stdout.read().decode("utf-8", "replace")
     code = process.wait()
     late.cancel()
+    remove_tree(volume)
     with os.fdopen(verdict, "rb") as pipe:
         return Ended(code, output, pipe.read().decode(), process.pid)
 
@@ -258,7 +260,7 @@ for _ in range(1000):
         born += 1
     except BlockingIOError:
         break
-print("bounded" if 20 < born <= 48 else born, flush=True)
+print("bounded" if 4 < born <= 48 else born, flush=True)
 os._exit(0)
 """
 THREADS = """
@@ -270,7 +272,7 @@ try:
         born += 1
 except RuntimeError:
     pass
-print("bounded" if 20 < born <= 48 else born, flush=True)
+print("bounded" if 4 < born <= 48 else born, flush=True)
 os._exit(0)
 """
 MANY = """

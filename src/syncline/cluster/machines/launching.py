@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import syncline
 from syncline.cluster.machines.sandbox import PROGRAM
@@ -93,8 +93,9 @@ def join(
         pass_fds=(theirs,),
     )
     os.close(theirs)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(ours, "w") as pipe:
-        json.dump(spec, pipe)
+    pipe = os.fdopen(ours, "wb", 0)
+    with contextlib.suppress(BrokenPipeError):
+        pipe.write(json.dumps(spec).encode() + b"\n")
     if terminal is not None:
         os.close(terminal[1])
         pipes = Pipes(terminal[0], terminal[0])
@@ -106,7 +107,7 @@ def join(
             if each is not None:
                 each.close()
         pipes = Pipes(*own)
-    session = CommandSession(joining, pipes, lambda: kill(joining), lambda: left(session))
+    session = CommandSession(joining, pipes, lambda: _end(joining, pipe), lambda: left(session))
     return session
 
 
@@ -119,8 +120,14 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 def end(process: subprocess.Popen[bytes]) -> None:
     """End the sandbox of a launcher at once; the launcher ends when nothing of it is left."""
     assert process.stdin is not None, "the standard input is a pipe"
+    _end(process, process.stdin)
+
+
+def _end(process: subprocess.Popen[bytes], wish: IO[bytes]) -> None:
     with contextlib.suppress(OSError):
-        process.stdin.close()
+        wish.close()
+    if process.poll() is not None:
+        return
     late = threading.Timer(STUBBORN_S, lambda: kill(process) if process.poll() is None else None)
     late.daemon = True
     late.start()

@@ -25,6 +25,7 @@ from typing import Any
 
 from syncline.base.action import Work
 from syncline.base.clock import Clock
+from syncline.base.removal import remove_tree
 from syncline.base.secret import Secret
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
 from syncline.cluster.machines.environment import command_line, environment_of
@@ -205,7 +206,7 @@ class ProcessRuntime:
         with self._lock:
             self._slots.pop(pod_uid, None)
         self._book.forget(pod_uid)
-        shutil.rmtree(self.scratch / pod_uid, ignore_errors=True)
+        remove_tree(self.scratch / pod_uid)
 
     def close(self) -> None:
         """The cluster stops: so does everything that runs in it, without any grace."""
@@ -220,7 +221,7 @@ class ProcessRuntime:
             running.end()
         self._gateway.close()
         self._wait_for(left)
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove_tree(self.scratch)
 
     @staticmethod
     def _wait_for(ended: list[_Running]) -> None:

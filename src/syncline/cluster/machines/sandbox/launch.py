@@ -54,14 +54,14 @@ belong to that user ([path, and what is below it too]), ``verdict``: a descripto
 
 def main() -> int:
     if len(sys.argv) > 1:
-        with os.fdopen(int(sys.argv[1])) as pipe:
-            joined: Spec = json.loads(pipe.read())
+        wish = int(sys.argv[1])
+        os.set_inheritable(wish, False)
         try:
-            return _join(joined)
+            return _join(json.loads(_first_line(wish)), wish)
         except (SandboxError, OSError) as error:
             _complain(str(error))
             return CANNOT
-    spec: Spec = json.loads(_first_line())
+    spec: Spec = json.loads(_first_line(0))
     os.umask(0o022)
     verdict = spec.get("verdict")
     if verdict is not None:
@@ -79,11 +79,11 @@ def main() -> int:
     return _guard(init)
 
 
-def _first_line() -> bytes:
-    """Byte by byte: what follows on the pipe is not ours to buffer."""
+def _first_line(pipe: int) -> bytes:
+    """The pipe stays open: its end is the end of what it asked for."""
     line = b""
     while not line.endswith(b"\n"):
-        chunk = os.read(0, 1 if not line else CHUNK)
+        chunk = os.read(pipe, CHUNK)
         if not chunk:
             break
         line += chunk
@@ -146,12 +146,17 @@ def _guard(init: int) -> int:
     """End the sandbox when the cluster is gone, pass on SIGTERM, tell the exit code. It is all over when we end: the
     kernel reports the end of an init after that of all its processes."""
     signal.signal(signal.SIGTERM, lambda *_: _kill(init, signal.SIGTERM))
-    watched = [0, os.pidfd_open(init)]  # no threads here: this process has left its process namespace
+    return _attend(init, 0)
+
+
+def _attend(process: int, wish: int) -> int:
+    """The exit code of a child; it is killed where the pipe ``wish`` ends before."""
+    watched = [wish, os.pidfd_open(process)]  # no threads here: this process has left its process namespace
     while watched[-1] not in (ready := select.select(watched, [], [])[0]):
-        if 0 in ready and not os.read(0, CHUNK):
-            _kill(init, signal.SIGKILL)
-            watched.remove(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
+        if wish in ready and not os.read(wish, CHUNK):
+            _kill(process, signal.SIGKILL)
+            watched.remove(wish)
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     return code if code >= 0 else 128 - code
 
 
@@ -331,10 +336,12 @@ def _complain(text: str) -> None:
 JOINED = ("mnt", "net", "ipc", "uts", "cgroup", "pid")
 
 
-def _join(spec: Spec) -> int:
-    """Run one more command in the sandbox whose launcher is ``spec["launcher"]``, with the streams as they are.
+def _join(spec: Spec, wish: int) -> int:
+    """Run one more command in the sandbox whose launcher is ``spec["launcher"]``, with the streams as they are, until
+    the pipe ``wish`` ends. The command is our child, so we have to be there when it ends: until somebody has taken
+    notice of it, the kernel does not end its sandbox.
 
-    By way of its command, which is there once the sandbox is complete; before that it still sees this machine.
+    By way of the sandbox's command, which is there once the sandbox is complete; before that it sees this machine.
     """
     os.umask(0o022)
     inits = _children(int(spec["launcher"]))
@@ -357,8 +364,7 @@ def _join(spec: Spec) -> int:
         _become(spec | {"space": spaces["user"], "alive": alive}, None)
     for space in spaces.values():
         os.close(space)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return code if code >= 0 else 128 - code
+    return _attend(child, wish)
 
 
 def _spaces(init: int) -> dict[str, int] | None:
