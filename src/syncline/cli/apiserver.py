@@ -70,11 +70,11 @@ def apiserver(
     if memory and data is not None:
         raise CommandFailed("give --data or --memory, not both", USAGE)
     host, port = host_and_port(listen, tls=tls)
-    commands = run_commands_of(run_commands)
-    if commands is not RunCommands.OFF and not tls:
+    if run_commands not in (None, str(RunCommands.OFF)) and not tls:
         raise CommandFailed(
             "--run-commands needs TLS: commands inside pods speak nothing else; leave --no-tls out", USAGE
         )
+    commands = run_commands_of(run_commands)
     settings = ClusterSettings(
         data=data,
         host=host,

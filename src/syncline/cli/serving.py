@@ -104,13 +104,20 @@ run_commands_option = click.option(
     flag_value="sandboxed",
     default=None,
     type=click.Choice([str(value) for value in RunCommands]),
-    help="Run containers' commands as local processes.",
+    help="Run containers' commands as local processes; unsandboxed: with all that you may do.",
 )
 
 
 def run_commands_of(value: str | None) -> RunCommands:
-    """The value of ``--run-commands``, which may stand alone."""
-    return RunCommands.OFF if value is None else RunCommands(value)
+    """The value of ``--run-commands``, which may stand alone. Refused at once where this machine makes no sandbox."""
+    chosen = RunCommands.OFF if value is None else RunCommands(value)
+    if chosen is RunCommands.SANDBOXED:
+        from syncline.assembly.machines import sandbox_problem
+
+        problem = sandbox_problem()
+        if problem:
+            raise CommandFailed(problem)
+    return chosen
 
 
 def run_cluster(
