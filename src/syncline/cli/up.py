@@ -31,7 +31,7 @@ from syncline.kube.selectors import label_value_problems
 RUNNING = {
     RunCommands.OFF: "commands of containers are simulated; --run-commands runs them as local processes",
     RunCommands.SANDBOXED: "commands of Jobs and Pods run as sandboxed local processes",
-    RunCommands.UNSANDBOXED: "commands of Jobs and Pods run as local processes WITHOUT a sandbox: as you, with your files and credentials",
+    RunCommands.UNSANDBOXED: "commands of Jobs and Pods run as local processes WITHOUT a sandbox, with all your rights",
 }
 
 
