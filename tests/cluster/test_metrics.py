@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from syncline.base.clock import EPOCH
 from syncline.cluster.answered import Answered
-from syncline.cluster.audit import audit_event
 from syncline.cluster.metrics import MAX_SERIES, Metrics
 from syncline.cluster.users import UserInfo
 from syncline.kube.client import Request
@@ -54,26 +53,3 @@ def test_series_are_bounded() -> None:
     assert len([line for line in metrics.text().splitlines() if line.startswith("apiserver_request_total{")]) == (
         MAX_SERIES + 1
     )
-
-
-def test_the_audit_event_says_who_did_what_to_which_object_and_holds_no_body() -> None:
-    event = audit_event(answered("PATCH", f"{WEB}/scale", fieldManager="a b"), "id-1")
-    assert event["requestURI"] == f"{WEB}/scale?fieldManager=a+b"
-    assert (event["kind"], event["apiVersion"], event["level"]) == ("Event", "audit.k8s.io/v1", "Metadata")
-    assert (event["verb"], event["stage"], event["auditID"]) == ("patch", "ResponseComplete", "id-1")
-    assert event["user"] == {"username": "jo", "groups": ["devs"], "uid": "u-1"}
-    assert event["objectRef"] == {
-        "resource": "deployments",
-        "namespace": "shop",
-        "name": "web",
-        "apiGroup": "apps",
-        "apiVersion": "v1",
-        "subresource": "scale",
-    }
-    assert event["stageTimestamp"] == "2026-01-01T00:00:00.250000Z" and event["responseStatus"]["code"] == 200
-    assert not {"requestObject", "responseObject"} & set(event)
-
-
-def test_a_watch_is_audited_when_it_starts_and_other_paths_name_no_object() -> None:
-    assert audit_event(answered("GET", "/api/v1/pods", watch="1"), "x")["stage"] == "ResponseStarted"
-    assert "objectRef" not in audit_event(answered("GET", "/version"), "x")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncline.assembly.auditing import AuditFile
+from syncline.assembly.auditing import AuditFile, read_policy
 from syncline.assembly.core import ClusterCore, build_core
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.measuring import gauges_of, metrics_answer
@@ -24,6 +24,8 @@ from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import Clock, SystemClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
+from syncline.cluster.audit import AuditTrail
+from syncline.cluster.auditpolicy import METADATA_OF_ALL, AuditPolicyError
 from syncline.cluster.disk import Disk, DiskError, Listener
 from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
@@ -119,7 +121,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
     audit = None
     try:
         keys = _keys(settings, clock)
-        audit = _open_audit(settings)
+        audit, auditor = _auditing(settings, clock)
         core = build_core(
             store=store,
             clock=clock,
@@ -130,11 +132,11 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         if disk is not None:
             disk.follow(store, _listener(durability, stopped, event_loop, ports))
         fairness = Fairness(store, settings.max_requests_inflight + settings.max_mutating_requests_inflight)
-        metrics = Metrics(lambda: gauges_of(store, server), fairness.families)
+        written = audit.families if audit is not None else tuple
+        metrics = Metrics(lambda: gauges_of(store, server), lambda: [*fairness.families(), *written()])
         core.api.documents["/metrics"] = lambda: metrics_answer(metrics)
-        observers = [metrics.count, audit.note] if audit is not None else [metrics.count]
         caller = Caller()
-        server = ApiServer(core.api, core.authenticator, clock, durability, observers, fairness, caller)
+        server = ApiServer(core.api, core.authenticator, clock, durability, [metrics.count], fairness, caller, auditor)
         certificate = keys.server if settings.tls else None
         await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:
@@ -168,13 +170,23 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             audit.close()
 
 
-def _open_audit(settings: ClusterSettings) -> AuditFile | None:
+def _auditing(settings: ClusterSettings, clock: Clock) -> tuple[AuditFile | None, AuditTrail | None]:
+    """The file, and who fills it. Raises ServeError."""
+    policy = METADATA_OF_ALL
+    if settings.audit_policy is not None:
+        try:
+            policy = read_policy(settings.audit_policy)
+        except AuditPolicyError as error:
+            raise ServeError(f"audit policy {error}") from None
     if settings.audit_log is None:
-        return None
+        if settings.audit_policy is not None:
+            raise ServeError("an audit policy has no effect without an audit log; name a file with --audit-log")
+        return None, None
     try:
-        return AuditFile(settings.audit_log, Entropy())
+        audit = AuditFile(settings.audit_log, settings.audit_rotation)
     except OSError as error:
         raise ServeError(f"cannot write the audit log {settings.audit_log}: {error.strerror}; name a file") from error
+    return audit, AuditTrail(policy, audit.note, clock, Entropy())
 
 
 def _keys(settings: ClusterSettings, clock: Clock) -> ClusterKeys:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from syncline.assembly.rotation import KEEP_ALL, Rotation
 from syncline.base.secret import Secret
 
 __all__ = ["ClusterSettings", "RunCommands", "SettingError", "TraceSettings", "trace_settings"]
@@ -44,6 +45,10 @@ class ClusterSettings:
     run_commands: RunCommands = RunCommands.OFF
     audit_log: Path | None = None
     """File that takes a line for each request."""
+    audit_policy: Path | None = None
+    """Policy of audit.k8s.io/v1 that says what is written; None: who did what to which object, for all requests."""
+    audit_rotation: Rotation = KEEP_ALL
+    """When the file is put aside, and what becomes of old ones."""
     max_requests_inflight: int = 400
     """Reading requests at one time; with the next, the seats that priority levels share (Kubernetes' defaults)."""
     max_mutating_requests_inflight: int = 200

@@ -8,9 +8,13 @@ from pathlib import Path
 import click
 
 from syncline.assembly.live import LiveCluster
+from syncline.assembly.rotation import Rotation
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.serving import NODES, host_and_port, run_cluster, run_commands_of, run_commands_option
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+COUNT = click.IntRange(0, 1_000_000)
 
 
 def _chosen(text: str) -> tuple[str, ...] | None:
@@ -41,6 +45,10 @@ def _chosen(text: str) -> tuple[str, ...] | None:
 @click.option("--nodes", type=NODES, default=0, show_default=True, help="Simulated nodes.")
 @click.option("--controllers", default="all", show_default=True, help="all, none, or names with commas.")
 @click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), default=None, help="A line per request.")
+@click.option("--audit-policy", type=FILE, default=None, help="Policy of audit.k8s.io/v1: what the audit log tells.")
+@click.option("--audit-log-maxsize", type=COUNT, default=0, help="Megabytes of one file; 0 is 100.")
+@click.option("--audit-log-maxbackup", type=COUNT, default=0, help="Old files that are kept; 0 is all.")
+@click.option("--audit-log-maxage", type=COUNT, default=0, help="Days for which old files are kept; 0 is for ever.")
 @click.option("--max-requests-inflight", type=click.IntRange(1, 100_000), default=400, show_default=True)
 @click.option(
     "--max-mutating-requests-inflight",
@@ -59,6 +67,10 @@ def apiserver(
     nodes: int,
     controllers: str,
     audit_log: Path | None,
+    audit_policy: Path | None,
+    audit_log_maxsize: int,
+    audit_log_maxbackup: int,
+    audit_log_maxage: int,
     max_requests_inflight: int,
     max_mutating_requests_inflight: int,
     run_commands: str | None,
@@ -84,6 +96,8 @@ def apiserver(
         controllers=_chosen(controllers),
         run_commands=commands,
         audit_log=audit_log,
+        audit_policy=audit_policy,
+        audit_rotation=Rotation(audit_log_maxsize, audit_log_maxbackup, audit_log_maxage),
         max_requests_inflight=max_requests_inflight,
         max_mutating_requests_inflight=max_mutating_requests_inflight,
     )

@@ -65,12 +65,16 @@ class Authenticator:
 
     def authenticate(self, headers: Headers, peer_cert_der: bytes | None, now: datetime, path: str = "") -> UserInfo:
         """The user to act as. Raises Unauthorized (no or bad credentials) or Forbidden (may not impersonate)."""
+        return self.acting(self.identify(headers, peer_cert_der, now, path), headers, path)
+
+    def identify(self, headers: Headers, peer_cert_der: bytes | None, now: datetime, path: str = "") -> UserInfo:
+        """Who is calling, before impersonation. Raises Unauthorized."""
         user = self._credentials(headers, peer_cert_der, now)
         if user is None:
             user = self._without_credentials or (ANONYMOUS if is_public_path(path) else None)
         if user is None:
             raise Unauthorized("Unauthorized")
-        return self.acting(user, headers, path)
+        return user
 
     def token_user(self, token: str, now: datetime, audiences: Sequence[str] = ()) -> tuple[UserInfo, list[str]] | None:
         """TokenReview: the user of a bearer token and its accepted audiences, or None."""

@@ -29,6 +29,7 @@ from multidict import CIMultiDict
 from syncline.base.clock import Clock
 from syncline.cluster.answered import Answered
 from syncline.cluster.answers import refusal
+from syncline.cluster.audit import Audited, AuditTrail
 from syncline.cluster.authn import Authenticator
 from syncline.cluster.authz import SUPERUSERS
 from syncline.cluster.connections import Connections
@@ -40,7 +41,7 @@ from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ANONYMOUS, UserInfo
 from syncline.cluster.webhooks import Caller
 from syncline.kube.client import Request, Response, Stream
-from syncline.kube.errors import ApiError, InternalError, TooLarge, TooManyRequests
+from syncline.kube.errors import ApiError, InternalError, TooLarge, TooManyRequests, Unauthorized
 from syncline.kube.outcall import settle
 
 __all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
@@ -173,7 +174,7 @@ class _OpenWatch:
 class ApiServer:
     """One listening address. ``durability`` is shared with whoever follows the disk; ``observers`` are told of each
     request when its status is known, and must be quick; ``fairness`` seats requests (None: all at once);
-    ``caller`` makes the calls that requests wait for."""
+    ``caller`` makes the calls that requests wait for; ``auditor`` is told of the stages of requests."""
 
     def __init__(
         self,
@@ -184,6 +185,7 @@ class ApiServer:
         observers: Sequence[Callable[[Answered], None]] = (),
         fairness: Fairness | None = None,
         caller: Caller | None = None,
+        auditor: AuditTrail | None = None,
     ) -> None:
         self._api = api
         self._authenticator = authenticator
@@ -192,6 +194,7 @@ class ApiServer:
         self._observers = observers
         self._fairness = fairness
         self._caller = caller
+        self._auditor = auditor
         self.connections = Connections()
         self.watches_cut_off = 0
         """Watches whose client took nothing any more."""
@@ -270,13 +273,21 @@ class ApiServer:
         self.connections.spoke(incoming.protocol)
         began, user = self._clock.now(), ANONYMOUS
         seated: Admitted | None = None
+        audited: Audited | None = None
         request = _request_of(incoming)
         try:
             try:
-                user = self._authenticate(incoming)
+                caller, credentials = self._identify(incoming, request, began)
+                if self._auditor is not None:
+                    audited = self._auditor.begin(request, caller, incoming.remote or "", began)
+                user = self._authenticator.acting(caller, credentials, request.path)
+                if audited is not None:
+                    audited.acting = user
                 if self._fairness is not None:
                     seated = await self._seat(self._fairness, request, user)
                 asked = await _with_body(request, incoming) if incoming.can_read_body else request
+                if audited is not None and self._auditor is not None:
+                    self._auditor.read(audited, asked.body)
                 answer = await self._durable_answer(asked, user)
                 if answer.stream is not None:
                     self._room_for_watch(user, answer.stream)
@@ -290,17 +301,46 @@ class ApiServer:
                 # A bug of ours. The client gets Kubernetes' words for it, the log gets the trace.
                 log.exception("%s %s failed", incoming.method, incoming.path)
                 answer = Response.refused(InternalError(f'Internal error occurred: failed to answer "{incoming.path}"'))
+                if audited is not None and self._auditor is not None:
+                    self._auditor.panicked(audited, "the log of the server has the trace")
+                    audited = None
             if self._observers:
                 self._tell(incoming, request, user, answer, began)
             if seated is not None:
                 answer.headers = {**answer.headers, **seated.headers}
-            if answer.session is not None:
-                return await converse(incoming, answer.session)
-            if answer.stream is not None:
-                return await self._watch(incoming, answer, answer.stream, user, seated)
-            return await _written(incoming, answer)
+            return await self._send(incoming, answer, user, seated, audited)
         finally:
             self._leave(seated)
+
+    async def _send(
+        self,
+        incoming: web.BaseRequest,
+        answer: Response,
+        user: UserInfo,
+        seated: Admitted | None,
+        audited: Audited | None,
+    ) -> web.StreamResponse:
+        auditor = self._auditor if audited is not None else None
+        if auditor is None or audited is None:
+            return await self._sent(incoming, answer, user, seated)
+        answer.headers = {**answer.headers, "Audit-Id": audited.audit_id}
+        if answer.stream is None and answer.session is None:
+            auditor.complete(audited, answer)
+            return await self._sent(incoming, answer, user, seated)
+        auditor.started(audited, answer)
+        try:
+            return await self._sent(incoming, answer, user, seated)
+        finally:
+            auditor.complete(audited, answer)
+
+    async def _sent(
+        self, incoming: web.BaseRequest, answer: Response, user: UserInfo, seated: Admitted | None
+    ) -> web.StreamResponse:
+        if answer.session is not None:
+            return await converse(incoming, answer.session)
+        if answer.stream is not None:
+            return await self._watch(incoming, answer, answer.stream, user, seated)
+        return await _written(incoming, answer)
 
     async def _durable_answer(self, request: Request, user: UserInfo) -> Response:
         """The answer once all that it shows is on disk: no crash may take back what somebody was told.
@@ -389,7 +429,10 @@ class ApiServer:
         """Watches that are open now."""
         return len(self._watches)
 
-    def _authenticate(self, incoming: web.BaseRequest) -> UserInfo:
+    def _identify(
+        self, incoming: web.BaseRequest, request: Request, began: datetime
+    ) -> tuple[UserInfo, dict[str, list[str]]]:
+        """Who is calling, and the headers that may name as whom. Raises Unauthorized."""
         credentials: dict[str, list[str]] = {}
         for name, value in incoming.headers.items():
             lower = name.lower()
@@ -398,7 +441,14 @@ class ApiServer:
         transport = incoming.transport
         tls = transport.get_extra_info("ssl_object") if transport is not None else None
         certificate = tls.getpeercert(binary_form=True) if tls is not None else None
-        return self._authenticator.authenticate(credentials, certificate, self._clock.now(), incoming.path)
+        try:
+            return self._authenticator.identify(credentials, certificate, began, request.path), credentials
+        except Unauthorized:
+            audited = self._auditor.begin(request, None, incoming.remote or "", began) if self._auditor else None
+            if audited is not None and self._auditor is not None:
+                tried = "bearer" if "authorization" in credentials else "x509" if certificate else ""
+                self._auditor.refused(audited, f"Authentication failed, attempted: {tried or '(none)'}")
+            raise
 
     def _health(self, path: str, verbose: bool) -> web.Response | None:
         """The probes: alive while we answer, ready while we serve and the disk writes. None: no such check."""
