@@ -125,7 +125,8 @@ class Stage:
 
     def done(self, verb: str) -> list[str]:
         """Subjects of what the Application controller did, in order: lines of the journal that begin with ``verb``."""
-        return [e.what.removeprefix(verb).strip() for e in self.world.journal if e.what.startswith(verb + " ")]
+        mine = [entry.what for entry in self.world.journal if entry.who == "application"]
+        return [what.removeprefix(verb).strip() for what in mine if what.startswith(verb + " ")]
 
 
 def rows(state: Obj) -> dict[str, Obj]:

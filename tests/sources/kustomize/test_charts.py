@@ -17,7 +17,7 @@ from tests.sources.test_charts import published
 from syncline.assembly.reading import GitSourceReader, renderers_with
 from syncline.assembly.source_rules import source_rules
 from syncline.cli.main import main
-from syncline.cluster.machines.process import sandbox_problem
+from syncline.cluster.machines.launching import sandbox_problem
 from syncline.kube.objects import Obj
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
