@@ -214,3 +214,74 @@ def test_changes_within_the_first_seconds_are_taken_together() -> None:
     one.until_updated(C)
     assert desired(one, B) == []
     assert {name: count - before[name] for name, count in one.reboots().items()} == dict.fromkeys(WORKERS, 1)
+
+
+def drift(one: PoolWorld, name: str) -> None:
+    """As the agent says it of a file that somebody changed."""
+    reason = 'content mismatch for file "/etc/foo"'
+    notes = {STATE: "Degraded", "machineconfiguration.openshift.io/reason": reason, "test/broken": A}
+    one.merge(f"{NODES}/{name}", {"metadata": {"annotations": notes}})
+    one.driver.advance(5)
+
+
+def test_061_drift_takes_a_place_and_degrades_the_pool_but_cordons_nobody() -> None:
+    one = world()
+    drift(one, "worker-0")
+    status = one.get(f"{POOLS}/worker")["status"]
+    counted = [status[f"{key}MachineCount"] for key in ("updated", "ready", "unavailable", "degraded")]
+    assert counted == [2, 2, 1, 1]
+    said = {kind: one.condition(kind)["status"] for kind in ("Updated", "Updating", "Degraded")}
+    assert said == {"Updated": "False", "Updating": "True", "Degraded": "True"}
+    assert not dig(one.nodes()["worker-0"], "spec", "unschedulable")
+
+
+def test_063_a_drifted_node_stops_a_rollout_of_one_at_a_time_and_not_one_of_two() -> None:
+    one = world()
+    drift(one, "worker-0")
+    one.target(B)
+    one.driver.advance(600)
+    assert desired(one, B) == []
+    one.merge(f"{POOLS}/worker", {"spec": {"maxUnavailable": 2}})
+    one.driver.until(lambda: set(desired(one, B)) - {"worker-0"} != set(), limit_s=60)
+    assert len(set(desired(one, B)) - {"worker-0"}) == 1, "one other node"
+
+
+def test_064_a_node_that_failed_after_its_drain_stays_cordoned_until_somebody_uncordons_it() -> None:
+    one = world({"worker-0": ("worker",)})
+    bad = {STATE: "Degraded", DESIRED: B, "test/broken": B}
+    one.merge(f"{NODES}/worker-0", {"metadata": {"annotations": bad}, "spec": {"unschedulable": True}})
+    one.driver.advance(600)
+    assert annotations_of(one.nodes()["worker-0"])[DESIRED] == B
+    one.merge(f"{NODES}/worker-0", {"spec": {"unschedulable": None}})
+    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"])[DESIRED] == A, limit_s=60)
+
+
+def test_027_a_pool_that_selects_every_node_is_refused_with_an_event() -> None:
+    one = world()
+    one.make(POOLS, "MachineConfigPool", "all", {"nodeSelector": {}, "configuration": {"name": A}})
+    one.driver.advance(10)
+    assert one.events("SelectingAll")
+    assert one.get(f"{POOLS}/all").get("status", {}).get("machineCount") in (None, 0)
+
+
+def test_040_the_master_that_runs_the_operator_goes_last() -> None:
+    one = PoolWorld({f"master-{n}": ("master",) for n in range(3)})
+    one.pool("master", target=A)
+    one.at_rest()
+    labels = {"k8s-app": "machine-config-operator"}
+    spec = {"nodeName": "master-0", "containers": [{"name": "c", "image": "i"}]}
+    one.make("/api/v1/namespaces/default/pods", "Pod", "operator", spec, labels=labels)
+    one.driver.advance(10)
+    one.target(B, "master")
+    one.driver.until(lambda: desired(one, B) != [], limit_s=60)
+    assert desired(one, B) == ["master-1"]
+    assert "Deferring update of machine config operator node master-0" in one.events("DeferringOperatorNodeUpdate")
+
+
+def test_043_a_master_of_a_custom_pool_counts_as_master() -> None:
+    one = PoolWorld({"master-0": ("master", "infra")})
+    one.pool("master", target=A)
+    one.pool("infra", target=A)
+    one.at_rest()
+    assert (one.counts("master")[0], one.counts("infra")[0]) == (1, 0)
+    assert "node-role.kubernetes.io/control-plane" in one.nodes()["master-0"]["metadata"]["labels"]

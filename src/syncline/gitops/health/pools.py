@@ -14,7 +14,7 @@ def machine_config_pool(obj: Obj) -> Health:
     found = {text(c, "type"): c for c in conditions(obj)}
     for kind in ("RenderDegraded", "NodeDegraded", "Degraded"):
         if _is(found, kind, "True"):
-            return Health(HealthStatus.DEGRADED, text(found[kind], "message") or f"{kind} is True")
+            return Health(HealthStatus.DEGRADED, _with_drain(found, text(found[kind], "message") or f"{kind} is True"))
     if dig(obj, "spec", "paused", default=False) is True:
         return Health(HealthStatus.HEALTHY, "paused by spec.paused")
     observed = integer(obj, "status", "observedGeneration") or 0
@@ -24,7 +24,13 @@ def machine_config_pool(obj: Obj) -> Health:
         return Health(HealthStatus.HEALTHY)
     done = integer(obj, "status", "updatedMachineCount") or 0
     total = integer(obj, "status", "machineCount") or 0
-    return Health(HealthStatus.PROGRESSING, f"{done} of {total} machines are updated")
+    return Health(HealthStatus.PROGRESSING, _with_drain(found, f"{done} of {total} machines are updated"))
+
+
+def _with_drain(found: dict[str, Obj], message: str) -> str:
+    """What keeps a node from being drained is told with it: nobody should have to look for it."""
+    blocked = text(found["DrainBlocked"], "message") if _is(found, "DrainBlocked", "True") else ""
+    return f"{message}; {blocked}" if blocked else message
 
 
 def _is(found: dict[str, Obj], kind: str, status: str) -> bool:

@@ -10,7 +10,7 @@ Called by the drain controller and by ``explain``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -150,6 +150,7 @@ class Trial:
     allow_more: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Evictions that budgets (namespace, name) would allow on top."""
     extra_pods: tuple[Obj, ...] = ()
+    without_budgets: frozenset[tuple[str, str]] = frozenset()
 
 
 def judge(sight: Sight, node: str, now: datetime) -> Verdict:
@@ -184,10 +185,14 @@ def _passes(taint: Obj) -> bool:
 
 def play(sight: Sight, node: str, now: datetime, trial: Trial | None = None) -> tuple[Blocked, ...]:
     """Who is left on the node when nothing moves any more; empty: the drain ends."""
+    trial = trial or Trial()
+    if trial.without_budgets:
+        kept = [each for each in sight.budgets if (namespace_of(each), name_of(each)) not in trial.without_budgets]
+        sight = replace(sight, budgets=kept)
     leaving = [pod for pod in sight.pods if _is_on(pod, node) and leaves(pod, sight.daemon_sets)]
     if not any(covers(budget, pod) for budget in sight.budgets for pod in leaving):
         return ()  # without a budget nobody refuses
-    return _Play(sight, node, now, trial or Trial(), leaving).run()
+    return _Play(sight, node, now, trial, leaving).run()
 
 
 def _is_on(pod: Obj, node: str) -> bool:

@@ -11,7 +11,15 @@ from datetime import datetime
 
 from syncline.kube.objects import Obj, ObjectRef, dig, labels_of, name_of, namespace_of, owner_references
 from syncline.machineconfig.drain.budgets import covers, expected_pods, needed
-from syncline.machineconfig.drain.feasible import Sight, Trial, Verdict, play, replace_spec, without_update_taint
+from syncline.machineconfig.drain.feasible import (
+    Outlook,
+    Sight,
+    Trial,
+    Verdict,
+    play,
+    replace_spec,
+    without_update_taint,
+)
 
 __all__ = ["Proposal", "proposals"]
 
@@ -22,10 +30,16 @@ MAX_PROPOSALS = 5
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """``text`` says what to do, ``command`` how, empty where there is no single command."""
+    """``text`` says what to do, ``command`` how. ``instead_of``: it goes further than the proposal of that text, and
+    is tried only where that one does not do."""
 
     text: str
     command: str = ""
+    instead_of: str = ""
+
+    @property
+    def kind(self) -> str:
+        return self.instead_of or self.text
 
     def __str__(self) -> str:
         return f"{self.text}: {self.command}" if self.command else self.text
@@ -33,13 +47,16 @@ class Proposal:
 
 def proposals(sight: Sight, verdict: Verdict, now: datetime) -> tuple[Proposal, ...]:
     """Those that work, the least intrusive first; none where the drain can finish or only has to wait."""
-    found = [proposal for trial, proposal in _ideas(sight, verdict) if not play(sight, verdict.node, now, trial)]
-    return tuple(found[:MAX_PROPOSALS])
+    if verdict.outlook is not Outlook.BLOCKED:
+        return ()
+    found: dict[str, Proposal] = {}
+    for trial, proposal in _ideas(sight, verdict):
+        if proposal.instead_of not in found and not play(sight, verdict.node, now, trial):
+            found.setdefault(proposal.kind, proposal)
+    return tuple(found.values())[:MAX_PROPOSALS]
 
 
 def _ideas(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
-    if not verdict.blocked:
-        return
     home = next((node for node in sight.nodes if name_of(node) == verdict.node), None)
     if home is None:
         return
@@ -47,6 +64,16 @@ def _ideas(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
     yield from _open_nodes(sight, verdict.node)
     yield from _another_replica(sight, verdict)
     yield from _relaxed_budget(sight, verdict)
+    yield from _one_budget(sight, verdict)
+
+
+def _one_budget(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
+    """The API evicts no pod that several budgets cover: all but one of them go."""
+    extra = sorted({(b.pod.namespace, name) for b in verdict.blocked if not b.budget for name in b.budgets[1:]})
+    if extra:
+        commands = [f"kubectl -n {namespace} delete pdb {name}" for namespace, name in extra]
+        text = f"leave one budget for each pod, without {', '.join(f'{ns}/{name}' for ns, name in extra)}"
+        yield Trial(without_budgets=frozenset(extra)), Proposal(text, " && ".join(commands))
 
 
 def _another_node(home: Obj) -> tuple[Trial, Proposal]:
@@ -135,12 +162,14 @@ def _relaxed_budget(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Pro
     if not budgets:
         return
     places = [(namespace_of(budget), name_of(budget)) for budget in budgets]
+    less = ""
     for more in (1, None):  # by one pod first, then as far as it goes
         expected = {each: _expected(sight, budget) for each, budget in zip(places, budgets, strict=True)}
         allowed = {each: more if more is not None else expected[each] for each in places}
         told = [_relaxing(budget, expected[each], allowed[each]) for each, budget in zip(places, budgets, strict=True)]
         text = " and ".join(each.text for each in told)
-        yield Trial(allow_more=allowed), Proposal(text, "; ".join(each.command for each in told))
+        yield Trial(allow_more=allowed), Proposal(text, "; ".join(each.command for each in told), less)
+        less = text
 
 
 def _expected(sight: Sight, budget: Obj) -> int:

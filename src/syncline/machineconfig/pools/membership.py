@@ -16,6 +16,7 @@ from syncline.machineconfig.names import CURRENT, MASTER, NOT_YET_SET, WORKER
 __all__ = [
     "Belonging",
     "MembershipError",
+    "Pools",
     "belonging",
     "is_managed",
     "is_windows",
@@ -68,30 +69,44 @@ def selects_all(pool: Obj) -> bool:
     return bool(dig(pool, "spec", "nodeSelector") == {})
 
 
+class Pools:
+    """All pools of a cluster with their selectors read once, for those that ask about many nodes."""
+
+    def __init__(self, pools: Iterable[Obj]) -> None:
+        self._pools: list[tuple[Obj, Selector]] = []
+        self._problem: MembershipError | None = None
+        for pool in sorted(pools, key=name_of):
+            try:
+                self._pools.append((pool, node_selector(pool)))
+            except MembershipError as error:
+                self._problem = self._problem or error
+
+    def belonging(self, node: Obj) -> Belonging:
+        """Raises :class:`MembershipError`: a bad selector of any pool, or several custom pools."""
+        if is_windows(node):
+            return Belonging()
+        if self._problem is not None:
+            raise self._problem
+        labels = labels_of(node)
+        found = [pool for pool, selector in self._pools if not selector.empty and selector.matches(labels)]
+        if len(found) <= 1:
+            return Belonging(tuple(found))
+        by_role = {name_of(pool): pool for pool in found if name_of(pool) in (MASTER, WORKER)}
+        custom = [pool for pool in found if name_of(pool) not in by_role]
+        if len(custom) > 1:
+            text = f"node {name_of(node)} belongs to {len(custom)} custom roles, cannot proceed with this Node"
+            raise MembershipError(text)
+        master, worker = by_role.get(MASTER), by_role.get(WORKER)
+        if not custom:
+            only = master or worker
+            return Belonging((only,) if only is not None else ())
+        owner = master if master is not None else custom[0]
+        return Belonging((owner, worker) if worker is not None else (owner,), alert=master is not None)
+
+
 def belonging(node: Obj, pools: Iterable[Obj]) -> Belonging:
-    """Raises :class:`MembershipError`: a bad selector of any pool, or several custom pools."""
-    if is_windows(node):
-        return Belonging()
-    by_role: dict[str, Obj] = {}
-    custom: list[Obj] = []
-    for pool in sorted(pools, key=name_of):
-        selector = node_selector(pool)
-        if selector.empty or not selector.matches(labels_of(node)):
-            continue
-        if name_of(pool) in (MASTER, WORKER):
-            by_role[name_of(pool)] = pool
-        else:
-            custom.append(pool)
-    if len(custom) > 1:
-        raise MembershipError(
-            f"node {name_of(node)} belongs to {len(custom)} custom roles, cannot proceed with this Node"
-        )
-    master, worker = by_role.get(MASTER), by_role.get(WORKER)
-    if not custom:
-        only = master or worker
-        return Belonging((only,) if only is not None else ())
-    owner = master if master is not None else custom[0]
-    return Belonging((owner, worker) if worker is not None else (owner,), alert=master is not None)
+    """Of one node. Raises as :meth:`Pools.belonging`."""
+    return Pools(pools).belonging(node)
 
 
 def primary_pool(node: Obj, pools: Iterable[Obj]) -> Obj | None:
@@ -110,13 +125,13 @@ def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> tuple[Obj,
 
     Raises :class:`MembershipError` if the pool's own selector is bad.
     """
-    selector = node_selector(pool)
-    return tuple(node for node in nodes if selector.matches(labels_of(node)) and _owned_by(node, pool, pools))
+    selector, known, name = node_selector(pool), Pools(pools), name_of(pool)
+    return tuple(node for node in nodes if selector.matches(labels_of(node)) and _owned_by(node, name, known))
 
 
-def _owned_by(node: Obj, pool: Obj, pools: Sequence[Obj]) -> bool:
+def _owned_by(node: Obj, name: str, pools: Pools) -> bool:
     try:
-        owner = primary_pool(node, pools)
+        owner = pools.belonging(node).primary
     except MembershipError:
-        return False  # said once for the node by the pool plan
-    return owner is not None and name_of(owner) == name_of(pool)
+        return False  # ``explain`` and the node's record say so
+    return owner is not None and name_of(owner) == name

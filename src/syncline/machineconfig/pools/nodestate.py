@@ -5,7 +5,7 @@ Source: Machine Config Operator ``LayeredNodeState``; reference machine-config 3
 
 from __future__ import annotations
 
-from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.names import (
     CURRENT,
     CURRENT_IMAGE,
@@ -36,9 +36,15 @@ _SAID = {"Ready": "NotReady", "DiskPressure": "OutOfDisk", "NetworkUnavailable":
 CORE_OS = ("Red Hat Enterprise Linux CoreOS", "Fedora Linux", "CentOS Stream CoreOS")
 
 
+def _notes(node: Obj) -> dict[str, str]:
+    """Annotations as they are: pools of thousands of nodes ask for them many times a look."""
+    found: dict[str, str] | None = node["metadata"].get("annotations")
+    return found or {}
+
+
 def mcd_state(node: Obj) -> str:
     """What the node's agent says of itself: Done, Working, Degraded, Unreconcilable; empty before it ran."""
-    return annotations_of(node).get(STATE, "")
+    return _notes(node).get(STATE, "")
 
 
 def target_of(pool: Obj) -> str:
@@ -60,7 +66,7 @@ def not_ready(node: Obj) -> str | None:
 
 def is_done(node: Obj) -> bool:
     """Current equals desired, for the config and for the image, and the agent says Done."""
-    found = annotations_of(node)
+    found = _notes(node)
     current, desired = found.get(CURRENT, ""), found.get(DESIRED, "")
     return bool(current) and current == desired and _image_done(found) and mcd_state(node) == DONE
 
@@ -74,7 +80,7 @@ def _image_done(found: dict[str, str]) -> bool:
 
 def is_failing(node: Obj) -> bool:
     """An update was tried and failed. Not so while current equals desired, as after drift."""
-    found = annotations_of(node)
+    found = _notes(node)
     return found.get(CURRENT, "") != found.get(DESIRED, "") and mcd_state(node) in FAILED_STATES
 
 
@@ -84,12 +90,12 @@ def is_unavailable(node: Obj) -> bool:
 
 
 def wants_target(node: Obj, pool: Obj) -> bool:
-    return annotations_of(node).get(DESIRED, "") == target_of(pool)
+    return _notes(node).get(DESIRED, "") == target_of(pool)
 
 
 def wants_build(node: Obj, layering: Layering) -> bool:
     """The node is targeted at what the pool's build made."""
-    found = annotations_of(node)
+    found = _notes(node)
     image = bool(layering.image) and found.get(DESIRED_IMAGE, "") == layering.image
     return image and layering.build is not None and found.get(DESIRED, "") == layering.rendered
 
@@ -98,14 +104,14 @@ def is_done_for(node: Obj, pool: Obj, layering: Layering) -> bool:
     """Done with what its pool wants now."""
     if not is_done(node) or not wants_target(node, pool):
         return False
-    return wants_build(node, layering) if layering.layered else DESIRED_IMAGE not in annotations_of(node)
+    return wants_build(node, layering) if layering.layered else DESIRED_IMAGE not in _notes(node)
 
 
 def is_candidate(node: Obj, pool: Obj, layering: Layering) -> bool:
     """It is not targeted at what its pool wants now, or has to leave image mode."""
     if layering.layered:
         return not wants_build(node, layering)
-    return not wants_target(node, pool) or DESIRED_IMAGE in annotations_of(node)
+    return not wants_target(node, pool) or DESIRED_IMAGE in _notes(node)
 
 
 def has_update_taint(node: Obj) -> bool:

@@ -63,8 +63,6 @@ class Observed:
     holds: tuple[Hold, ...] = ()
     hosts: Mapping[str, Obj] = field(default_factory=dict)
     operations: tuple[Obj, ...] = ()
-    homeless: tuple[str, ...] = ()
-    """Why nodes are in no pool, one sentence each."""
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
@@ -89,16 +87,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         holds_of(cache.objects(HOLDS)),
         {str(each["metadata"]["annotations"][HOST]): each for each in leases},
         tuple(cache.indexed(WORKING, "")),
-        tuple(_homeless(nodes, pools)),
     )
-
-
-def _homeless(nodes: Iterable[Obj], pools: list[Obj]) -> Iterable[str]:
-    for node in nodes:
-        try:
-            belonging(node, pools)
-        except MembershipError as error:
-            yield str(error)
 
 
 # -- who has to look -------------------------------------------------------------------------------------------------
