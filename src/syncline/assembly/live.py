@@ -98,6 +98,24 @@ class LiveCluster:
         await ready.wait()
         return manager
 
+    async def start_machine_config(self, control_namespace: str) -> LiveManager:
+        """Install what the machine-config controllers need, and run them; returns once they watch."""
+        from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, machineconfig_user
+        from syncline.assembly.machineobjects import machineconfig_objects
+
+        settings = MachineConfigSettings(control_namespace)
+        authority = str(self.kubeconfig["clusters"][0]["cluster"].get("certificate-authority-data") or "")
+        objects = machineconfig_objects(settings, authority)
+        run_in_place(ensure_objects(objects), self.core.transport(judged=False))
+        loop = machineconfig_loop(self.core.clock, self.journal, settings)
+        port = DirectPort(self.core.transport(machineconfig_user(control_namespace), waits=True), self.caller.settle)
+        self.ports.append(port)
+        manager = LiveManager(loop, port, self.core.clock)
+        ready = asyncio.Event()
+        self.group.create_task(manager.run(ready.set), name="machine-config")
+        await ready.wait()
+        return manager
+
 
 def write_private(path: Path, content: str) -> None:
     """Replace a file that holds credentials: only its owner may read it, and nobody ever sees half of it."""

@@ -58,7 +58,7 @@ class MachineConfigSettings:
 
     control_namespace: str = "argocd"
     release: Release = field(default_factory=lambda: Release(f"syncline/{__version__}", __version__))
-    kept: int | None = None
+    kept: int | None = 20
     pools: PoolSettings = field(default_factory=PoolSettings)
     drains: DrainSettings = field(default_factory=DrainSettings)
 

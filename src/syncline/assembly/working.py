@@ -78,5 +78,5 @@ async def working(
 def _others() -> list[asyncio.Task[object]]:
     """Tasks of this cluster that outlive their manager: those it named."""
     mine = asyncio.current_task()
-    names = ("gitops",)
+    names = ("gitops", "machine-config")
     return [t for t in asyncio.all_tasks() if t is not mine and t.get_name().startswith(names)]

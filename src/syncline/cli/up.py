@@ -44,6 +44,13 @@ def _zones(text: str) -> tuple[str, ...]:
     return zones
 
 
+def _labels(labels: tuple[str, ...], machine_config: bool) -> dict[str, str]:
+    """With pools, the first nodes are workers unless they are given a role."""
+    given = label_pairs(labels)
+    roles = any(key.startswith("node-role.kubernetes.io/") for key in given)
+    return given if roles or not machine_config else given | {"node-role.kubernetes.io/worker": ""}
+
+
 @click.command()
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=None, help="Data directory.")
 @click.option("--memory", is_flag=True, help="Keep nothing.")
@@ -57,6 +64,9 @@ def _zones(text: str) -> tuple[str, ...]:
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
 @click.option(
     "--sync-timeout", default=0.0, show_default=True, help="Seconds that a sync may take; 0: as long as it likes."
+)
+@click.option(
+    "--machine-config", is_flag=True, help="Pools master and worker, and the controllers that keep their machines."
 )
 @run_commands_option
 def up(
@@ -74,6 +84,7 @@ def up(
     poll: float,
     plugins: Path | None,
     sync_timeout: float,
+    machine_config: bool,
     run_commands: str | None,
 ) -> int:
     """Run the embedded cluster and the GitOps controllers until Ctrl-C.
@@ -92,7 +103,7 @@ def up(
         port=port,
         nodes=nodes,
         zones=_zones(zones),
-        node_labels=label_pairs(labels),
+        node_labels=_labels(labels, machine_config),
         simulated_storage=True,
         run_commands=commands,
     )
@@ -112,10 +123,15 @@ def up(
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
         await cluster.start_gitops(gitops)
+        if machine_config:
+            await cluster.start_machine_config(application.control_namespace)
         print(f"cluster     {cluster.url} (data: {where or 'in memory'})")
         print(f"kubeconfig  {config}")
         print(f"machines    {nodes} simulated; {RUNNING[commands]}")
-        print("gitops      Applications in namespace argocd, project default, repositories by path allowed\n")
+        print("gitops      Applications in namespace argocd, project default, repositories by path allowed")
+        if machine_config:
+            print("pools       master and worker; kubectl get mcp, syncline mc list")
+        print()
         print("Type next:")
         print(f"  export KUBECONFIG={config}")
         print("  kubectl get nodes")
