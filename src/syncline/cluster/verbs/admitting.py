@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from syncline.cluster.admission.dynamic.changing import change
 from syncline.cluster.admission.dynamic.dispatching import call_mutating, call_validating
+from syncline.cluster.admission.dynamic.enforcing import enforce
 from syncline.cluster.admission.dynamic.judging import Judging, Round, internal
 from syncline.cluster.admission.dynamic.matching import World, exempt
 from syncline.cluster.admission.dynamic.subject import Subject
@@ -66,7 +68,7 @@ def _options(x: Exchange, operation: str) -> Obj:
 def _judging(x: Exchange) -> Judging:
     assert x.asking is not None, "api gives every request something to ask with while anything is configured"
     return Judging(
-        World(x.store, x.backend.registry.equivalents),
+        World(x.store, x.backend.registry.equivalents, x.backend.registry.of_kind),
         x.backend.authorizer,
         x.asking,
         lambda text: _warn(x, text),
@@ -87,7 +89,8 @@ def interested(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) 
     if exempt(subject):
         return False
     world = _judging(x).world
-    scopes = (hook.scope for hook in x.backend.admission.configured.mutating)
+    configured = x.backend.admission.configured
+    scopes = [*(policy.scope for policy in configured.changes), *(hook.scope for hook in configured.mutating)]
     return any(scope.match(subject, obj, old, world) is not None for scope in scopes)
 
 
@@ -95,7 +98,9 @@ def mutated(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None, tur
     """The object as mutations leave it, owned by the request. Raises the first refusal, or Awaiting."""
     if exempt(subject):
         return obj
-    return call_mutating(_judging(x), x.backend.admission.configured.mutating, subject, obj, old, turn)
+    configured, judging = x.backend.admission.configured, _judging(x)
+    obj = change(judging, configured.changes, subject, obj, old, turn)
+    return call_mutating(judging, configured.mutating, subject, obj, old, turn)
 
 
 _SYSTEM = ("uid", "creationTimestamp")
@@ -172,8 +177,9 @@ def validated(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) -
     """Raises the first refusal, or Awaiting."""
     if exempt(subject):
         return
-    configured = x.backend.admission.configured
-    call_validating(_judging(x), configured.validating, subject, obj, old)
+    configured, judging = x.backend.admission.configured, _judging(x)
+    enforce(judging, configured.policies, subject, obj, old)
+    call_validating(judging, configured.validating, subject, obj, old)
 
 
 def _renewed(x: Exchange, value: Any, kind: GVK) -> Obj:

@@ -6,17 +6,25 @@ pays one attribute for it. Configurations count in the order of their names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from syncline.cluster.admission.dynamic.hooks import Hook, hooks_of
+from syncline.cluster.admission.dynamic.policies import Policy, policy_of
 from syncline.cluster.store import Event, Store
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["GROUP", "Configured"]
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"{GROUP}/mutatingwebhookconfigurations", f"{GROUP}/validatingwebhookconfigurations"
-_WATCHED = frozenset((MUTATING, VALIDATING))
+POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"
+CHANGES, CHANGE_BINDINGS = f"{GROUP}/mutatingadmissionpolicies", f"{GROUP}/mutatingadmissionpolicybindings"
+_NEEDS = {MUTATING: MUTATING, VALIDATING: VALIDATING, BINDINGS: POLICIES, CHANGE_BINDINGS: CHANGES}
+"""What has to be there for something to be in force: a policy without a binding is about nothing."""
+_WATCHED = frozenset((*_NEEDS, *_NEEDS.values()))
+
+T = TypeVar("T")
 
 
 class Configured:
@@ -24,32 +32,50 @@ class Configured:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._stale: set[str] = {resource for resource in _WATCHED if store.count(resource)}
-        self._mutating: tuple[Hook, ...] = ()
-        self._validating: tuple[Hook, ...] = ()
-        self.active = bool(self._stale)
+        self._made: dict[str, tuple[Any, ...]] = {}
+        self.active = self._anything()
         store.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
         resource = event.stored.key.resource
         if resource in _WATCHED:
-            self._stale.add(resource)
-            self.active = any(self._store.count(one) for one in _WATCHED)
+            self._made.clear()
+            self.active = self._anything()
+
+    def _anything(self) -> bool:
+        return any(self._store.count(one) and self._store.count(other) for one, other in _NEEDS.items())
 
     @property
     def mutating(self) -> Sequence[Hook]:
-        if MUTATING in self._stale:
-            self._mutating = tuple(hook for obj in self._objects(MUTATING) for hook in hooks_of(obj, mutating=True))
-        return self._mutating
+        return self._ready(MUTATING, lambda: self._hooks(MUTATING, mutating=True))
 
     @property
     def validating(self) -> Sequence[Hook]:
-        if VALIDATING in self._stale:
-            self._validating = tuple(
-                hook for obj in self._objects(VALIDATING) for hook in hooks_of(obj, mutating=False)
-            )
-        return self._validating
+        return self._ready(VALIDATING, lambda: self._hooks(VALIDATING, mutating=False))
+
+    @property
+    def policies(self) -> Sequence[Policy]:
+        """Validating ones, with their bindings."""
+        return self._ready(POLICIES, lambda: self._policies(POLICIES, BINDINGS))
+
+    @property
+    def changes(self) -> Sequence[Policy]:
+        """Mutating ones, with their bindings."""
+        return self._ready(CHANGES, lambda: self._policies(CHANGES, CHANGE_BINDINGS))
+
+    def _ready(self, resource: str, make: Callable[[], list[T]]) -> tuple[T, ...]:
+        if resource not in self._made:
+            self._made[resource] = tuple(make())
+        return self._made[resource]
 
     def _objects(self, resource: str) -> list[Obj]:
-        self._stale.discard(resource)
         return [stored.obj for stored in self._store.list(resource)]
+
+    def _hooks(self, resource: str, *, mutating: bool) -> list[Hook]:
+        return [hook for obj in self._objects(resource) for hook in hooks_of(obj, mutating=mutating)]
+
+    def _policies(self, resource: str, bindings: str) -> list[Policy]:
+        bound: dict[str, list[Obj]] = {}
+        for binding in self._objects(bindings):
+            bound.setdefault(str(dig(binding, "spec", "policyName", default="")), []).append(binding)
+        return [policy_of(obj, bound[name_of(obj)]) for obj in self._objects(resource) if name_of(obj) in bound]

@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -22,13 +21,13 @@ from syncline.cluster.admission.dynamic.judging import Judging, Round, internal,
 from syncline.cluster.admission.dynamic.matching import Match
 from syncline.cluster.admission.dynamic.reviews import BadAnswer, Verdict, denied, read_answer, review_body
 from syncline.cluster.admission.dynamic.services import reach
+from syncline.cluster.admission.dynamic.steps import StepFailed, patched
 from syncline.cluster.admission.dynamic.subject import Subject, forbidden
 from syncline.cluster.conversion import convert
 from syncline.kube.cel.values import EvaluationError
 from syncline.kube.errors import ApiError, BadRequest
 from syncline.kube.objects import Obj
 from syncline.kube.outcall import Outcall, Outcome
-from syncline.kube.patches import json_patch
 
 __all__ = ["WEBHOOKS", "call_mutating", "call_validating"]
 
@@ -206,24 +205,12 @@ def _patched(judging: Judging, one: _Invocation, verdict: Verdict) -> Obj:
     if shown is None:
         what = "attempted to modify the object, which is not supported for this operation"
         raise internal(f'admission webhook "{hook.name}" {what}')
-    value: Any = shown
-    for step in verdict.patch:
-        try:
-            value = json_patch(value, [step])
-        except ApiError:
-            raise internal(_failed_step(step)) from None
+    try:
+        value = patched(shown, verdict.patch)
+    except StepFailed as failure:
+        raise internal(str(failure)) from None
     renewed = judging.renew(value, kind_in(subject, resource))
     return convert(renewed, subject.kind)
-
-
-def _failed_step(step: Obj) -> str:
-    """How the patch library that Kubernetes uses says it."""
-    kind, path = str(step.get("op") or ""), str(step.get("path") or "")
-    if kind == "test":
-        return f"testing value {path} failed: test failed"
-    if kind not in ("add", "remove", "replace", "move", "copy"):
-        return f"Unexpected kind: {kind or 'unknown'}"
-    return f'{kind} operation does not apply: doc is missing path: "{path}": missing value'
 
 
 # --- validating ----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from syncline.cluster.admission.dynamic.subject import Subject
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Key, Store
 from syncline.kube.errors import ApiError, InternalError, not_found
-from syncline.kube.objects import Obj, labels_of
+from syncline.kube.objects import GVK, Obj, labels_of
 from syncline.kube.selectors import EVERYTHING, Selector, SelectorError, label_selector_from
 
 __all__ = ["Match", "Rule", "Scope", "World", "exempt", "parse_rules", "parse_selector"]
@@ -92,10 +92,12 @@ def parse_selector(selector: Obj | None) -> Selector | SelectorError:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What matching may ask: the store, and the other versions in which a resource is served."""
+    """What matching may ask: the store, the resources, and the other versions in which one is served."""
 
     store: Store
     equivalents: Callable[[Resource], Sequence[Resource]]
+    kind: Callable[[GVK], Resource | None]
+    """The resource of a kind."""
 
     def namespace(self, name: str) -> Obj:
         """Raises NotFound."""

@@ -40,7 +40,7 @@ def forbidden(subject: Subject, obj: Obj | None, why: str) -> Forbidden:
     """``pods "web" is forbidden: <why>`` (``admission.NewForbidden``): a name to be generated is told as such."""
     info = subject.resource.info
     metadata = (obj or {}).get("metadata") or {}
-    name = metadata.get("name") or metadata.get("generateName") or subject.name or "Unknown"
+    name = subject.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
     details: Obj = {"name": name, "kind": info.plural}
     if info.group:
         details["group"] = info.group
