@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,11 +20,25 @@ from syncline.cluster.machines.sandbox import PROGRAM
 from syncline.cluster.machines.sessions import CommandSession, Pipes
 from syncline.cluster.verbs.exchange import ExecWish
 
-__all__ = ["OURS", "end", "join", "kill", "launcher", "package_root", "python_inside", "refusal", "sandbox_problem"]
+__all__ = [
+    "OURS",
+    "ask_port",
+    "run_inside",
+    "end",
+    "join",
+    "kill",
+    "launcher",
+    "package_root",
+    "python_inside",
+    "refusal",
+    "sandbox_problem",
+]
 
 OURS = "/opt/syncline"
 """Where our interpreter and tools lie inside."""
 CHECK_S = 20.0
+MOST_SAID = 10 * 1024
+"""Of what a probe prints."""
 STUBBORN_S = 5.0
 """After this a launcher that was told to end is killed."""
 
@@ -66,6 +80,53 @@ def launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         process.stdin.write(json.dumps(spec).encode() + b"\n")
         process.stdin.flush()
     return process
+
+
+def ask_port(process: subprocess.Popen[bytes], started: Mapping[str, Any], wish: Mapping[str, Any]) -> str:
+    """How a port in the sandbox of ``process`` answers (``cluster/machines/sandbox/reach.py``); empty: well."""
+    spec = {"launcher": process.pid, "slot": started.get("slot", 0), "reach": dict(wish)}
+    theirs, ours = os.pipe()
+    with os.fdopen(ours, "wb") as pipe:
+        asking = subprocess.Popen(
+            [sys.executable, "-I", "-S", PROGRAM, str(theirs)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            start_new_session=True,
+            pass_fds=(theirs,),
+        )
+        os.close(theirs)
+        with contextlib.suppress(BrokenPipeError):
+            pipe.write(json.dumps(spec).encode() + b"\n")
+            pipe.flush()
+        try:
+            said, _ = asking.communicate(timeout=float(wish["timeout_s"]) + CHECK_S)
+        except subprocess.TimeoutExpired:
+            kill(asking)
+            asking.communicate()
+            return "the probe was not answered"
+    return said.decode("utf-8", "replace") if asking.returncode == 0 else "the container cannot be asked"
+
+
+def run_inside(
+    process: subprocess.Popen[bytes], started: Mapping[str, Any], command: Sequence[str], timeout_s: float
+) -> tuple[int | None, bytes]:
+    """Exit code and output of one more command in a sandbox; no code: it took too long and was ended."""
+    said, over, codes = bytearray(), threading.Event(), list[int]()
+
+    def tell(_stream: int, data: bytes) -> None:
+        said.extend(data[: MOST_SAID - len(said)])
+
+    def ended(code: int) -> None:
+        codes.append(code)
+        over.set()
+
+    session = join(process, started, ExecWish(tuple(command)), lambda _: None)
+    session.start(tell, ended)
+    in_time = over.wait(timeout_s)
+    session.close()
+    return (codes[0] if in_time else None), bytes(said)
 
 
 def join(

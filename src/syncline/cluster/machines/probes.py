@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["HEALTHY", "Behaviour", "Course", "Failure", "Probe", "course_of", "failure_text"]
+__all__ = ["FIELDS", "HEALTHY", "Behaviour", "Course", "Failure", "Probe", "course_of", "failure_text", "port_number"]
 
 DEFAULT_PERIOD_S, DEFAULT_FAILURES, DEFAULT_SUCCESSES = 10, 3, 1
 """What the API fills in."""
@@ -42,6 +42,8 @@ class Failure:
 
     after_s: float
     probe: Probe
+    message: str = ""
+    """What was really answered; empty where nothing was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +148,21 @@ def _row(first: Failure, last_s: float) -> list[Failure]:
     return [first] if last_s <= first.after_s else [first, Failure(last_s, first.probe)]
 
 
-_FIELDS = {Probe.STARTUP: "startupProbe", Probe.READINESS: "readinessProbe", Probe.LIVENESS: "livenessProbe"}
+FIELDS = {Probe.STARTUP: "startupProbe", Probe.READINESS: "readinessProbe", Probe.LIVENESS: "livenessProbe"}
 
 
-def failure_text(container: Obj, probe: Probe, pod_ip: str) -> str:
-    """The message of the Event Unhealthy, by the probe's handler."""
-    handler: Obj = container.get(_FIELDS[probe]) or {}
-    return f"{probe} probe failed: {_why(handler, container, pod_ip)}"
+def failure_text(container: Obj, failure: Failure, pod_ip: str) -> str:
+    """The message of the Event Unhealthy, by the probe's handler where nothing was asked."""
+    handler: Obj = container.get(FIELDS[failure.probe]) or {}
+    return f"{failure.probe} probe failed: {failure.message or _why(handler, container, pod_ip)}"
 
 
 def _why(handler: Obj, container: Obj, pod_ip: str) -> str:
     if "tcpSocket" in handler:
         host = dig(handler, "tcpSocket", "host") or pod_ip
-        return f"dial tcp {host}:{_port(handler['tcpSocket'].get('port'), container)}: connect: connection refused"
+        return (
+            f"dial tcp {host}:{port_number(handler['tcpSocket'].get('port'), container)}: connect: connection refused"
+        )
     if "grpc" in handler:
         return 'service unhealthy (responded with "NOT_SERVING")'
     if "exec" in handler:
@@ -166,7 +170,7 @@ def _why(handler: Obj, container: Obj, pod_ip: str) -> str:
     return "HTTP probe failed with statuscode: 503"
 
 
-def _port(port: object, container: Obj) -> object:
+def port_number(port: object, container: Obj) -> object:
     """A port by name is one of the container's."""
     named = {each.get("name"): each.get("containerPort") for each in container.get("ports") or ()}
     return named.get(port, port)

@@ -20,6 +20,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,20 @@ from syncline.base.removal import remove_tree
 from syncline.base.secret import Secret
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
 from syncline.cluster.machines.environment import command_line, environment_of
-from syncline.cluster.machines.launching import OURS, end, join, kill, launcher, package_root, python_inside
+from syncline.cluster.machines.launching import (
+    OURS,
+    ask_port,
+    end,
+    join,
+    kill,
+    launcher,
+    package_root,
+    python_inside,
+    run_inside,
+)
 from syncline.cluster.machines.logs import LogBook
+from syncline.cluster.machines.prober import Answer, Prober, Tally, course_at_start, course_with
+from syncline.cluster.machines.probes import Probe, port_number
 from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS
 from syncline.cluster.machines.sandbox.network import pump
 from syncline.cluster.machines.sessions import CommandSession
@@ -125,6 +138,7 @@ class _Running:
     verdict: int = -1
     """Where the sandbox says which limit was exceeded."""
     timers: list[threading.Timer] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def end(self) -> None:
         if self.spec:
@@ -261,6 +275,8 @@ class ProcessRuntime:
         """In a worker thread: files, process, threads that read and wait."""
         now = self._clock.now()
         record = Container(*key, order.boot_id, now, started_at=now, runtime=self.name)
+        if self._settings.sandboxed:
+            record = replace(record, course=course_at_start(order.container))
         try:
             running = self._spawn(order, token)
         except (OSError, VolumeError) as error:
@@ -275,7 +291,22 @@ class ProcessRuntime:
             if self._closed:
                 running.end()
         threading.Thread(target=self._attend, args=(key, running), name=f"container {key[1]}", daemon=True).start()
+        if running.spec:
+            Prober(order.container, partial(_ask, running), partial(self._noted, key, running), running.ended).start()
         return record
+
+    def _noted(self, key: _Key, running: _Running, probe: Probe, tally: Tally, answer: Answer) -> None:
+        """From a prober's thread: what the kubelet notices of an answer."""
+        with self._lock:
+            record = self._table.find(*key)
+            if record is None or record.started_at is None or record.ends_at is not None or record.stopping:
+                return
+            at_s = (self._clock.now() - record.started_at).total_seconds()
+            course = course_with(record.course, running.container, probe, tally, answer, at_s)
+            if course == record.course:
+                return
+            self._table.put(replace(record, course=course))
+        self._wake("kubelet", running.ref)
 
     def _spawn(self, order: Order, token: Secret) -> _Running:
         service = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
@@ -428,6 +459,7 @@ class ProcessRuntime:
         while chunk := os.read(output.fileno(), READ_BYTES):
             self._book.write(*key, chunk, self._clock.now())
         code = running.process.wait()
+        running.ended.set()
         output.close()
         for timer in running.timers:
             timer.cancel()
@@ -447,6 +479,29 @@ class ProcessRuntime:
             with contextlib.suppress(OSError):
                 running.process.stdin.close()
         self._wake("kubelet", running.ref)
+
+
+def _ask(running: _Running, probe: Mapping[str, Any], timeout_s: float) -> Answer:
+    """A probe of a container that runs in a sandbox; gRPC is not asked, and counts as well."""
+    try:
+        if "exec" in probe:
+            command = [str(word) for word in probe["exec"].get("command") or ()]
+            code, said = run_inside(running.process, running.spec, command, timeout_s)
+            if code is None:
+                return Answer(False, f'command timed out: "{" ".join(command)}" timed out after {timeout_s:g}s')
+            return Answer(code == 0, said.decode("utf-8", "replace") or f"command exited with {code}")
+        handler: Mapping[str, Any] = probe.get("httpGet") or probe.get("tcpSocket") or {}
+        if not handler:
+            return Answer(True)
+        wish = {"port": port_number(handler.get("port"), running.container), "timeout_s": timeout_s}
+        if "httpGet" in probe:
+            headers = [(each["name"], each.get("value", "")) for each in handler.get("httpHeaders") or ()]
+            path = "/" + str(handler.get("path") or "").lstrip("/")
+            wish |= {"path": path, "headers": headers, "tls": handler.get("scheme") == "HTTPS"}
+        said_of_port = ask_port(running.process, running.spec, wish)
+        return Answer(not said_of_port, said_of_port)
+    except OSError as error:
+        return Answer(False, str(error))
 
 
 def _verdict(running: _Running) -> str:

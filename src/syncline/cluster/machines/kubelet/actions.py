@@ -141,7 +141,8 @@ class PodPerformer:
             case KillContainer(container=container, grace_s=grace_s):
                 return (yield from self._runtimes.of(container).stop(container, grace_s, now))
             case NoteFailures(container=container, told=told):
-                return self._table.put(replace(container, told=told))
+                now_known = self._table.find(container.pod_uid, container.name, container.attempt) or container
+                return self._table.put(replace(now_known, told=told))  # a process may have ended meanwhile
             case ForgetPod(uid=uid):
                 self._runtimes.forget(uid)
                 self._table.forget(uid)

@@ -6,7 +6,7 @@ So each is said once, when the state of things changes, and again only when it c
 from __future__ import annotations
 
 from syncline.cluster.machines.containers import Container
-from syncline.cluster.machines.probes import Probe, failure_text
+from syncline.cluster.machines.probes import Failure, failure_text
 from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, uid_of
 
@@ -40,8 +40,10 @@ def killing(pod: Obj, container: str) -> Emit:
     return emit(pod, "Killing", f"Stopping container {container}", container=container)
 
 
-def unhealthy(pod: Obj, container: Obj, probe: Probe, pod_ip: str) -> Emit:
-    return emit(pod, "Unhealthy", failure_text(container, probe, pod_ip), warning=True, container=container.get("name"))
+def unhealthy(pod: Obj, container: Obj, failure: Failure, pod_ip: str) -> Emit:
+    return emit(
+        pod, "Unhealthy", failure_text(container, failure, pod_ip), warning=True, container=container.get("name")
+    )
 
 
 def restarting(pod: Obj, container: str, killed_by: str, *, again: bool) -> tuple[Emit, ...]:

@@ -192,7 +192,7 @@ def _probing(case: _Case) -> Plan | None:
         if len(due) > record.told:
             ip = case.seen.sandbox.ip if case.seen.sandbox is not None else ""
             acts.append(NoteFailures(case.pod, record, len(due), "people are told"))
-            events += [unhealthy(case.pod, view.spec, each.probe, ip) for each in due[record.told :]]
+            events += [unhealthy(case.pod, view.spec, each, ip) for each in due[record.told :]]
         elif view.passed(course.killed_s, case.now):
             acts.append(KillContainer(case.pod, record, _probe_grace_s(case, view), f"it failed: {course.killed_by}"))
             events += restarting(case.pod, view.name, course.killed_by, again=view.would_run_again(case.pod))

@@ -17,6 +17,7 @@ import select
 import signal
 import sys
 import termios
+import time
 
 from syncline.base import seccomp
 from syncline.cluster.machines.sandbox import CANNOT, kernel, network
@@ -57,7 +58,8 @@ def main() -> int:
         wish = int(sys.argv[1])
         os.set_inheritable(wish, False)
         try:
-            return _join(json.loads(_first_line(wish)), wish)
+            joined: Spec = json.loads(_first_line(wish))
+            return _reach(joined) if "reach" in joined else _join(joined, wish)
         except (SandboxError, OSError) as error:
             _complain(str(error))
             return CANNOT
@@ -344,10 +346,7 @@ def _join(spec: Spec, wish: int) -> int:
     By way of the sandbox's command, which is there once the sandbox is complete; before that it sees this machine.
     """
     os.umask(0o022)
-    inits = _children(int(spec["launcher"]))
-    spaces = _spaces(inits[0]) if inits else None
-    if spaces is None:
-        raise SandboxError("the container is not running")
+    spaces = _spaces_of(int(spec["launcher"]))
     kernel.hide_from_others()
     if identity(int(spec.get("slot", 0))) is not None:
         os.setgroups([])
@@ -365,6 +364,43 @@ def _join(spec: Spec, wish: int) -> int:
     for space in spaces.values():
         os.close(space)
     return _attend(child, wish)
+
+
+def _reach(spec: Spec) -> int:
+    """Ask a port of the sandbox whose launcher is ``spec["launcher"]``: from its network, otherwise still outside,
+    without any right. What was found out is one line on the output."""
+    from syncline.cluster.machines.sandbox.reach import reach
+
+    if spec["reach"].get("tls"):
+        import ssl  # noqa: F401 - later there is no right to load it
+
+    spaces = _spaces_of(int(spec["launcher"]))
+    keeper = KEEPER if identity(int(spec.get("slot", 0))) is not None else 0
+    if keeper:
+        os.setgroups([])
+    for name in ("owner", "net"):
+        kernel.enter_namespace(spaces[name], name)
+    for space in spaces.values():
+        os.close(space)
+    _lose_rights(keeper)
+    os.write(1, reach(spec["reach"]).encode())
+    return 0
+
+
+def _spaces_of(launcher: int) -> dict[str, int]:
+    """The namespaces of a launcher's sandbox; one that is just being made is waited for."""
+    for _ in range(int(STARTING_S / LOOK_S)):
+        inits = _children(launcher)
+        spaces = _spaces(inits[0]) if inits else None
+        if spaces is not None:
+            return spaces
+        if not os.path.exists(f"/proc/{launcher}/fd"):
+            break
+        time.sleep(LOOK_S)
+    raise SandboxError("the container is not running")
+
+
+STARTING_S, LOOK_S = 5.0, 0.02
 
 
 def _spaces(init: int) -> dict[str, int] | None:
@@ -385,6 +421,11 @@ def _spaces(init: int) -> dict[str, int] | None:
 
 
 def _children(parent: int) -> list[int]:
+    try:
+        with open(f"/proc/{parent}/task/{parent}/children") as file:
+            return sorted(int(word) for word in file.read().split())
+    except OSError:
+        pass  # a kernel without that file, or a process that is gone
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():

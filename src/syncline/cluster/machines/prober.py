@@ -1,0 +1,137 @@
+"""Probes of containers that run as processes: asked for real, counted as the kubelet counts.
+
+The counting is pure; :class:`Prober` asks from threads of its own, one for each probe, because a slow probe holds up no
+other one. What they find becomes the container's :class:`Course`, which the kubelet reads as it does for simulated
+containers. Source of the rules: Kubernetes ``pkg/kubelet/prober/worker.go`` and ``prober.go``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from syncline.cluster.machines.probes import (
+    DEFAULT_FAILURES,
+    DEFAULT_PERIOD_S,
+    DEFAULT_SUCCESSES,
+    FIELDS,
+    HEALTHY,
+    Course,
+    Failure,
+    Probe,
+)
+from syncline.kube.objects import Obj
+
+__all__ = ["Answer", "Prober", "Tally", "course_at_start", "course_with"]
+
+MOST_FAILURES_TOLD = 64
+"""Of one container; a probe that comes and goes for ever is told of no more."""
+DEFAULT_TIMEOUT_S = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``message`` says what was wrong."""
+
+    ok: bool
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How a probe stands: ``passes`` is what counts, ``row`` how often it was answered the same way in a row."""
+
+    passes: bool
+    needs: int
+    tolerates: int
+    last: bool | None = None
+    row: int = 0
+
+    @classmethod
+    def of(cls, probe: Probe, spec: Obj) -> Tally:
+        """A container is alive until shown otherwise, but neither started nor ready."""
+        needs = int(spec.get("successThreshold") or DEFAULT_SUCCESSES)
+        return cls(probe is Probe.LIVENESS, needs, int(spec.get("failureThreshold") or DEFAULT_FAILURES))
+
+    def after(self, ok: bool) -> Tally:
+        row = self.row + 1 if self.last == ok else 1
+        passes = ok if row >= (self.needs if ok else self.tolerates) else self.passes
+        return replace(self, passes=passes, last=ok, row=row)
+
+    @property
+    def decided(self) -> bool:
+        """The row is long enough to count, and just now became so."""
+        return self.row == (self.needs if self.last else self.tolerates)
+
+
+def course_at_start(container: Obj) -> Course:
+    """Before anything was asked."""
+    starts = bool(container.get(FIELDS[Probe.STARTUP]))
+    waits = starts or bool(container.get(FIELDS[Probe.READINESS]))
+    return replace(HEALTHY, started_s=None if starts else 0.0, ready_s=None if waits else 0.0)
+
+
+def course_with(course: Course, container: Obj, probe: Probe, tally: Tally, answer: Answer, at_s: float) -> Course:
+    """What the kubelet notices after an answer, ``at_s`` seconds after the container's start; ``tally`` counts it."""
+    if not answer.ok and (tally.row == 1 or tally.decided) and len(course.failures) < MOST_FAILURES_TOLD:
+        course = replace(course, failures=(*course.failures, Failure(at_s, probe, answer.message)))
+    if not tally.decided:
+        return course
+    match probe:
+        case Probe.STARTUP if answer.ok:
+            waits = bool(container.get(FIELDS[Probe.READINESS]))
+            return replace(course, started_s=at_s, ready_s=None if waits else at_s)
+        case Probe.READINESS if answer.ok:
+            ready = course.ready_s is not None and course.unready_s is None
+            return course if ready else replace(course, ready_s=at_s, unready_s=None)
+        case Probe.READINESS:
+            return course if course.ready_s is None else replace(course, unready_s=at_s)
+        case Probe.STARTUP | Probe.LIVENESS if not answer.ok:
+            return replace(course, killed_s=at_s, killed_by=probe.lower())
+    return course
+
+
+Ask = Callable[[Obj, float], Answer]
+"""The probe as it is written, and the seconds that it may take."""
+Note = Callable[[Probe, Tally, Answer], None]
+
+
+class Prober:
+    """Asks the probes of one attempt of a container until ``ended``; ``note`` gets every answer, from threads."""
+
+    def __init__(self, container: Obj, ask: Ask, note: Note, ended: threading.Event) -> None:
+        self._specs: Mapping[Probe, Obj] = {
+            probe: container[field] for probe, field in FIELDS.items() if container.get(field)
+        }
+        self._ask = ask
+        self._note = note
+        self._ended = ended
+        self._started = threading.Event()
+        if Probe.STARTUP not in self._specs:
+            self._started.set()
+
+    def start(self) -> None:
+        for probe, spec in self._specs.items():
+            threading.Thread(target=self._run, args=(probe, spec), name=f"{probe} probe", daemon=True).start()
+
+    def _run(self, probe: Probe, spec: Obj) -> None:
+        if self._ended.wait(float(spec.get("initialDelaySeconds") or 0)):
+            return
+        period_s = float(spec.get("periodSeconds") or DEFAULT_PERIOD_S)
+        tally = Tally.of(probe, spec)
+        while not self._ended.is_set():
+            if probe is Probe.STARTUP or self._started.is_set():
+                answer = self._ask(spec, float(spec.get("timeoutSeconds") or DEFAULT_TIMEOUT_S))
+                if self._ended.is_set():
+                    return
+                tally = tally.after(answer.ok)
+                self._note(probe, tally, answer)
+                if probe is Probe.STARTUP and tally.passes:
+                    self._started.set()
+                    return
+                if probe is not Probe.READINESS and not answer.ok and tally.decided:
+                    return  # it is killed for it; its next attempt is asked anew
+            elif self._started.wait(min(period_s, 1.0)):
+                continue
+            self._ended.wait(period_s)
