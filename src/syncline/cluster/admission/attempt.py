@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,10 +15,14 @@ from syncline.kube.objects import Obj
 __all__ = ["Attempt", "forbid"]
 
 
+def _unheard(*said: str) -> None:
+    """For attempts that nobody listens to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """``verb`` is create, update or delete; ``name`` may be empty for a generated one, then ``called`` is what stands
-    for it in refusals."""
+    for it in refusals. ``warn`` tells the caller, ``annotate`` the audit log."""
 
     verb: str
     resource: Resource
@@ -29,6 +34,8 @@ class Attempt:
     entropy: Entropy
     dry_run: bool = False
     called: str = ""
+    warn: Callable[[str], None] = _unheard
+    annotate: Callable[[str, str], None] = _unheard
 
     def concerns(self, storage: str, subresource: str = "") -> bool:
         return self.resource.storage == storage and self.subresource == subresource

@@ -7,7 +7,17 @@ one thing it writes (``quota.py``), and so they come last.
 
 from __future__ import annotations
 
-from syncline.cluster.admission import certificates, devices, grants, limits, namespaces, pods, quota, storage
+from syncline.cluster.admission import (
+    certificates,
+    devices,
+    grants,
+    limits,
+    namespaces,
+    podlevels,
+    pods,
+    quota,
+    storage,
+)
 from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.admission.dynamic.configured import Configured
 from syncline.cluster.admission.services import ServiceAddresses
@@ -53,6 +63,7 @@ class Admission:
         certificates.check_create(attempt, obj)
         devices.check_admin_access(self._store, attempt, obj)
         limits.check(self._store, attempt, obj)
+        podlevels.check_create(self._store, attempt, obj)
 
     def count(self, attempt: Attempt, new: Obj, old: Obj | None) -> None:
         """The last word: whether quotas have room."""
@@ -67,6 +78,7 @@ class Admission:
 
     def check_update(self, attempt: Attempt, new: Obj, old: Obj) -> None:
         certificates.check_update(self._authorizer, attempt, new, old)
+        podlevels.check_update(self._store, attempt, new, old)
         if attempt.subresource:
             return
         if attempt.concerns("/persistentvolumeclaims"):

@@ -104,6 +104,8 @@ def attempt_of(x: Exchange, verb: str, name: str, options: WriteOptions | None =
         x.now,
         x.backend.entropy,
         options.dry_run if options else False,
+        warn=x.warn,
+        annotate=x.annotations.__setitem__,
     )
 
 
