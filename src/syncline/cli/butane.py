@@ -28,16 +28,20 @@ Options:
       --color string[="always"]   control color output: "auto", "always", or "never" (default "auto")
   -d, --files-dir string          allow embedding local files from this directory
   -h, --help                      show usage and exit
+      --hints                     also tell what butane does not: contents and texts that will surprise
   -o, --output string             write to output file instead of stdout
   -p, --pretty                    output formatted json
   -r, --raw                       never wrap in a MachineConfig; force Ignition output
       --raw-errors                show raw errors, rather than pretty printing them
+      --safe-yaml                 write MachineConfigs as kubectl does, which keeps every text and number
   -s, --strict                    fail on any warning
   -V, --version                   print the version and exit
 """
 
 _SWITCHES: Final = {"check": "c", "help": "h", "pretty": "p", "raw": "r", "raw-errors": "", "strict": "s"} | {
-    "version": "V"
+    "version": "V",
+    "hints": "",
+    "safe-yaml": "",
 }
 _TEXTS: Final = {"color": "", "colour": "", "files-dir": "d", "input": "", "output": "o"}
 _SHORT: Final = {short: name for name, short in {**_SWITCHES, **_TEXTS}.items() if short}
@@ -257,14 +261,16 @@ def _run(read: _Words, source: str) -> None:
     directory = read.texts.get("files-dir", "")
     files = DiskFiles(directory) if directory else None
     on = read.on
-    done = transpile(document, Options(on.get("pretty", False), on.get("raw", False), files))
+    options = Options(on.get("pretty", False), on.get("raw", False), files)
+    done = transpile(document, options._replace(hints=on.get("hints", False), safe_yaml=on.get("safe-yaml", False)))
+    told = done.report + done.hints
     if on.get("raw-errors"):
-        _tell(str(done.report))
-    elif done.report:
+        _tell(str(told))
+    elif told:
         from syncline.ignition.butane.report_text import boxed
 
         colored = _colored(read.texts.get("color", "auto"))
-        _tell(boxed(done.report, source or "<stdin>", document, colored=colored))
+        _tell(boxed(told, source or "<stdin>", document, colored=colored))
     if done.output is None:
         _fail(f"Error translating config: {done.error}")
     if on.get("strict") and done.report:

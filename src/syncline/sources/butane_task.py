@@ -68,10 +68,11 @@ def render(payload: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _rendered(document: dict[str, Any], contents: dict[str, bytes]) -> dict[str, Any]:
     files = _Recorded(document["directory"], document["answers"], contents)
-    done = transpile(document["text"], Options(files=files))
+    # Objects do not pass through text, so nothing that only damages text is to be told.
+    done = transpile(document["text"], Options(files=files, hints=True, safe_yaml=True))
     entries = [
         [entry.severity.value, _utf8(path_text(entry.path)), entry.line, entry.column, _utf8(entry.message)]
-        for entry in done.report.entries
+        for entry in (*done.report.entries, *done.hints.entries)
     ]
     line = 0 if done.value is not None or entries else _line(document["text"])
     return {"name": document["name"], "value": done.value, "error": _error(done), "line": line, "entries": entries}

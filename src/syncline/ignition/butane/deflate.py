@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 __all__ = ["deflate", "gzip"]
@@ -287,7 +288,7 @@ def _write_block(out: _BitWriter, tokens: list[int], raw: bytes | None) -> None:
         _write_tokens(out, tokens, _codes(literal_lengths), _codes(distance_lengths))
     else:
         out.bits(2, 3)
-        _write_tokens(out, tokens, _codes(_FIXED_LENGTHS), _codes([5] * 30))
+        _write_tokens(out, tokens, *_fixed_codes())
 
 
 def _frequencies(tokens: list[int]) -> tuple[list[int], list[int], int]:
@@ -400,11 +401,15 @@ def _merged(weights: list[int], row: list[tuple[int, bool]]) -> list[tuple[int, 
 
 def _codes(lengths: Sequence[int]) -> list[tuple[int, int]]:
     """The canonical code, as bits to write and their number."""
-    codes, code = [(0, 0)] * len(lengths), 0
-    for width in range(1, 16):
-        for symbol, length in enumerate(lengths):
-            if length == width:
-                codes[symbol] = (int(f"{code:0{width}b}"[::-1], 2), width)
-                code += 1
-        code <<= 1
+    codes, code, width = [(0, 0)] * len(lengths), 0, 0
+    for length, symbol in sorted((length, symbol) for symbol, length in enumerate(lengths) if length):
+        code <<= length - width
+        width = length
+        codes[symbol] = (int(f"{code:0{width}b}"[::-1], 2), width)
+        code += 1
     return codes
+
+
+@cache
+def _fixed_codes() -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    return _codes(_FIXED_LENGTHS), _codes([5] * 30)
