@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from syncline.cli.butane import butane
-from syncline.cli.main import cli
+from syncline.cli.main import cli, main
 
 HEADER = "variant: fcos\nversion: 1.5.0\n"
 WARNED = HEADER + "foo: 1\n"
@@ -99,6 +99,21 @@ def test_a_local_file_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Pa
     )
     assert result.exit_code == 1
     assert "fifo: not a regular file" in result.stderr
+
+
+def test_a_document_in_a_folder_is_planned_as_its_machine_config(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "pools"
+    folder.mkdir()
+    (folder / "worker.bu").write_text(
+        "variant: openshift\nversion: 4.16.0\n"
+        "metadata: {name: 99-worker, labels: {machineconfiguration.openshift.io/role: worker}}\n"
+    )
+    assert main(["plan", "--local", str(folder), "--against", "empty"]) == 3
+    told = capsys.readouterr().out
+    assert "+ create  MachineConfig default/99-worker  not in the cluster" in told
+    assert "next: install the definition of the kind first" in told
 
 
 def test_nothing_is_loaded_that_a_translation_does_not_need() -> None:

@@ -35,9 +35,10 @@ __all__ = ["SUFFIX", "Documents", "named_from_root", "read_documents", "without_
 SUFFIX = ".bu"
 VARIANT = "openshift"
 
-MAX_DOCUMENT = 1_000_000
-"""Bytes of one document. A MachineConfig must fit into etcd, so larger ones are passed over."""
+MAX_DOCUMENT = 500_000
+"""Bytes of one document; larger ones are passed over. People write some kilobytes."""
 MAX_DOCUMENTS = 1_000
+MAX_TOGETHER = 5_000_000
 MAX_LOCAL_FILES = 5_000
 MAX_LOCAL_BYTES = 8_000_000
 """What all documents of a folder may embed; one MachineConfig holds about 1.5 MB."""
@@ -85,7 +86,11 @@ def read_documents(tree: Tree, entries: Sequence[Entry]) -> Documents:
         message = f"{tree.path or '.'}: {len(files)} Butane documents, at most {MAX_DOCUMENTS} are read"
         raise SourceError(Problem.TOO_LARGE, message, fix="split the Application")
     contents = tree.read(files) if files else {}
-    chosen = [entry for entry in files if _is_for_openshift(contents[entry.path])]
+    named = [entry for entry in files if VARIANT.encode() in contents[entry.path]]
+    if sum(entry.size for entry in named) > MAX_TOGETHER:
+        message = f"{tree.path or '.'}: Butane documents of more than {MAX_TOGETHER} bytes together"
+        raise SourceError(Problem.TOO_LARGE, message, fix="split the Application")
+    chosen = [entry for entry in named if _is_for_openshift(contents[entry.path])]
     prefix = f"{tree.path}/" if tree.path else ""
     return Documents(tree, tuple(chosen), {prefix + entry.path: contents[entry.path] for entry in chosen})
 

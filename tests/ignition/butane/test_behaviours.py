@@ -260,6 +260,13 @@ def test_repeated_keys_are_errors_and_later_documents_are_not_read_b027() -> Non
     assert run("---\n{{{").error is None
 
 
+@pytest.mark.parametrize(
+    ("flow", "groups"), [("[a:, b]", ["a:", "b"]), ("[a:]", ["a:"]), ("[a:b:, 'c:', d::]", ["a:b:", "c:", "d::"])]
+)
+def test_colons_before_commas_and_brackets_are_text(flow: str, groups: list[str]) -> None:
+    assert ignition(f"passwd: {{users: [{{name: u, groups: {flow}}}]}}")["passwd"]["users"][0]["groups"] == groups
+
+
 def test_nulls_are_absent_b028() -> None:
     (line,) = told("passwd:")
     assert "context tree does not match content tree at $.passwd" in line

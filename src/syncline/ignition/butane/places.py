@@ -1,7 +1,7 @@
 """Where things stand in a Butane document: places of paths, keys that nobody knows, findings on their way to a report.
 
 All stages of a translation collect :class:`Finding`; ``ignition/butane/transpile.py`` turns their paths back into the
-document's and asks :func:`place_of` for line and column.
+document's and asks a :class:`Locator` for line and column.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from syncline.ignition.butane.schema import Struct, snake
 from syncline.ignition.report import Entry, Path, Severity, path_text
 from syncline.kube.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-__all__ = ["Finding", "Key", "Places", "error", "in_document", "place_of", "unused_keys", "warning"]
+__all__ = ["Finding", "Key", "Locator", "Places", "error", "in_document", "unused_keys", "warning"]
 
 Places: TypeAlias = dict[Path, Path]
 """For paths of the result, the paths of the document that they were made from."""
@@ -37,10 +37,9 @@ class Finding(NamedTuple):
     def fatal(self) -> bool:
         return self.severity is Severity.ERROR
 
-    def entry(self, root: Node | None) -> Entry:
+    def entry(self, locator: Locator) -> Entry:
         """The entry of a report, with the place of the deepest part of the path that the document has."""
-        line, column = (None, None) if root is None else place_of(root, self.path)
-        return Entry(self.severity, self.message, self.path, line, column)
+        return Entry(self.severity, self.message, self.path, *locator.place(self.path))
 
 
 def error(path: Path, message: str, *, result: bool = False) -> Finding:
@@ -61,25 +60,35 @@ def in_document(finding: Finding, places: Places) -> Finding:
     return finding._replace(path=known, result=False)
 
 
-def place_of(root: Node, path: Path) -> tuple[int, int]:
-    """Line and column, from 1; of a missing part its nearest ancestor. Aliases are not followed, as upstream."""
-    node = root
-    for step in path:
-        inner = _child(node, step)
-        if inner is None:
-            break
-        node = inner
-    return node.line, node.column
+class Locator:
+    """Places of paths in one document. Remembers the keys of mappings, since a report may name each of them."""
 
+    def __init__(self, root: Node | None) -> None:
+        self._root = root
+        self._keys: dict[int, dict[str, tuple[Node, Node]]] = {}
 
-def _child(node: Node, step: str | int) -> Node | None:
-    if isinstance(node, SequenceNode) and isinstance(step, int):
-        return node.items[step] if step < len(node.items) else None
-    if isinstance(node, MappingNode) and isinstance(step, str):
-        for key, value in reversed(node.pairs):
-            if _text(key) == step:
-                return key if isinstance(step, Key) else value
-    return None
+    def place(self, path: Path) -> tuple[int, int] | tuple[None, None]:
+        """Line and column, from 1; of a missing part its nearest ancestor. Aliases are not followed, as upstream."""
+        if self._root is None:
+            return None, None
+        node = self._root
+        for step in path:
+            inner = self._child(node, step)
+            if inner is None:
+                break
+            node = inner
+        return node.line, node.column
+
+    def _child(self, node: Node, step: str | int) -> Node | None:
+        if isinstance(node, SequenceNode) and isinstance(step, int):
+            return node.items[step] if step < len(node.items) else None
+        if not isinstance(node, MappingNode) or not isinstance(step, str):
+            return None
+        keys = self._keys.get(id(node))
+        if keys is None:
+            keys = self._keys[id(node)] = {_text(key): (key, value) for key, value in node.pairs}
+        found = keys.get(step)
+        return found and found[0 if isinstance(step, Key) else 1]
 
 
 def _text(key: Node) -> str:

@@ -54,10 +54,65 @@ def read_document(source: bytes) -> Node | None:
     """The root of the first document, None for an empty one; what follows is not read. Raises :class:`DecodeError`."""
     if len(source) > BUDGET.bytes:
         raise DecodeError(f"the text has {len(source)} bytes, at most {BUDGET.bytes} are read")
-    try:
-        return read_first(source, budget=BUDGET)
-    except YamlError as error:
-        raise _syntax_error(error, source) from None
+    mended = _Mended(source)
+    while True:
+        try:
+            return mended.restored(read_first(mended.source, budget=BUDGET))
+        except YamlError as error:
+            if not mended.mend(error):
+                raise _syntax_error(error, source) from None
+
+
+MAX_COLONS: Final = 16
+"""The text is read again for each of them."""
+
+_STAND_INS: Final = range(0xE000, 0xE100)
+
+
+class _Mended:
+    """The source, in which colons that libyaml refuses are hidden: in ``[a:, b]`` go-yaml takes them for text."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        self._text = ""
+        self._stand_in = ""
+        self._hidden = 0
+
+    def mend(self, error: YamlError) -> bool:
+        """Hide the colon that ``error`` complains about; False if it complains about something else."""
+        cause = error.__cause__
+        if not isinstance(cause, yaml.scanner.ScannerError) or cause.problem != "found unexpected ':'":
+            return False
+        if not self._stand_in and not self._begin():
+            return False
+        at = cause.problem_mark.index if cause.problem_mark is not None else 0
+        if self._hidden >= MAX_COLONS or self._text[at : at + 1] != ":":
+            return False
+        self._hidden += 1
+        self._text = self._text[:at] + self._stand_in + self._text[at + 1 :]
+        self.source = self._text.encode()
+        return True
+
+    def _begin(self) -> bool:
+        try:
+            self._text = self.source.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return False
+        self._stand_in = next((chr(code) for code in _STAND_INS if chr(code) not in self._text), "")
+        return bool(self._stand_in)
+
+    def restored(self, root: Node | None) -> Node | None:
+        """``root`` with the colons back in their texts."""
+        pending = [root] if root is not None and self._hidden else []
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ScalarNode):
+                node.value = node.value.replace(self._stand_in, ":")
+            elif isinstance(node, SequenceNode):
+                pending.extend(node.items)
+            elif isinstance(node, MappingNode):
+                pending.extend(part for pair in node.pairs for part in pair)
+        return root
 
 
 def _syntax_error(error: YamlError, source: bytes) -> DecodeError:
@@ -250,6 +305,8 @@ class _Decoder:
             text = json.dumps(identity[1], ensure_ascii=False)
             for other in later[:MAX_PROBLEMS]:
                 self._problem(other, f"mapping key {text} already defined at line {line}")
+            if len(self.problems) >= MAX_PROBLEMS:
+                break
         return False
 
     def _mapping(self, node: MappingNode, struct: Struct, out: Value) -> bool:

@@ -20,7 +20,7 @@ from syncline.ignition.butane.files import Files
 from syncline.ignition.butane.filters import forbidden
 from syncline.ignition.butane.mounts import add_mount_units
 from syncline.ignition.butane.nodes import add_quadlets, add_trees
-from syncline.ignition.butane.places import Finding, Places, error, in_document, unused_keys
+from syncline.ignition.butane.places import Finding, Locator, Places, error, in_document, unused_keys
 from syncline.ignition.butane.reading import DecodeError, decode, read_document
 from syncline.ignition.butane.schema import HEADER, document_type
 from syncline.ignition.butane.translation import Draft, translate
@@ -104,11 +104,12 @@ def transpile(source: bytes, options: Options | None = None) -> Transpiled:
         return Transpiled(None, None, Report(), str(problem))
     run = _Run(options, spec, list(unused_keys(root, kind, document)))
     value, refusal = _translated(run, document)
-    report = Report(tuple(finding.entry(root) for finding in run.findings))
+    locator = Locator(root)
+    report = Report(tuple(finding.entry(locator) for finding in run.findings))
     if value is None or refusal is not None:
         return Transpiled(None, None, report, refusal)
     output, value = _printed(value, spec, options)
-    return Transpiled(output, value, report, None, Report(tuple(finding.entry(root) for finding in run.hints)))
+    return Transpiled(output, value, report, None, Report(tuple(finding.entry(locator) for finding in run.hints)))
 
 
 def _translated(run: _Run, document: Config) -> tuple[Config | None, str | None]:
