@@ -7,18 +7,35 @@ import struct
 
 import pytest
 
-from syncline.base.seccomp import ABSENT, ARCHITECTURES, CLONE, IOCTL, REFUSED, SOCKET, UNSHARE, assemble
+from syncline.base.seccomp import (
+    ABSENT,
+    ARCHITECTURES,
+    CLONE,
+    FAMILIES,
+    IOCTL,
+    REFUSED,
+    SOCKET,
+    SOCKETPAIR,
+    UNSHARE,
+    assemble,
+)
 
 ALLOWED = 0
 KILLED = -1
 MACHINES = sorted(ARCHITECTURES)
 
 
-def answer(machine: str, number: int, *arguments: int, architecture: int | None = None) -> int:
+def answer(
+    machine: str,
+    number: int,
+    *arguments: int,
+    architecture: int | None = None,
+    families: tuple[int, ...] = FAMILIES,
+) -> int:
     """What the kernel would answer: an errno, :data:`ALLOWED` or :data:`KILLED` (linux/bpf_common.h)."""
     data = struct.pack("=iIQ", number, ARCHITECTURES[machine] if architecture is None else architecture, 0)
     data += struct.pack("=6Q", *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
-    program = assemble(machine)
+    program = assemble(machine, families)
     steps = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
     held, at = 0, 0
     while True:
@@ -91,3 +108,10 @@ def test_calls_of_tomorrow_do_not_exist_and_other_processors_are_ended(machine: 
     assert answer(machine, 0, architecture=0x40000003) == KILLED
     if machine == "x86_64":
         assert answer(machine, 0x40000000 + 39) == errno.ENOSYS
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_program_that_needs_no_socket_gets_none(machine: str) -> None:
+    column = ("x86_64", "aarch64").index(machine)
+    assert {answer(machine, SOCKET[column], family, families=()) for family in (1, 2, 10, 16)} == {errno.EAFNOSUPPORT}
+    assert answer(machine, SOCKETPAIR[column], 1, families=()) == ALLOWED

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from syncline.base.seccomp import ARCHITECTURES
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.worker import RenderWorkers, WorkerLimits, _environment
 
@@ -68,3 +71,11 @@ def test_a_worker_gets_no_home_and_no_settings_of_its_user(monkeypatch: pytest.M
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "AWS_SECRET_ACCESS_KEY", "KUBECONFIG", "SSH_AUTH_SOCK"):
         monkeypatch.setenv(name, "canary")
     assert "canary" not in _environment().values()
+
+
+def test_a_worker_has_no_sockets_and_gains_no_rights() -> None:
+    with workers() as pool:
+        pool.run("jsonnet", program("1"), label="x")
+        status = Path(f"/proc/{pool._idle[0].pid}/status").read_text()
+    assert "NoNewPrivs:\t1" in status
+    assert os.uname().machine not in ARCHITECTURES or "Seccomp:\t2" in status

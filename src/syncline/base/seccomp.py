@@ -4,7 +4,7 @@ The launcher of sandboxed commands (``cluster/machines/sandbox/launch.py``) and 
 (``sources/worker_main.py``) narrow themselves with it. What is refused are the calls that container engines refuse a
 container without capabilities (Docker's default profile), tracing, and memory that belongs to no process. A call that
 is newer than this list does not exist for the program, so that it falls back to an older one. Without imports beyond
-``struct`` and ``ctypes``: it is loaded for every command that is started.
+``struct``, ``ctypes`` and ``os``: it is loaded for every command that is started.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ _Step = tuple[int, int, int, int]
 """Code, jump if true, jump if false, constant."""
 
 
-def assemble(machine: str) -> bytes:
-    """The filter as the kernel takes it: eight bytes for each step. Raises KeyError for a machine not in
-    :data:`ARCHITECTURES`."""
+def assemble(machine: str, families: tuple[int, ...] = FAMILIES) -> bytes:
+    """The filter as the kernel takes it: eight bytes for each step; ``families`` of sockets may be made. Raises
+    KeyError for a machine not in :data:`ARCHITECTURES`."""
     column = _COLUMN[machine]
     steps: list[_Step] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -157,8 +157,8 @@ def assemble(machine: str) -> bytes:
                 steps += _when(_EQUAL, number, [_answer(error)])
     steps += _when(_EQUAL, CLONE[column], _refused_bits(NEW_BY_CLONE))
     steps += _when(_EQUAL, UNSHARE[column], _refused_bits(NEW_NAMESPACES))
-    for call in (SOCKET, SOCKETPAIR):
-        steps += _when(_EQUAL, call[column], _only(0, FAMILIES, EAFNOSUPPORT))
+    steps += _when(_EQUAL, SOCKET[column], _only(0, families, EAFNOSUPPORT))
+    steps += _when(_EQUAL, SOCKETPAIR[column], _only(0, FAMILIES, EAFNOSUPPORT))
     steps += _when(_EQUAL, PERSONALITY[column], _only(0, PERSONALITIES, EPERM))
     steps += _when(_EQUAL, IOCTL[column], _none_of(1, (TIOCSTI, TIOCLINUX)))
     steps.append((_RETURN, 0, 0, _ALLOW))
@@ -196,7 +196,7 @@ def _none_of(index: int, values: tuple[int, ...]) -> list[_Step]:
 _SET_SECCOMP, _FILTER, _SET_NO_NEW_PRIVILEGES = 22, 2, 38
 
 
-def restrict() -> bool:
+def restrict(families: tuple[int, ...] = FAMILIES) -> bool:
     """From now on this process, and what it starts, may do no more than the filter allows, and gains no rights by
     starting a program. False where the kernel or the machine has no such filter. Raises OSError if rights cannot be
     given up."""
@@ -206,7 +206,7 @@ def restrict() -> bool:
     machine = os.uname().machine
     if machine not in ARCHITECTURES or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
-    steps = assemble(machine)
+    steps = assemble(machine, families)
     held = ctypes.create_string_buffer(steps, len(steps))
     program = struct.pack("@HP", len(steps) // 8, ctypes.addressof(held))
     return bool(libc.prctl(_SET_SECCOMP, _FILTER, ctypes.c_char_p(program), 0, 0) == 0)

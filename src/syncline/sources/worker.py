@@ -2,8 +2,8 @@
 
 ``sources/helm.py`` and ``sources/jsonnet.py`` call :func:`shared_workers` and :meth:`RenderWorkers.run` from worker
 threads. A named task with a value of plain data goes in, plain data leaves. A child has no credentials of ours, no
-settings of its user, bounded memory and processor time, and is ended with all it started when it takes too long; then
-the next task gets a new one. The other end is ``sources/worker_main.py``.
+settings of its user, no sockets (``base/seccomp.py``), bounded memory and processor time, and is ended with all it
+started when it takes too long; then the next task gets a new one. The other end is ``sources/worker_main.py``.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from syncline.base import seccomp
 from syncline.sources.errors import Problem, SourceError
 
 __all__ = ["TASKS", "main"]
@@ -35,6 +36,8 @@ def main(memory_bytes: int, file_bytes: int) -> None:
     """Answer tasks until the input ends."""
     for kind, limit in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_FSIZE, file_bytes), (_CORE, 0)):
         resource.setrlimit(kind, (limit, limit))
+    # No sockets, no rights by other programs, none of the calls that rendering has no use for.
+    seccomp.restrict(families=())
     answers = os.fdopen(os.dup(1), "wb")
     # Whatever a library prints must not look like an answer.
     os.dup2(2, 1)

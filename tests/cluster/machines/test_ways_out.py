@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from syncline.cluster.machines.launching import end, kill, launcher, python_insi
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from ways_out import PRELUDE, WAYS, Way
+from ways_out import EMPTY, PRELUDE, WAYS, WORK, Way
 
 from live import Served, served_cluster
 
@@ -468,3 +468,28 @@ def test_ways_out_are_counted(tried: Tried, figure: Figure) -> None:
     beyond = len(HOGS) + 3
     figure("ways out of a sandbox", f"tried by pods: {len(WAYS)}, shut: {shut}; by sandboxes with low limits: {beyond}")
     assert shut == len(WAYS)
+
+
+def test_a_pod_that_takes_too_much_is_told_so(tmp_path: Path) -> None:
+    settings = ClusterSettings(nodes=1, run_commands=RunCommands.SANDBOXED)
+    with served_cluster(tmp_path, settings) as served:
+        commands = served.cluster.machines.room.commands
+        assert commands is not None
+        commands._settings = replace(commands._settings, memory_bytes=64 << 20, disk_bytes=16 << 20)
+        oc = Oc(served.kubeconfig)
+        oc("wait", "serviceaccount/default", "--for=create", "--timeout=60s")
+        ways = {
+            "memory": Way("", "", python="held = bytearray(256 << 20)\nimport time\ntime.sleep(60)"),
+            "disk": Way("", "", shell=DISK, volumes=EMPTY, mounts=WORK),
+        }
+        pods = [_pod(way, name, {"NUMBERS": "{}"}) for name, way in ways.items()]
+        oc("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+        state = "--for=jsonpath={.status.containerStatuses[0].state.terminated}"
+        oc("wait", "pod/memory", "pod/disk", state, "--timeout=60s")
+        found = {}
+        for name in ways:
+            pod = json.loads(oc("get", "pod", name, "-o", "json"))
+            ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+            found[name] = (ended["exitCode"], ended["reason"], ended["message"].split(":")[0])
+        assert found["memory"] == (137, "OOMKilled", "ended by its sandbox, it used too much memory")
+        assert found["disk"] == (137, "Error", "ended by its sandbox, it used too much disk")

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 
 from syncline.base.clock import parse_time
 from syncline.cluster.machines.containers import Container, ContainerState, ContainerTable
@@ -19,12 +20,16 @@ from syncline.kube.errors import BadRequest
 from syncline.kube.integers import natural
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 
-__all__ = ["LogBook", "MachineLogs"]
+__all__ = ["LINE_COST", "LogBook", "MachineLogs", "Throttle"]
 
 LONG_AGO_S = 10 * 365 * 86400
 """No log is older."""
 MAX_LOG_BYTES = 4 * 1024 * 1024
 """Per attempt of a container; older lines fall out, as when the kubelet rotates."""
+LOG_RATE, BURST_S = 8 * 1024 * 1024, 1.0
+"""Bytes a second with what lines cost, and for how long more is taken at once."""
+LINE_COST = 100
+"""What keeping a line costs beside its text; a log of empty lines is bounded too."""
 MAX_LINE_BYTES = 16 * 1024
 """Longer lines are cut in pieces, as container runtimes do."""
 
@@ -39,6 +44,21 @@ class _Log:
     partial: bytes = b""
     closed: bool = False
     followers: list[_Follower] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Throttle:
+    """How long a container that writes more than is read has to wait, so that it does not keep the cluster busy with
+    its log: on average :data:`LOG_RATE` a second."""
+
+    _ahead_s: float = 0.0
+    _at_s: float = 0.0
+
+    def wait_s(self, cost: int, now_s: float) -> float:
+        """Seconds to wait after output of this ``cost``; ``now_s`` only has to go forward."""
+        self._ahead_s = max(0.0, self._ahead_s - (now_s - self._at_s)) + cost / LOG_RATE
+        self._at_s = now_s
+        return max(0.0, self._ahead_s - BURST_S)
 
 
 class LogBook:
@@ -101,9 +121,9 @@ class LogBook:
     @staticmethod
     def _add(log: _Log, now: datetime, line: bytes) -> None:
         log.lines.append((now, line))
-        log.size += len(line) + 1
+        log.size += len(line) + LINE_COST
         while log.size > MAX_LOG_BYTES and len(log.lines) > 1:
-            log.size -= len(log.lines.popleft()[1]) + 1
+            log.size -= len(log.lines.popleft()[1]) + LINE_COST
             log.first += 1
 
     @staticmethod
@@ -129,7 +149,7 @@ class _Follower:
     def take(self, limit: int = 1000) -> list[bytes]:
         with self._book._lock:
             start = max(self._at - self._log.first, 0)
-            found = list(self._log.lines)[start : start + limit]
+            found = list(islice(self._log.lines, start, start + limit))
             self._at = self._log.first + start + len(found)
         return [self._show(at, line) for at, line in found]
 

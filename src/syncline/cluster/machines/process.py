@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,7 +42,7 @@ from syncline.cluster.machines.launching import (
     python_inside,
     run_inside,
 )
-from syncline.cluster.machines.logs import LogBook
+from syncline.cluster.machines.logs import LINE_COST, LogBook, Throttle
 from syncline.cluster.machines.prober import Answer, Prober, Tally, course_at_start, course_with
 from syncline.cluster.machines.probes import Probe, port_number
 from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS
@@ -456,8 +457,12 @@ class ProcessRuntime:
         """In a thread of its own: carry output to the log, then note the end and wake the kubelet."""
         output = running.process.stdout
         assert output is not None, "the output is a pipe"
+        throttle = Throttle()
         while chunk := os.read(output.fileno(), READ_BYTES):
             self._book.write(*key, chunk, self._clock.now())
+            wait_s = throttle.wait_s(len(chunk) + LINE_COST * chunk.count(b"\n"), time.monotonic())
+            if wait_s > 0:
+                running.ended.wait(wait_s)
         code = running.process.wait()
         running.ended.set()
         output.close()
