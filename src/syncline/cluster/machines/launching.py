@@ -39,6 +39,8 @@ OURS = "/opt/syncline"
 CHECK_S = 20.0
 MOST_SAID = 10 * 1024
 """Of what a probe prints."""
+OWNERLESS = {"TAR_OPTIONS": "--no-same-owner"}
+"""``kubectl cp`` unpacks as root, who gives files to whoever had them; in a sandbox there is nobody else."""
 STUBBORN_S = 5.0
 """After this a launcher that was told to end is killed."""
 
@@ -134,7 +136,7 @@ def join(
 ) -> CommandSession:
     """Start the launcher so that it enters the sandbox of ``process``, which was started with ``started``; what it
     needs to know comes by a pipe of its own, for variables may be secret."""
-    env = {**started["env"], **({"TERM": "xterm"} if wish.tty else {})}
+    env = {**OWNERLESS, **started["env"], **({"TERM": "xterm"} if wish.tty else {})}
     spec = {key: started[key] for key in ("cwd", "limits", "slot") if key in started}
     spec |= {"launcher": process.pid, "argv": list(wish.command), "env": env}
     spec |= {"stdin": wish.stdin or wish.tty, "tty": wish.tty}
