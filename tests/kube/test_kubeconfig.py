@@ -12,6 +12,9 @@ from syncline.kube.client import Request
 from syncline.kube.http import request_headers
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, in_cluster, load_kubeconfig
 
+V1 = "client.authentication.k8s.io/v1"
+NEVER: dict[str, Any] = {"command": "a", "apiVersion": V1, "interactiveMode": "Never"}
+
 
 def config(name: str = "one", user: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
     return {
@@ -87,8 +90,12 @@ def test_inside_a_pod_the_service_account_is_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"user": {"exec": {"command": "aws"}}}, "exec plugins are not supported; use a client certificate or a token"),
-        ({"user": {"auth-provider": {"name": "gcp"}}}, "auth-provider plugins are not supported"),
+        ({"user": {"exec": {"command": "aws"}}}, 'exec.apiVersion: is ""; write one of client.authentication'),
+        ({"user": {"exec": {"apiVersion": V1}}}, "exec.command: is missing"),
+        ({"user": {"exec": {"command": "a", "apiVersion": V1}}}, 'exec.interactiveMode: is ""; write one of Never'),
+        ({"user": {"exec": NEVER | {"env": ["A=b"]}}}, "exec.env: is no list of name and value"),
+        ({"user": {"exec": NEVER | {"args": "a b"}}}, "exec.args: is no list of texts"),
+        ({"user": {"auth-provider": {"name": "gcp"}}}, "auth-provider gcp is not supported.*use your provider"),
         ({"user": {"username": "u", "password": "p"}}, "user name and password are not supported"),
         ({"user": {"client-certificate-data": "%%"}}, "client-certificate-data is not PEM in base64"),
         ({"user": {"client-key": "none.pem"}}, "none.pem cannot be read"),
@@ -113,3 +120,44 @@ def test_no_file_at_all_is_told_with_the_places_looked_at(tmp_path: Path) -> Non
     (tmp_path / "bad").write_text("a: [")
     with pytest.raises(KubeconfigError, match="is no YAML or JSON"):
         load_kubeconfig(tmp_path / "bad")
+
+
+def test_a_proxy_of_another_kind_is_refused_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError, match="proxy-url: only proxies at http:// are supported") as caught:
+        load_kubeconfig(written(tmp_path, config(**{"proxy-url": "socks5://me:hidden@proxy"})))
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_plugin_is_read_with_all_that_it_is_told_and_its_secrets_do_not_show(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("CA")
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
+    cluster = {"certificate-authority": "ca.crt", "tls-server-name": "n", "extensions": [{"name": "other"}, extension]}
+    spec = NEVER | {
+        "command": "./bin/login",
+        "args": ["--token", "hidden"],
+        "env": [{"name": "A", "value": "hidden"}],
+        "provideClusterInfo": True,
+        "installHint": "install it",
+    }
+    access = load_kubeconfig(written(tmp_path, config(user={"exec": spec}, **cluster)))
+    plugin = access.exec_plugin
+    assert plugin is not None and plugin.command == str(tmp_path / "bin" / "login")
+    assert plugin.args == ("--token", "hidden") and plugin.env == (("A", "hidden"),)
+    assert msgspec.json.decode(plugin.cluster) == {
+        "server": "https://one:6443/",
+        "certificate-authority-data": base64.b64encode(b"CA").decode(),
+        "tls-server-name": "n",
+        "config": {"audience": "x"},
+    }
+    assert "hidden" not in repr(access)
+
+
+@pytest.mark.parametrize("other", [{"token": "t"}, {"client-certificate-data": base64.b64encode(b"C").decode()}])
+def test_a_plugin_beside_other_credentials_is_not_asked(tmp_path: Path, other: dict[str, Any]) -> None:
+    assert load_kubeconfig(written(tmp_path, config(user={"exec": NEVER, **other}))).exec_plugin is None
+
+
+def test_beta_plugins_may_ask_where_there_is_somebody(tmp_path: Path) -> None:
+    spec = {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1beta1"}
+    plugin = load_kubeconfig(written(tmp_path, config(user={"exec": spec}))).exec_plugin
+    assert plugin is not None and (plugin.interactive_mode, plugin.command) == ("IfAvailable", "aws")

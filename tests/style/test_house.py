@@ -37,6 +37,7 @@ MAX_FILE = 700
 SOCKETS_AND_FILES = (
     "base/removal.py",
     "kube/http.py",
+    "kube/execplugin.py",
     "kube/kubeconfig.py",
     "cluster/serve.py",
     "cluster/connections.py",

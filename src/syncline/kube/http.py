@@ -8,19 +8,22 @@ sentence.
 
 from __future__ import annotations
 
+import base64
 import http.client
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import msgspec
 
 from syncline.base.secret import Secret
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import InternalError, Unavailable, error_from_status
+from syncline.kube.errors import InternalError, Unauthorized, Unavailable, error_from_status
+from syncline.kube.execplugin import Credential, PluginError, Plugins
 from syncline.kube.kubeconfig import ClusterAccess
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class HttpClient:
         self._access = access
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
+        self._certificate = access.certificate_pem
         self._options: dict[str, Any] = {}
         if access.tls_server_name:
             self._options["server_hostname"] = access.tls_server_name
@@ -69,9 +73,17 @@ class HttpClient:
 
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         try:
-            async with self._call(request, timeout) as answer:
-                raw = await answer.read()
-                return Response.encoded(answer.status, raw, _folded(answer.headers.items()))
+            access = await self._usable()
+            while True:
+                async with self._call(access, request, timeout) as answer:
+                    raw = await answer.read()
+                    status, headers = answer.status, _folded(answer.headers.items())
+                again = await self._renewed(access) if status == 401 else None
+                if again is None:
+                    return Response.encoded(status, raw, headers)
+                access = again
+        except PluginError as error:
+            return Response.refused(Unauthorized(str(error)))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Response.refused(unreachable(self._access.server, error))
 
@@ -85,13 +97,22 @@ class HttpClient:
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=WATCH_IDLE_S)
         begun = False
         try:
-            async with self._call(request, timeout) as answer:
-                if answer.status != 200:
-                    refusal = Response.encoded(answer.status, await answer.read())
-                    raise error_from_status(refusal.obj, answer.status)
-                begun = True
-                async for batch in _lines(answer.content):
-                    yield batch
+            access = await self._usable()
+            again: ClusterAccess | None = access
+            while again is not None:
+                access, again = again, None
+                async with self._call(access, request, timeout) as answer:
+                    if answer.status == 401:
+                        again = await self._renewed(access)
+                    if answer.status != 200 and again is None:
+                        refusal = Response.encoded(answer.status, await answer.read())
+                        raise error_from_status(refusal.obj, answer.status)
+                    begun = answer.status == 200
+                    if begun:
+                        async for batch in _lines(answer.content):
+                            yield batch
+        except PluginError as error:
+            raise Unauthorized(str(error)) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if not begun:
                 raise unreachable(self._access.server, error) from error
@@ -102,24 +123,48 @@ class HttpClient:
             await self._session.close()
             self._session = None
 
-    def _call(self, request: Request, timeout: aiohttp.ClientTimeout) -> Any:
+    async def _usable(self) -> ClusterAccess:
+        """With what the plugin gives, where there is one; it runs in a thread. Raises PluginError."""
+        plugin = self._access.exec_plugin
+        if plugin is None:
+            return self._access
+        known = PLUGINS.known(plugin)
+        return await self._with(known if known is not None else await _in_thread(lambda: PLUGINS.get(plugin)))
+
+    async def _renewed(self, refused: ClusterAccess) -> ClusterAccess | None:
+        """With other credentials than those; None where there are none, or they were tried already."""
+        plugin = self._access.exec_plugin
+        if plugin is None or refused.renewed:
+            return None
+        fresh = await _in_thread(lambda: PLUGINS.renew(plugin, _credential_of(refused)))
+        return replace(await self._with(fresh), renewed=True)
+
+    async def _with(self, credential: Credential) -> ClusterAccess:
+        """Another certificate needs other connections."""
+        access = _holding(self._access, credential)
+        if access.certificate_pem != self._certificate:
+            self._certificate = access.certificate_pem
+            await self.close()
+        return access
+
+    def _call(self, access: ClusterAccess, request: Request, timeout: aiohttp.ClientTimeout) -> Any:
         import yarl
 
         target = yarl.URL.build(path=request.path, query=dict(request.query)).raw_path_qs
         url = yarl.URL(self._access.server + target, encoded=True)
         body = request.body
         data = body if body is None or isinstance(body, bytes) else _encode(body)
-        headers = request_headers(self._access, request)
-        return self._opened().request(
+        headers = request_headers(access, request)
+        return self._opened(access).request(
             request.method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False, **self._options
         )
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _opened(self, access: ClusterAccess) -> aiohttp.ClientSession:
         """Made on first use: a session belongs to the running loop."""
         import aiohttp
 
         if self._session is None:
-            context = tls_context(self._access)
+            context = tls_context(access)
             connector = aiohttp.TCPConnector(limit=self._connections, ssl=context if context is not None else True)
             self._session = aiohttp.ClientSession(
                 connector=connector, read_bufsize=READ_BUFFER_BYTES, auto_decompress=True, trust_env=False
@@ -144,17 +189,23 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
 
 
 class BlockingClient:
-    """A ``Transport`` on one cluster. Not for several threads at once. Proxies are not supported."""
+    """A ``Transport`` on one cluster. Not for several threads at once."""
 
     def __init__(self, access: ClusterAccess) -> None:
-        self._access = access
+        self._given = self._access = access
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, request: Request) -> Response:
         """The answer, whatever it is; never raises."""
         try:
+            self._use_plugin()
             answer = self._exchange(request)
             raw = answer.read()
+            if answer.status == 401 and self._renew():
+                answer = self._exchange(request)
+                raw = answer.read()
+        except PluginError as error:
+            return Response.refused(Unauthorized(str(error)))
         except (OSError, http.client.HTTPException) as error:
             self.close()
             return Response.refused(unreachable(self._access.server, error))
@@ -165,10 +216,20 @@ class BlockingClient:
 
         Raises the ApiError of a refusal. The connection is used up: later requests open a new one.
         """
+        try:
+            self._use_plugin()
+        except PluginError as error:
+            raise Unauthorized(str(error)) from error
         connection = self._connect(WATCH_IDLE_S)
         try:
             try:
                 answer = self._ask(connection, request)
+                if answer.status == 401 and self._renew():
+                    connection.close()
+                    connection = self._connect(WATCH_IDLE_S)
+                    answer = self._ask(connection, request)
+            except PluginError as error:
+                raise Unauthorized(str(error)) from error
             except (OSError, http.client.HTTPException) as error:
                 raise unreachable(self._access.server, error) from error
             if answer.status != 200:
@@ -181,6 +242,23 @@ class BlockingClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _use_plugin(self) -> None:
+        if self._given.exec_plugin is not None:
+            self._take(PLUGINS.get(self._given.exec_plugin))
+
+    def _renew(self) -> bool:
+        """Whether the plugin gives other credentials than those that were refused."""
+        plugin = self._given.exec_plugin
+        if plugin is not None:
+            self._take(PLUGINS.renew(plugin, _credential_of(self._access)))
+        return plugin is not None
+
+    def _take(self, credential: Credential) -> None:
+        access = _holding(self._given, credential)
+        if access.certificate_pem != self._access.certificate_pem:
+            self.close()
+        self._access = access
 
     def _exchange(self, request: Request) -> http.client.HTTPResponse:
         """On the open connection; a kept one that the server has closed meanwhile is opened again, once."""
@@ -195,12 +273,20 @@ class BlockingClient:
     def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
         server = urlsplit(self._access.server)
         context = tls_context(self._access)
-        host = server.hostname or "localhost"
-        if context is None:
-            return http.client.HTTPConnection(host, server.port, timeout=timeout_s)
-        if self._access.tls_server_name:
-            return _NamedConnection(host, server.port, self._access.tls_server_name, context, timeout_s)
-        return http.client.HTTPSConnection(host, server.port, timeout=timeout_s, context=context)
+        host, port = server.hostname or "localhost", server.port
+        proxy = urlsplit(self._access.proxy_url) if self._access.proxy_url else None
+        if proxy is None:
+            return _connection(host, port, self._access.tls_server_name, context, timeout_s)
+        connection = _connection(
+            proxy.hostname or "", proxy.port or 80, self._access.tls_server_name, context, timeout_s
+        )
+        headers = {}
+        if proxy.username:
+            pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+            headers["Proxy-Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        # Also for plain HTTP: a tunnel works with every proxy that lets one through to that port.
+        connection.set_tunnel(host, port or (443 if context else 80), headers)
+        return connection
 
     def _ask(self, connection: http.client.HTTPConnection, request: Request) -> http.client.HTTPResponse:
         target = urlsplit(self._access.server).path.rstrip("/") + quote(request.path, safe="/:@,;=+!$&'()*~")
@@ -215,6 +301,16 @@ class BlockingClient:
             connection.putheader("content-length", str(len(data or b"")))
         connection.endheaders(data)
         return connection.getresponse()
+
+
+def _connection(
+    host: str, port: int | None, name: str, context: ssl.SSLContext | None, timeout_s: float
+) -> http.client.HTTPConnection:
+    if context is None:
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    if name:
+        return _NamedConnection(host, port, name, context, timeout_s)
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
 
 
 class _NamedConnection(http.client.HTTPSConnection):
@@ -240,6 +336,31 @@ def _read_lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
         if len(line) > EVENT_LIMIT_BYTES:
             raise InternalError(f"a watch event is longer than {EVENT_LIMIT_BYTES} bytes; this is no Kubernetes API")
         yield line.rstrip(b"\n")
+
+
+PLUGINS = Plugins()
+"""Of this process: clients of one cluster share what its plugin gave."""
+
+
+async def _in_thread(ask: Callable[[], Credential]) -> Credential:
+    import asyncio  # Only here: who has no event loop does without it.
+
+    return await asyncio.to_thread(ask)
+
+
+def _holding(access: ClusterAccess, credential: Credential) -> ClusterAccess:
+    return replace(
+        access,
+        token=credential.token,
+        certificate_pem=credential.certificate_pem,
+        key_pem=credential.key_pem,
+        credential=credential,
+    )
+
+
+def _credential_of(access: ClusterAccess) -> Credential:
+    assert access.credential is not None, "it came from a plugin"
+    return access.credential
 
 
 # -- what both need -----------------------------------------------------------------------------------------------

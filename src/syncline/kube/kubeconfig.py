@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from syncline.base.secret import Secret
+from syncline.kube.execplugin import API_VERSIONS, INTERACTIVE_MODES, Credential, ExecPlugin, command_of
 from syncline.kube.objects import Obj, dig
 from syncline.kube.yaml import YamlError, load
 
@@ -42,6 +45,12 @@ class ClusterAccess:
     skip_tls_verify: bool = False
     tls_server_name: str = ""
     proxy_url: str = ""
+    exec_plugin: ExecPlugin | None = None
+    """A program that gives token or certificate, where there is neither."""
+    credential: Credential | None = None
+    """What the program gave, where token or certificate are its."""
+    renewed: bool = False
+    """Whether that is the second, after the server refused the first."""
     impersonate_user: str = ""
     impersonate_groups: tuple[str, ...] = ()
     context: str = ""
@@ -131,32 +140,95 @@ def _find(configs: list[tuple[Path, Obj]], field: str, inner: str, name: str) ->
 
 
 def _access(name: str, context: _Entry, cluster: _Entry, user: _Entry) -> ClusterAccess:
-    for unsupported in ("exec", "auth-provider"):
-        if user.value.get(unsupported):
-            raise KubeconfigError(
-                f"{user.label}: {unsupported} plugins are not supported; use a client certificate or a token"
-            )
+    provider = user.value.get("auth-provider")
+    if provider:
+        raise KubeconfigError(
+            f"{user.label}: auth-provider {dig(provider, 'name', default='')} is not supported, nor is it by "
+            "Kubernetes' own clients since 1.26; use your provider's exec plugin (gke-gcloud-auth-plugin, kubelogin)"
+        )
     if user.value.get("username"):
         raise KubeconfigError(f"{user.label}: user name and password are not supported; use a token")
     key = _pem(user, "client-key")
     token = _string(user, "token")
     token_file = _string(user, "tokenFile")
     groups: Any = user.value.get("as-groups") or []
+    certificate = _pem(user, "client-certificate")
+    proxy = _proxy(cluster)
+    plugin = _plugin(user, cluster) if user.value.get("exec") and not (token or token_file or certificate) else None
     return ClusterAccess(
         server=(_string(cluster, "server") or DEFAULT_SERVER).rstrip("/"),
         ca_pem=_pem(cluster, "certificate-authority"),
-        certificate_pem=_pem(user, "client-certificate"),
+        certificate_pem=certificate,
         key_pem=Secret(key) if key else None,
         token=Secret(token) if token else None,
         token_file=user.folder / token_file if token_file and not token else None,
         namespace=_string(context, "namespace") or "default",
         skip_tls_verify=bool(cluster.value.get("insecure-skip-tls-verify")),
         tls_server_name=_string(cluster, "tls-server-name"),
-        proxy_url=_string(cluster, "proxy-url"),
+        proxy_url=proxy,
+        exec_plugin=plugin,
         impersonate_user=_string(user, "as"),
         impersonate_groups=tuple(str(group) for group in groups),
         context=name,
     )
+
+
+def _proxy(cluster: _Entry) -> str:
+    url = _string(cluster, "proxy-url")
+    if url and urlsplit(url).scheme != "http":
+        # What stands there may hold a password, so it is not repeated.
+        raise KubeconfigError(f"{cluster.label}: proxy-url: only proxies at http:// are supported")
+    return url
+
+
+def _plugin(user: _Entry, cluster: _Entry) -> ExecPlugin:
+    spec = user.value["exec"]
+    spec = spec if isinstance(spec, dict) else {}
+    label = f"{user.label}: exec"
+    command, version = str(spec.get("command") or ""), str(spec.get("apiVersion") or "")
+    if not command:
+        raise KubeconfigError(f"{label}.command: is missing; name the program that gives credentials")
+    if version not in API_VERSIONS:
+        raise KubeconfigError(f'{label}.apiVersion: is "{version}"; write one of {", ".join(API_VERSIONS)}')
+    mode = str(spec.get("interactiveMode") or ("" if version == API_VERSIONS[0] else "IfAvailable"))
+    if mode not in INTERACTIVE_MODES:
+        raise KubeconfigError(f'{label}.interactiveMode: is "{mode}"; write one of {", ".join(INTERACTIVE_MODES)}')
+    env = spec.get("env") or []
+    args = spec.get("args") or []
+    if not isinstance(env, list) or not all(isinstance(each, dict) and each.get("name") for each in env):
+        raise KubeconfigError(f"{label}.env: is no list of name and value")
+    if not isinstance(args, list) or not all(isinstance(each, str) for each in args):
+        raise KubeconfigError(f"{label}.args: is no list of texts")
+    return ExecPlugin(
+        command_of(command, user.folder),
+        tuple(args),
+        tuple((str(each["name"]), str(each.get("value") or "")) for each in env),
+        version,
+        mode,
+        _told_cluster(cluster) if spec.get("provideClusterInfo") else "",
+        str(spec.get("installHint") or ""),
+        user.label,
+    )
+
+
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+def _told_cluster(cluster: _Entry) -> str:
+    """What a plugin is told of the cluster (ExecCredential's ``spec.cluster``), as JSON."""
+    told: Obj = {"server": _string(cluster, "server")}
+    for field in ("tls-server-name", "proxy-url"):
+        if _string(cluster, field):
+            told[field] = _string(cluster, field)
+    if cluster.value.get("insecure-skip-tls-verify"):
+        told["insecure-skip-tls-verify"] = True
+    ca = _pem(cluster, "certificate-authority")
+    if ca:
+        told["certificate-authority-data"] = base64.b64encode(ca.encode()).decode()
+    for extension in cluster.value.get("extensions") or ():
+        if dig(extension, "name") == EXEC_EXTENSION:
+            told["config"] = dig(extension, "extension")
+    return json.dumps(told, sort_keys=True)
 
 
 def _string(entry: _Entry, field: str) -> str:
