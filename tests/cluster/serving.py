@@ -83,16 +83,19 @@ KEYS = create_keys(SystemClock().now())
 
 
 @asynccontextmanager
-async def served(*, durable: bool = False, seats: int = 0) -> AsyncIterator[World]:
+async def served(
+    *, durable: bool = False, seats: int = 0, tls: bool = True, api: StubApi | None = None
+) -> AsyncIterator[World]:
     """A server on a free loopback port with TLS and optional client certificates; ``seats`` 0: no fairness."""
     store = Store(durable=durable)
     durability = Durability(store)
-    api = StubApi()
+    api = api or StubApi()
     authenticator = Authenticator(authorize=Authorizer(store).decide, fixed_tokens=KNOWN)
     server = ApiServer(
         api, authenticator, SystemClock(), durability, fairness=Fairness(store, seats) if seats else None
     )
-    await server.start("127.0.0.1", 0, certificate=KEYS.server, client_ca_pem=KEYS.ca_pem)
+    certificate = KEYS.server if tls else None
+    await server.start("127.0.0.1", 0, certificate=certificate, client_ca_pem=KEYS.ca_pem)
     try:
         yield World(api, store, durability, server)
     finally:

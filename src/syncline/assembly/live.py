@@ -26,6 +26,7 @@ from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.audit import AuditTrail
 from syncline.cluster.auditpolicy import METADATA_OF_ALL, AuditPolicyError
+from syncline.cluster.connections import allow_many_connections
 from syncline.cluster.disk import Disk, DiskError, Listener
 from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
@@ -131,6 +132,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
     """Start, yield, stop. Raises DiskError (data in use, damaged, newer) and ServeError (address taken)."""
     clock = clock or SystemClock()
     tune_garbage_collection()
+    allow_many_connections()
     event_loop = asyncio.get_running_loop()
     disk, store = _open_store(settings)
     durability = Durability(store)

@@ -8,12 +8,13 @@ The numbers are those of Kubernetes' API server (``server/secure_serving.go``) w
 from __future__ import annotations
 
 import asyncio
+import resource
 from typing import Any
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-__all__ = ["HEADER_LIMIT_BYTES", "Connections"]
+__all__ = ["HEADER_LIMIT_BYTES", "Connections", "allow_many_connections"]
 
 MAX_CONNECTIONS = 12_000
 """Open at once, watches included. An idle one with TLS costs some 60 KB; further ones are closed as they come."""
@@ -26,6 +27,17 @@ FIRST_REQUEST_S = 32
 """Until the first request must have come whole (``ReadHeaderTimeout``)."""
 IDLE_S = 90.0
 """Between requests (``IdleTimeout``)."""
+
+
+FILES_WANTED = 65_536
+
+
+def allow_many_connections() -> None:
+    """Each connection is an open file, of which a process may have 1,024 by default and many more if it asks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class Connections:

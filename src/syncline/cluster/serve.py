@@ -258,6 +258,7 @@ class ApiServer:
                 if watch.stalled > STALLED_S and watch.transport is not None:
                     self.watches_cut_off += 1
                     watch.transport.abort()
+                    watch.transport = None
         self.connections.tick()
         if self._fairness is not None:
             self._fairness.tick(asyncio.get_running_loop().time())
