@@ -630,3 +630,9 @@ def test_places_that_are_lost_upstream_are_lost_here_b073() -> None:
     assert "error at $.storage.filesystems.0.device, line 6 col 7: path not specified" in told(
         body, "openshift 4.16.0", raw=True
     )
+
+
+def test_a_quoted_value_is_cut_by_bytes_as_upstream_cuts_it() -> None:
+    done = run("storage: {files: [{path: /a, mode: aaaaaaéééé}]}")
+    assert done.error is not None
+    assert "cannot unmarshal !!str `aaaaaa\udcc3...` into int" in done.error

@@ -466,7 +466,7 @@ def _int64(value: Plain) -> int | None:
 
 def _shortened(text: str) -> str:
     raw = text.encode("utf-8", "surrogateescape")
-    return text if len(raw) <= 10 else raw[:7].decode("utf-8", "replace") + "..."
+    return text if len(raw) <= 10 else raw[:7].decode("utf-8", "surrogateescape") + "..."
 
 
 _RATIO_LOW: Final = 400_000
