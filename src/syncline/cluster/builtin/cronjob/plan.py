@@ -12,7 +12,7 @@ from typing import Any
 
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.actions import ConfirmAbsent
-from syncline.cluster.builtin.cronjob.schedule import Schedule, parse_schedule
+from syncline.cluster.builtin.cronjob.schedule import Every, Schedule, parse_schedule
 from syncline.cluster.builtin.job.observe import JOB
 from syncline.cluster.builtin.job.verdict import is_finished
 from syncline.cluster.builtin.owners import owner_reference
@@ -159,12 +159,12 @@ def _unexpected(seen: Observed) -> tuple[Emit, ...]:
     )
 
 
-def _seconds_to_next(schedule: Schedule, now: datetime) -> float:
+def _seconds_to_next(schedule: Schedule | Every, now: datetime) -> float:
     following = schedule.following(now)
     return 86_400.0 if following is None else (following - now).total_seconds()
 
 
-def _due(seen: Observed, schedule: Schedule, now: datetime) -> tuple[datetime | None, bool]:
+def _due(seen: Observed, schedule: Schedule | Every, now: datetime) -> tuple[datetime | None, bool]:
     """The latest due time since the last one, and whether too many were missed; one that is older than the starting
     deadline is missed for good."""
     earliest = instant(dig(seen.cronjob, "status", "lastScheduleTime"))
@@ -180,7 +180,7 @@ def _due(seen: Observed, schedule: Schedule, now: datetime) -> tuple[datetime | 
     return latest, (now - first) / (second - first) + 1 > MANY_MISSED + 1
 
 
-def _start(seen: Observed, schedule: Schedule, due: datetime) -> _Start | None:
+def _start(seen: Observed, schedule: Schedule | Every, due: datetime) -> _Start | None:
     """None where the time was dealt with."""
     job = _job(seen.cronjob, schedule, due)
     noted = any(reference.get("name") == name_of(job) for reference in seen.active)
@@ -192,7 +192,7 @@ def _start(seen: Observed, schedule: Schedule, due: datetime) -> _Start | None:
     return _Start(due, job, made)
 
 
-def _job(cronjob: Obj, schedule: Schedule, due: datetime) -> Obj:
+def _job(cronjob: Obj, schedule: Schedule | Every, due: datetime) -> Obj:
     template = dig(cronjob, "spec", "jobTemplate", default={})
     notes = dict(dig(template, "metadata", "annotations", default={}))
     local = due.astimezone(schedule.zone).isoformat()
