@@ -160,7 +160,8 @@ class Api:
         if verb in _WRITES:
             self._definitions.after_write(x)
         if x.warnings:
-            response.headers = {**response.headers, "warning": _warnings(x.warnings)}
+            told = _warnings(x.warnings)
+            response.headers = {**response.headers, "warning": told} if told else response.headers
         if x.annotations:
             response.annotations = x.annotations
         return response
@@ -254,6 +255,26 @@ def _not_allowed() -> MethodNotAllowed:
     return MethodNotAllowed("the server does not allow this method on the requested resource", details={})
 
 
+WARNING_CHARS = 4 * 1024
+"""Of all warnings of an answer; beyond, each is cut."""
+CUT_WARNING_CHARS = 256
+
+
 def _warnings(texts: list[str]) -> str:
-    """``299 - "text"`` for each, a line per header (apimachinery ``net.NewWarningHeader``)."""
-    return "\n".join('299 - "' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
+    """``299 - "text"`` for each, a line per header (apimachinery ``net.NewWarningHeader``, apiserver ``warning.go``);
+    what cannot stand in a header is left out."""
+    sound = [text for text in texts if not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in text)]
+    if sum(map(len, sound)) > WARNING_CHARS:
+        sound = _cut(sound)
+    return "\n".join('299 - "' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in sound)
+
+
+def _cut(texts: list[str]) -> list[str]:
+    kept: list[str] = []
+    written = 0
+    for text in texts:
+        if written >= WARNING_CHARS:
+            break
+        kept.append(text[:CUT_WARNING_CHARS])
+        written += len(kept[-1])
+    return kept

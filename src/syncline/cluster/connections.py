@@ -8,13 +8,17 @@ The numbers are those of Kubernetes' API server (``server/secure_serving.go``) w
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 __all__ = ["HEADER_LIMIT_BYTES", "Connections", "allow_many_connections"]
+
+log = logging.getLogger("syncline.serve")
 
 MAX_CONNECTIONS = 12_000
 """Open at once, watches included. An idle one with TLS costs some 60 KB; further ones are closed as they come."""
@@ -109,6 +113,13 @@ class _Connection(RequestHandler):
         self._counted = True
         if not self._kept._opened(self) and isinstance(transport, asyncio.Transport):
             transport.abort()
+
+    def log_exception(self, *args: Any, **kwargs: Any) -> None:
+        """What clients send that is no HTTP is answered 400 and no fault of ours: it must not fill the log."""
+        if isinstance(kwargs.get("exc_info"), HttpProcessingError):
+            log.debug(*args)
+        else:
+            super().log_exception(*args, **kwargs)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._counted:

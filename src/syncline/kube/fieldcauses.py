@@ -36,7 +36,23 @@ def _path(field: str) -> str:
 
 def quoted(text: str) -> str:
     """A text as Go's ``%q`` prints it."""
-    return msgspec.json.encode(text).decode()
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(map(_quoted_char, text)) + '"'
+
+
+_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+
+
+def _quoted_char(char: str) -> str:
+    code = ord(char)
+    if code in _ESCAPES:
+        return _ESCAPES[code]
+    if char.isprintable():
+        return char
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def go_float(value: float) -> str:

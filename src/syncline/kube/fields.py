@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.base.clock import parse_time
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.fitting import (
     ALTERNATIVES,
     INTEGERS,
@@ -135,7 +136,7 @@ def _duplicates(value: Any, repeated: dict[int, tuple[Obj, list[str]]]) -> list[
         node, path = todo.pop()
         if isinstance(node, dict):
             if id(node) in repeated:
-                texts += [f'duplicate field "{_shown((path, key))}"' for key in repeated[id(node)][1]]
+                texts += [f"duplicate field {quoted(_shown((path, key)))}" for key in repeated[id(node)][1]]
             todo += [(child, (path, key)) for key, child in reversed(node.items())]
         elif isinstance(node, list):
             todo += [(child, (path, index)) for index, child in reversed(list(enumerate(node)))]
@@ -189,7 +190,7 @@ class _Reader:
                 if schema.is_open:
                     made[key] = child
                 else:
-                    self.unknown.append(f'unknown field "{_shown((path, key))}"')
+                    self.unknown.append(f"unknown field {quoted(_shown((path, key)))}")
                     changed = True
                 continue
             if child is None and key not in schema.properties:

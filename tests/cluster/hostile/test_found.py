@@ -278,3 +278,18 @@ def test_a_role_for_one_name_allows_to_list_and_watch_that_name(world: World) ->
     )
     told = api.handle(Request("GET", MAPS, {"fieldSelector": "metadata.name=n"}), jo).obj["message"]
     assert told.startswith('configmaps "n" is forbidden: User "jo" cannot list resource "configmaps"')
+
+
+def test_warnings_that_cannot_stand_in_a_header_are_left_out_and_many_are_cut(world: World) -> None:
+    body = b'{"metadata": {"name": "w"}, "data": {}, "a\\u0000b": 1, "c\\nd": 2, "q\\"x": 3}'
+    answer = world.transport.send(Request("POST", MAPS, {}, {"content-type": JSON}, body))
+    shown = (r"a\\x00b", r"c\\nd", r"q\\\"x")
+    assert answer.headers["warning"].split("\n") == [f'299 - "unknown field \\"{each}\\""' for each in shown]
+    ask(world, "POST", CRDS, definition({"type": "object"}))
+    own = b'{"apiVersion": "example.org/v1", "kind": "Num", "metadata": {"name": "n"}, "a\\u0000b": 1, "q\\"x": 2}'
+    answer = world.transport.send(Request("POST", NUMS, {}, {"content-type": JSON}, own))
+    assert answer.headers["warning"] == '299 - "unknown field \\"q\\"x\\""'
+    long = {"metadata": {"name": "l"}} | {f"{number}{'x' * 400}": 1 for number in range(60)}
+    answer = world.transport.send(Request("POST", MAPS, {}, {"content-type": JSON}, json.dumps(long).encode()))
+    lines = answer.headers["warning"].split("\n")
+    assert len(lines) == 16 and all(len(line) < 280 for line in lines)
