@@ -18,7 +18,7 @@ from syncline.cluster.machines.launching import sandbox_problem
 PROBLEM = sandbox_problem()
 RUN = "import sys; from syncline.cli.main import main; sys.exit(main())"
 LONGEST_S = 90
-PROMPT_S = 10.0
+PROMPT_S = 20.0
 """Generous: what is shown is that nothing waits for a grace period or a time-out of half a minute."""
 
 

@@ -188,6 +188,20 @@ def test_no_mount_leads_out_of_the_sandbox(cluster: Cluster, tmp_path: Path, pat
     assert not list(tmp_path.iterdir()) and not Path("/tmp/made").exists()
 
 
+def test_a_part_of_a_volume_is_made_and_shown_alone(cluster: Cluster) -> None:
+    mounts = [
+        {"name": "e", "mountPath": "/part", "subPathExpr": "of/$(WHO)"},
+        {"name": "e", "mountPath": "/whole"},
+    ]
+    env = [{"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    script = "echo x > /part/made; cat /whole/of/part/made; ls -A /part"
+    container = {"volumeMounts": mounts, "env": env}
+    phase, _, log = cluster.run(
+        "part", "sh", "-c", script, container=container, volumes=[{"name": "e", "emptyDir": {}}]
+    )
+    assert (phase, log.split()) == ("Succeeded", ["x", "made"])
+
+
 def test_a_host_path_is_refused_with_a_sentence(cluster: Cluster) -> None:
     volumes = [{"name": "h", "hostPath": {"path": "/etc"}}]
     phase, code, log = cluster.run("host", "true", volumes=volumes)

@@ -30,7 +30,7 @@ from syncline.base.clock import Clock
 from syncline.base.removal import remove_tree
 from syncline.base.secret import Secret
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
-from syncline.cluster.machines.environment import command_line, environment_of
+from syncline.cluster.machines.environment import command_line, environment_of, expanded
 from syncline.cluster.machines.launching import (
     OURS,
     ask_port,
@@ -332,7 +332,12 @@ class ProcessRuntime:
             "cwd": str(order.container.get("workingDir") or "/"),
             "root": str(root),
             "hostname": name_of(order.pod),
-            "binds": [*python_inside()[1], (str(tools), TOOLS, False), *_mounts(order, place, volumes), last_words],
+            "binds": [
+                *python_inside()[1],
+                (str(tools), TOOLS, False),
+                *_mounts(order, place, volumes, variables),
+                last_words,
+            ],
             "socket": str(self._gateway.path),
             "port": self._settings.port,
             "limits": self._settings.limits(),
@@ -542,14 +547,18 @@ def _token(order: Order, wish: TokenWish) -> Generator[Any, Any, Secret]:
     return Secret(str(dig(answer.or_raise(), "status", "token", default="")))
 
 
-def _mounts(order: Order, place: Path, volumes: Mapping[str, Volume]) -> list[tuple[str, str, bool, str]]:
+def _mounts(
+    order: Order, place: Path, volumes: Mapping[str, Volume], variables: Mapping[str, str]
+) -> list[tuple[str, str, bool, str]]:
     """What is shown where; a subPath is followed by the launcher, where no link can lead it astray."""
     found = []
     for mount in order.container.get("volumeMounts") or ():
         volume = volumes.get(str(mount.get("name")))
         if volume is None:
             raise VolumeError(f'container "{order.container["name"]}": there is no volume "{mount.get("name")}"')
-        below = str(mount.get("subPath") or "")
+        below = str(mount.get("subPath") or "") or expanded(str(mount.get("subPathExpr") or ""), variables)
+        if "$(" in below and mount.get("subPathExpr"):
+            raise VolumeError(f'volume "{volume.name}": subPathExpr {below} names a variable that there is not')
         if ".." in below.split("/") or below.startswith("/"):
             raise VolumeError(f'volume "{volume.name}": subPath {below} leads out of the volume')
         source = place / "volumes" / volume.name
