@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "health": ("health:health", "Say how healthy the objects of a file are, as a sync would judge them."),
     "ignition": ("ignition:ignition", "Judge, convert and merge Ignition configurations."),
     "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
+    "mc": ("mc:mc", "Show MachineConfigs, render pools and say what changes."),
     "node": ("node:node", "List nodes with their pools; add and remove simulated ones."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
     "pool": ("pool:pool", "List machine config pools; pause and resume them by Holds."),

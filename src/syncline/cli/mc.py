@@ -1,0 +1,254 @@
+"""``syncline mc``: MachineConfigs, what a pool is rendered from, and what changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.mcview import (
+    change_rows,
+    change_text,
+    config_row,
+    config_table,
+    describe_config,
+    is_rendered,
+    part_table,
+    shown,
+)
+from syncline.cli.output import output_option, print_documents
+from syncline.kube import client
+from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from syncline.kube.objects import GVK, Obj, annotations_of, dig, gvk_of, name_of
+from syncline.kube.yaml import YamlError, load_all
+from syncline.machineconfig.compare import Change, changes
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.render.merge import GENERATED_BY
+from syncline.machineconfig.render.origins import parts_of
+from syncline.machineconfig.render.refusal import RenderError
+from syncline.machineconfig.render.rendering import GENERATED_VERSION, Release, Rendered, render
+from syncline.machineconfig.render.select import select
+from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
+
+__all__ = ["diff", "get_config", "list_configs", "mc", "render_pool"]
+
+ENDINGS = (".yaml", ".yml", ".json")
+MAX_FILES = 5_000
+
+
+@click.group()
+def mc() -> None:
+    """Show MachineConfigs, render pools without writing anything, and say what changes.
+
+    \b
+    Example:  syncline mc render worker -f 99-worker-motd.yaml
+              syncline mc diff worker
+    """
+
+
+def _all(link: Connection, gvk: GVK) -> list[Obj]:
+    found: list[Obj] = link.ask(client.list_(link.resource(gvk))).get("items") or []
+    return sorted(found, key=lambda one: name_of(one).encode())
+
+
+def _one(objects: list[Obj], kind: str, name: str) -> Obj:
+    for one in objects:
+        if name_of(one) == name:
+            return one
+    listed = "syncline mc list" if kind == "MachineConfig" else "syncline pool list"
+    raise CommandFailed(f"{kind} {name} does not exist; `{listed}` shows those that do")
+
+
+@mc.command("list")
+@click.option("--pool", "pool_name", default=None, metavar="POOL", help="Only those of this pool.")
+@click.option("--rendered", is_flag=True, help="Those that pools are rendered to, instead of what they are made from.")
+@output_option("json", "yaml", "name")
+@connection_options
+def list_configs(
+    pool_name: str | None, rendered: bool, output: str | None, kubeconfig: str | None, context: str | None
+) -> None:
+    """List MachineConfigs with their pools and what is in them.
+
+    \b
+    Example:  syncline mc list --pool worker
+    """
+    with Connection(kubeconfig, context) as link:
+        pools, configs = _all(link, MACHINE_CONFIG_POOL), _all(link, MACHINE_CONFIG)
+        now = link.now()
+    if pool_name is not None:
+        _one(pools, "MachineConfigPool", pool_name)
+    rows = [config_row(one, pools) for one in configs if is_rendered(one) == rendered]
+    rows = [row for row in rows if pool_name is None or pool_name in row["pools"]]
+    if output == "name":
+        print("\n".join(f"machineconfig.{MACHINE_CONFIG.group}/{row['name']}" for row in rows))
+    elif output:
+        print_documents(rows, output)
+    else:
+        print(config_table(rows, now))
+
+
+@mc.command("get")
+@click.argument("name", metavar="NAME")
+@click.option("--contents", is_flag=True, help="Also the texts of files and units, decoded.")
+@output_option("json", "yaml", "name")
+@connection_options
+def get_config(name: str, contents: bool, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Show one MachineConfig as people read it; passwords are masked.
+
+    \b
+    Example:  syncline mc get 99-worker-motd --contents
+    """
+    with Connection(kubeconfig, context) as link:
+        found = _one(_all(link, MACHINE_CONFIG), "MachineConfig", name)
+        pools = _all(link, MACHINE_CONFIG_POOL)
+    if output == "name":
+        print(f"machineconfig.{MACHINE_CONFIG.group}/{name}")
+    elif output:
+        print_documents(shown(found), output)
+    else:
+        print(describe_config(found, pools, contents=contents))
+
+
+@mc.command("render")
+@click.argument("pool_name", metavar="POOL")
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="MachineConfigs as if they were applied: a file, or a folder of them; repeatable.",
+)
+@click.option("--without", multiple=True, metavar="NAME", help="As if this MachineConfig were deleted; repeatable.")
+@click.option("--diff", "with_diff", is_flag=True, help="Say what changes against what the pool aims at.")
+@output_option("json", "yaml", "name")
+@connection_options
+def render_pool(
+    pool_name: str,
+    paths: tuple[Path, ...],
+    without: tuple[str, ...],
+    with_diff: bool,
+    output: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Render a pool, write nothing, and say which MachineConfig each part came from.
+
+    \b
+    Example:  syncline mc render worker
+              syncline mc render worker -f machineconfigs/ --diff
+    """
+    with Connection(kubeconfig, context) as link:
+        pool = _one(_all(link, MACHINE_CONFIG_POOL), "MachineConfigPool", pool_name)
+        stored = _all(link, MACHINE_CONFIG)
+        controller = _one(_all(link, CONTROLLER_CONFIG), "ControllerConfig", CONTROLLER_CONFIG_NAME)
+    configs = _overlaid(stored, [one for path in paths for one in _read(path)], without)
+    done = _rendered(pool, configs, controller)
+    target = str(dig(pool, "spec", "configuration", "name", default="") or "")
+    if output == "name":
+        print(f"machineconfig.{MACHINE_CONFIG.group}/{name_of(done.config)}")
+    elif output:
+        print_documents(shown(done.config), output)
+    elif with_diff:
+        before = next((one for one in stored if name_of(one) == target), None)
+        print(f"{target or '<nothing>'} → {name_of(done.config)}")
+        print(change_text(_changes(before, done.config), contents=True) or "nothing changes")
+    else:
+        same = "which the pool aims at" if name_of(done.config) == target else f"the pool aims at {target or '<none>'}"
+        print(f"{name_of(done.config)}, {same}\n")
+        print(part_table(parts_of(done.merged.order)))
+
+
+def _overlaid(stored: list[Obj], given: list[Obj], without: tuple[str, ...]) -> list[Obj]:
+    names = {name_of(one) for one in stored}
+    for name in without:
+        if name not in names:
+            raise CommandFailed(f"--without {name}: there is no such MachineConfig", USAGE)
+    replaced = {name_of(one) for one in given} | set(without)
+    return [one for one in stored if name_of(one) not in replaced] + given
+
+
+def _read(path: Path) -> list[Obj]:
+    """MachineConfigs of a file or folder; other objects are passed over."""
+    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in ENDINGS)
+    if len(files) > MAX_FILES:
+        raise CommandFailed(
+            f"-f {path}: {len(files)} files, at most {MAX_FILES} are read; name a smaller folder", USAGE
+        )
+    found: list[Obj] = []
+    for file in files:
+        try:
+            documents = [one.value for one in load_all(file.read_bytes(), file=str(file)).documents]
+        except (YamlError, OSError) as error:
+            raise CommandFailed(f"-f {file}: {error}", USAGE) from error
+        for one in documents:
+            for each in one.get("items") or [one] if isinstance(one, dict) else ():
+                if isinstance(each, dict) and gvk_of(each).group_kind == MACHINE_CONFIG.group_kind:
+                    found.append(each)
+    if not found:
+        raise CommandFailed(f"-f {path}: there is no MachineConfig in it", USAGE)
+    return found
+
+
+def _rendered(pool: Obj, configs: list[Obj], controller: Obj) -> Rendered:
+    """By the rules of whoever made the cluster's configs: its release is taken over."""
+    versions = Counter(annotations_of(one).get(GENERATED_BY) for one in configs if not is_rendered(one))
+    versions.pop(None, None)
+    made = versions.most_common(1)
+    release = Release(annotations_of(controller).get(GENERATED_VERSION, ""), str(made[0][0]) if made else "")
+    try:
+        selection = select(pool, configs)
+        if not selection.configs:
+            raise RenderError(f"no MachineConfigs found matching selector {selection.selector}")
+        return render(pool, selection.configs, controller, release)
+    except ValueError as error:
+        raise CommandFailed(f"MachineConfigPool {name_of(pool)} cannot be rendered: {str(error).rstrip()}") from error
+
+
+@mc.command("diff")
+@click.argument("names", nargs=-1, required=True, metavar="POOL | OLD NEW")
+@click.option("--contents", is_flag=True, help="Also the lines of texts that change.")
+@click.option("--exit-code", is_flag=True, help="End with 2 if there are differences.")
+@output_option("json", "yaml")
+@connection_options
+def diff(
+    names: tuple[str, ...],
+    contents: bool,
+    exit_code: bool,
+    output: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+) -> int:
+    """Say in words what changes: from one MachineConfig to another, or from what all machines of a pool have to what
+    the pool aims at.
+
+    \b
+    Example:  syncline mc diff worker
+              syncline mc diff rendered-worker-0123 rendered-worker-4567 --contents
+    """
+    if len(names) > 2:
+        raise CommandFailed("give one pool, or two MachineConfigs", USAGE)
+    with Connection(kubeconfig, context) as link:
+        configs = _all(link, MACHINE_CONFIG)
+        if len(names) == 1:
+            pool = _one(_all(link, MACHINE_CONFIG_POOL), "MachineConfigPool", names[0])
+            parts = ("status", "spec")
+            names = tuple(str(dig(pool, part, "configuration", "name", default="") or "") for part in parts)
+    old, new = (_one(configs, "MachineConfig", name) if name else None for name in names)
+    found = _changes(old, new)
+    if output:
+        print_documents({"from": names[0], "to": names[1], "changes": change_rows(found)}, output)
+    else:
+        print(f"{names[0] or '<nothing>'} → {names[1] or '<nothing>'}")
+        print(change_text(found, contents=contents) or "nothing changes")
+    return 2 if exit_code and found else 0
+
+
+def _changes(old: Obj | None, new: Obj | None) -> list[Change]:
+    try:
+        return changes((old or {}).get("spec"), (new or {}).get("spec"))
+    except ConfigError as error:
+        raise CommandFailed(f"a configuration cannot be read: {str(error).rstrip()}") from error

@@ -1,0 +1,158 @@
+"""``syncline mc`` against a served cluster: lists, renders without writing, and says what changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live import START_S, Served, served_cluster
+from tests.machineconfig.rendering import files, machine_config, thing
+
+from syncline.cli.main import main
+from syncline.kube.client import Request
+
+MCO = "/apis/machineconfiguration.openshift.io/v1"
+
+
+async def rendered(served: Served, wanted: str) -> None:
+    """Until the pool worker is rendered from the MachineConfig ``wanted``."""
+    transport = served.cluster.core.transport(judged=False)
+    stream = transport.send(Request("GET", f"{MCO}/machineconfigpools", {"watch": "true"})).stream
+    assert stream is not None
+    woken, loop = asyncio.Event(), asyncio.get_running_loop()
+    stream.on_ready = lambda: loop.call_soon_threadsafe(woken.set)
+    while True:
+        pool = transport.send(Request("GET", f"{MCO}/machineconfigpools/worker")).or_raise()
+        if wanted in json.dumps(pool["spec"].get("configuration", {})):
+            return
+        await woken.wait()
+        woken.clear()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_cluster(tmp_path_factory.mktemp("mc")) as cluster:
+
+        async def story() -> None:
+            await cluster.cluster.start_machine_config("argocd")
+            transport = cluster.cluster.core.transport(judged=False)
+            for name, text in (("98-motd", "old"), ("99-motd", "new")):
+                body = machine_config(name, files(("/etc/motd", text)), kernelArguments=["quiet"])
+                transport.send(Request("POST", f"{MCO}/machineconfigs", body=body)).or_raise()
+            user = {"name": "core", "passwordHash": "$6$secret", "sshAuthorizedKeys": ["k"]}
+            secret = {"ignition": {"version": "3.2.0"}, "passwd": {"users": [user]}}
+            transport.send(Request("POST", f"{MCO}/machineconfigs", body=machine_config("97-user", secret))).or_raise()
+            await rendered(cluster, "99-motd")
+
+        asyncio.run_coroutine_threadsafe(asyncio.wait_for(story(), START_S), cluster.loop).result(2 * START_S)
+        yield cluster
+
+
+def syncline(served: Served, *words: str) -> int:
+    return main(["mc", *words, "--kubeconfig", str(served.kubeconfig)])
+
+
+def answer(served: Served, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert syncline(served, *words, "-o", "json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_configs_are_listed_with_their_pools_and_contents(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert syncline(served, "list", "--pool", "worker") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["NAME", "POOLS", "IGNITION", "CONTENTS", "GENERATED", "AGE"]
+    motd = next(row for row in rows if row[0] == "99-motd")
+    assert motd[1:-1] == ["worker", "3.2.0", "1", "file,", "1", "argument", "no"]
+    assert not any(row[0] == "00-master" or row[0].startswith("rendered-") for row in rows)
+    rendered_rows = answer(served, capsys, "list", "--rendered", "--pool", "worker")
+    assert [row["name"].rsplit("-", 1)[0] for row in rendered_rows] == ["rendered-worker"]
+    assert syncline(served, "list", "--pool", "master", "-o", "name") == 0
+    assert "machineconfig.machineconfiguration.openshift.io/00-master\n" in capsys.readouterr().out
+
+
+def test_a_config_is_shown_decoded_and_without_its_password(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert syncline(served, "get", "99-motd", "--contents") == 0
+    shown = capsys.readouterr().out
+    assert "file        /etc/motd" in shown
+    assert shown.endswith("--- /etc/motd\nnew\n")
+    for words in (
+        ["get", "97-user", "--contents"],
+        ["get", "97-user", "-o", "yaml"],
+        ["render", "worker", "-o", "yaml"],
+    ):
+        assert syncline(served, *words) == 0
+        assert "secret" not in capsys.readouterr().out
+
+
+def test_a_pool_is_rendered_with_where_each_part_came_from(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert syncline(served, "render", "worker") == 0
+    head, _, *rows = capsys.readouterr().out.splitlines()
+    assert head.endswith(", which the pool aims at")
+    cells = [" ".join(row.split()) for row in rows]
+    assert "file /etc/motd 99-motd (over 98-motd)" in cells
+    assert "argument quiet 99-motd (and 98-motd)" in cells
+    assert "file /etc/kubernetes/kubelet.conf 01-worker-kubelet" in cells
+
+
+def test_a_render_with_other_files_writes_nothing(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = machine_config("99-motd", files(("/etc/motd", "newer")))
+    (tmp_path / "motd.yaml").write_text(json.dumps(changed))
+    (tmp_path / "other.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
+    before = answer(served, capsys, "list", "--rendered")
+    assert syncline(served, "render", "worker", "-f", str(tmp_path), "--diff") == 0
+    told = capsys.readouterr().out
+    assert "~ file /etc/motd: contents\n" in told
+    assert "    -new\n    +newer\n" in told
+    assert "- argument quiet\n" in told
+    assert answer(served, capsys, "list", "--rendered") == before
+    names = []
+    for words in (["render", "worker"], ["render", "worker", "--without", "99-motd"]):
+        assert syncline(served, *words, "-o", "name") == 0
+        names.append(capsys.readouterr().out)
+    assert names[0] != names[1]
+
+
+def test_what_cannot_be_rendered_says_why_and_which_file_is_wrong(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.yaml").write_text(json.dumps(machine_config("99-bad", kernelType="odd")))
+    assert syncline(served, "render", "worker", "-f", str(tmp_path / "bad.yaml")) == 1
+    assert "MachineConfigPool worker cannot be rendered: kernelType=odd is invalid" in capsys.readouterr().err
+    (tmp_path / "none.yaml").write_text("kind: Namespace\napiVersion: v1\nmetadata: {name: x}\n")
+    assert syncline(served, "render", "worker", "-f", str(tmp_path / "none.yaml")) == 2
+    assert "there is no MachineConfig in it" in capsys.readouterr().err
+    assert syncline(served, "render", "gpu") == 1
+    assert "MachineConfigPool gpu does not exist; `syncline pool list` shows those that do" in capsys.readouterr().err
+
+
+def test_two_configs_are_compared_in_words(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert syncline(served, "diff", "98-motd", "99-motd", "--contents", "--exit-code") == 2
+    assert capsys.readouterr().out == (
+        "98-motd → 99-motd\n~ file /etc/motd: contents\n"
+        "    --- before\n    +++ after\n    @@ -1 +1 @@\n    -old\n    +new\n"
+    )
+    assert syncline(served, "diff", "98-motd", "98-motd", "--exit-code") == 0
+    assert capsys.readouterr().out.endswith("nothing changes\n")
+    told = answer(served, capsys, "diff", "98-motd", "97-user")["changes"]
+    assert {"kind": "file", "name": "/etc/motd", "verb": "removed", "what": ""} in told
+    assert {"kind": "user", "name": "core", "verb": "added", "what": ""} in told
+
+
+def test_a_pool_is_compared_with_what_its_machines_have(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    """The controllers leave a pool alone that selects everything."""
+    transport = served.cluster.core.transport(judged=False)
+    spec = {"machineConfigSelector": {}, "nodeSelector": {}, "configuration": {"name": "99-motd"}}
+    pool = thing("MachineConfigPool", "frozen", spec)
+    transport.send(Request("POST", f"{MCO}/machineconfigpools", body=pool)).or_raise()
+    body = {"status": {"configuration": {"name": "98-motd"}}}
+    headers = {"content-type": "application/merge-patch+json"}
+    transport.send(Request("PATCH", f"{MCO}/machineconfigpools/frozen/status", {}, headers, body)).or_raise()
+    found = answer(served, capsys, "diff", "frozen")
+    assert (found["from"], found["to"]) == ("98-motd", "99-motd")
+    assert found["changes"] == [{"kind": "file", "name": "/etc/motd", "verb": "changed", "what": "contents"}]
