@@ -1,4 +1,4 @@
-"""``python -m bench [verbs|watches|virtual|applications|butane] [--quick]``: every figure of docs/performance.md."""
+"""``python -m bench [SUBJECT] [--quick]``: every figure of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import applications, butane, monorepo, syncing, verbs, virtual, watching
+from bench import applications, butane, ignition, monorepo, syncing, verbs, virtual, watching
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -23,7 +23,7 @@ TEXT = "x" * 800
 """A config map of about a kilobyte: small enough that the path, not the bytes, is measured."""
 LISTED = 500
 WATCHERS = 50
-ALONE: dict[str, Any] = {"virtual": virtual, "applications": applications, "butane": butane}
+ALONE: dict[str, Any] = {"virtual": virtual, "applications": applications, "butane": butane, "ignition": ignition}
 """Those that need no server: long ones in virtual time, and translators."""
 BUSY = 0.5
 """Load average at the start from which rates say more about the machine's other work than about ours."""

@@ -6,12 +6,14 @@ as upstream's does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from syncline.ignition.jsontext import Source
 from syncline.ignition.report import Entry, Path, Report, Severity, path_text
-from syncline.ignition.rules import RULES, Finding, Spec, path_problem
+from syncline.ignition.rules import RULES, Finding, Rule, Spec, path_problem
 from syncline.ignition.schema import Object, schema
 
 __all__ = ["check", "duplicates", "item_key", "rule_findings"]
@@ -35,36 +37,61 @@ def _placed(finding: Finding, source: Source, *, key: bool) -> Entry:
     return Entry(severity, message, path, line, column)
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What there is to look at in one kind of object. ``lists``: name, kind of the items (None for plain ones), whether
+    the list shares its namespace with others; ``parts``: name, whether it is a list, plan of the items."""
+
+    rule: Rule | None
+    paths: tuple[str, ...]
+    lists: tuple[tuple[str, Object | None, bool], ...]
+    parts: tuple[tuple[str, bool, _Plan], ...]
+
+
+@cache
+def _plan(minor: int, name: str) -> _Plan:
+    objects = schema(minor).objects
+    kind = objects[name]
+    fields = kind.fields.values()
+    return _Plan(
+        RULES.get(name),
+        tuple(field.name for field in fields if field.type == "path" and field.many),
+        tuple(
+            (field.name, None if field.scalar else objects[field.type], field.name in kind.shared)
+            for field in fields
+            if field.many and field.name not in kind.plain
+        ),
+        tuple((field.name, field.many, _plan(minor, field.type)) for field in fields if not field.scalar),
+    )
+
+
 # -- the rules of objects --------------------------------------------------------------------------------------------
 
 
-def rule_findings(spec: Spec, config: dict[str, Any]) -> Iterable[Finding]:
+def rule_findings(spec: Spec, config: dict[str, Any]) -> list[Finding]:
     """What the rules say, paths from the root."""
     findings: list[Finding] = []
-    _walk(spec, schema(spec.minor).root, config, (), findings)
+    _walk(spec, _plan(spec.minor, "Config"), config, (), findings)
     return findings
 
 
-def _walk(spec: Spec, kind: Object, value: dict[str, Any], path: Path, findings: list[Finding]) -> None:
-    rule = RULES.get(kind.name)
-    if rule is not None:
-        findings.extend((severity, (*path, *inner), message) for severity, inner, message in rule(spec, value))
-    objects = schema(spec.minor).objects
-    for name, field in kind.fields.items():
+def _walk(spec: Spec, plan: _Plan, value: dict[str, Any], path: Path, findings: list[Finding]) -> None:
+    if plan.rule is not None:
+        for severity, inner, message in plan.rule(spec, value):
+            findings.append((severity, (*path, *inner), message))
+    for name in plan.paths:
+        for index, device in enumerate(value.get(name) or ()):
+            if problem := path_problem(device):
+                findings.append((Severity.ERROR, (*path, name, index), problem))
+    for name, many, below in plan.parts:
         part = value.get(name)
         if not part:
             continue
-        if field.type == "path":
-            for index, device in enumerate(part):
-                if problem := path_problem(device):
-                    findings.append((Severity.ERROR, (*path, name, index), problem))
-        elif not field.scalar:
-            inner = objects[field.type]
-            if not field.many:
-                _walk(spec, inner, part, (*path, name), findings)
-                continue
-            for index, item in enumerate(part):
-                _walk(spec, inner, item, (*path, name, index), findings)
+        if not many:
+            _walk(spec, below, part, (*path, name), findings)
+            continue
+        for index, item in enumerate(part):
+            _walk(spec, below, item, (*path, name, index), findings)
 
 
 # -- duplicates ------------------------------------------------------------------------------------------------------
@@ -85,33 +112,31 @@ def item_key(kind: Object | None, item: Any) -> str:
 def duplicates(spec: Spec, config: dict[str, Any]) -> list[Finding]:
     """Entries whose key an earlier entry of the same namespace has."""
     findings: list[Finding] = []
-    _double(spec, schema(spec.minor).root, config, (), findings)
+    _double(_plan(spec.minor, "Config"), config, (), findings)
     return findings
 
 
-def _double(spec: Spec, kind: Object, value: dict[str, Any], path: Path, findings: list[Finding]) -> None:
-    objects = schema(spec.minor).objects
-    shared: set[str] = set()
-    for name, field in kind.fields.items():
+def _double(plan: _Plan, value: dict[str, Any], path: Path, findings: list[Finding]) -> None:
+    common: set[str] = set()
+    for name, kind, shared in plan.lists:
         items = value.get(name)
-        if not items or not field.many or name in kind.plain:
+        if not items:
             continue
-        seen = shared if name in kind.shared else set()
-        inner = None if field.scalar else objects[field.type]
+        seen = common if shared else set()
         for index, item in enumerate(items):
-            key = item_key(inner, item)
+            key = item_key(kind, item)
             if key in seen:
                 findings.append((Severity.ERROR, (*path, name, index), "duplicate entry defined"))
             seen.add(key)
-    for name, field in kind.fields.items():
+    for name, many, below in plan.parts:
         part = value.get(name)
-        if not part or field.scalar:
+        if not part or not (below.lists or below.parts):
             continue
-        if field.many:
-            for index, item in enumerate(part):
-                _double(spec, objects[field.type], item, (*path, name, index), findings)
-        else:
-            _double(spec, objects[field.type], part, (*path, name), findings)
+        if not many:
+            _double(below, part, (*path, name), findings)
+            continue
+        for index, item in enumerate(part):
+            _double(below, item, (*path, name, index), findings)
 
 
 # -- unknown keys ----------------------------------------------------------------------------------------------------

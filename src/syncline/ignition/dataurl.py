@@ -11,7 +11,7 @@ import binascii
 import re
 from urllib.parse import unquote_to_bytes
 
-__all__ = ["DataUrlError", "decode_data_url"]
+__all__ = ["DataUrlError", "check_data_url", "decode_data_url"]
 
 
 class DataUrlError(ValueError):
@@ -22,8 +22,10 @@ _TOKEN = r"!#$%&'*+\-.0-9A-Z^_`a-z{|}~"
 _TOKENS = re.compile(f"[{_TOKEN}]*")
 _TYPES = ("text", "image", "audio", "video", "application", "message", "multipart")
 _QUOTED = re.compile(r"((?:[\x00-!#-\[\]-\x7f]|\\[\x00-\x7f])*)(.?)", re.DOTALL)
-_BAD_PLAIN = re.compile(r"[^!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]")
-_BAD_BASE64 = re.compile(r"[^A-Za-z0-9+/=\n]")
+_ALPHANUMERIC = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_PLAIN = _ALPHANUMERIC + b"!$%&'()*+,-./:;=?@_~"
+_BASE64 = _ALPHANUMERIC + b"+/=\n"
+_PADDED = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})[0-9a-fA-F]?")
 _GO_ESCAPE = re.compile(
     r"""\\(?:[abfnrtv\\"]|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|"""
@@ -33,15 +35,30 @@ _GO_ESCAPE = re.compile(
 
 def decode_data_url(text: str) -> bytes:
     """The bytes that a data URL carries; raises :class:`DataUrlError`."""
+    payload, based = _payload(text)
+    return _base64(payload) if based else _unescaped(payload)
+
+
+def check_data_url(text: str) -> None:
+    """Raises :class:`DataUrlError` where decoding would."""
+    payload, based = _payload(text)
+    if not based:
+        _check_escapes(payload)
+    elif not _PADDED.fullmatch(payload):
+        _base64(payload)
+
+
+def _payload(text: str) -> tuple[str, bool]:
+    """What follows the comma, and whether it is base64."""
     if not text.startswith("data:"):
         raise DataUrlError("missing data prefix")
     at, based = _media_type(text, 5), False
     while text[at] == ";":
         at, based = _parameter(text, at + 1)
     payload = text[at + 1 :]
-    if (_BAD_BASE64 if based else _BAD_PLAIN).search(payload):
+    if payload.encode("utf-8", "replace").translate(None, _BASE64 if based else _PLAIN):
         raise DataUrlError("invalid data character")
-    return _base64(payload) if based else _unescaped(payload)
+    return payload, based
 
 
 def _media_type(text: str, at: int) -> int:
@@ -100,7 +117,7 @@ def _value(text: str, at: int) -> int:
         raise DataUrlError("missing comma before data")
     if text[end] not in ";,":
         raise DataUrlError("invalid character for parameter value")
-    _unescaped(text[at:end])
+    _check_escapes(text[at:end])
     return end
 
 
@@ -129,11 +146,15 @@ def _tokens(text: str, at: int) -> int:
 
 
 def _unescaped(text: str) -> bytes:
+    _check_escapes(text)
+    return unquote_to_bytes(text)
+
+
+def _check_escapes(text: str) -> None:
     match = _BAD_ESCAPE.search(text)
     if match is not None:
         what = "unexpected end of" if match.end() == len(text) else "invalid char 0x25 in"
         raise DataUrlError(f"rfc2396: {what} unescape sequence")
-    return unquote_to_bytes(text)
 
 
 def _base64(text: str) -> bytes:

@@ -32,9 +32,12 @@ class DowngradeError(ValueError):
 def lower(config: Value, minor: int, target: int) -> Value:
     """A canonical configuration of 3.``minor`` as 3.``target``, not below 3.1. Raises :class:`DowngradeError`."""
     assert 1 <= target <= minor <= 5, f"there is no way from 3.{minor} down to 3.{target}"
+    if target == minor:
+        return config
+    _judge(config, minor, "invalid input config" if minor == 5 else "Invalid input config")
+    config = copy.deepcopy(config)
     for step in range(minor, target, -1):
-        _judge(config, step, "invalid input config" if step == 5 else "Invalid input config")
-        lowered = _without_what_is_new(copy.deepcopy(config), step)
+        lowered = _without_what_is_new(config, step)
         lowered["ignition"]["version"] = version_text(step - 1)
         config = canonical(step - 1, lowered)
         small = "converted" if step == 5 else "Converted"

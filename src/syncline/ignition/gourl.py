@@ -1,6 +1,7 @@
 """Which texts Go takes for a URL (``net/url.Parse``): only what verdicts of Ignition need of one.
 
 A source is refused as unparsable exactly where Go refuses it, so the rules are Go's and not those of ``urllib``.
+Several colons in a host pass, as they do in Ignition's own programs.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Url:
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 _PORT = re.compile(r"(?::[0-9]*)?")
 _HOST_SIGN = re.compile(r"[^\x00-\x20#/?@\\^`{|}\x7f]*")
 _HOST_ESCAPE = re.compile(r"%(?!25)[0-7][0-9a-fA-F]")
@@ -67,7 +69,7 @@ def parse_url(text: str) -> Url:
             raise UrlError("first path segment in URL cannot contain colon")
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, path = rest[2:].partition("/")
-        _authority(scheme, authority)
+        _authority(authority)
         rest = slash + path
     _escapes(rest)
     return Url(scheme, "", query)
@@ -78,27 +80,25 @@ def _escapes(text: str) -> None:
         raise UrlError("invalid URL escape")
 
 
-def _authority(scheme: str, authority: str) -> None:
+def _authority(authority: str) -> None:
     user, at, host = authority.rpartition("@")
-    _host(scheme, host)
+    _host(host)
     if at:
         if not _USER.fullmatch(user):
             raise UrlError("invalid userinfo")
         _escapes(user)
 
 
-def _host(scheme: str, host: str) -> None:
+def _host(host: str) -> None:
     opened = host.rfind("[")
     if opened > 0:
         raise UrlError("invalid IP-literal")
     if opened == 0:
         _literal_host(host)
         return
-    first, last = host.find(":"), host.rfind(":")
-    if first >= 0:
-        port = host[first if first == last or scheme in ("http", "https") else last :]
-        if not _PORT.fullmatch(port):
-            raise UrlError("invalid port after host")
+    colon = host.rfind(":")
+    if colon >= 0 and not _PORT.fullmatch(host, colon):
+        raise UrlError("invalid port after host")
     _host_signs(host)
 
 
@@ -111,13 +111,22 @@ def _literal_host(host: str) -> None:
         raise UrlError("invalid port after host")
     address, percent, zone = host[1:closed].partition("%25")
     _host_signs(address)
-    _escapes(zone)
-    if percent and not zone:
-        raise UrlError("zone must be a non-empty string")
+    if percent:
+        _zone(zone)
     try:
         ipaddress.IPv6Address(unquote_to_bytes(address).decode(errors="replace"))
     except ValueError:
         raise UrlError("invalid host") from None
+
+
+def _zone(zone: str) -> None:
+    """Escapes may only stand for what might stand there unescaped, or for a space."""
+    _escapes(zone)
+    meant = _ESCAPE.sub(lambda match: "-" if match[1] in ("20", "25") else chr(int(match[1], 16)), zone)
+    if not zone or "%" in meant or not _HOST_SIGN.fullmatch(meant):
+        raise UrlError("invalid zone")
+    if any(int(code, 16) > 0x7F for code in _ESCAPE.findall(zone)):
+        raise UrlError("invalid URL escape")
 
 
 def _host_signs(host: str) -> None:

@@ -204,7 +204,7 @@ def _without_surrogates(value: Any) -> Any:
 # -- places ----------------------------------------------------------------------------------------------------------
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
-_STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_STRING = re.compile(rb'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORDS = {b"t": b"true", b"f": b"false", b"n": b"null"}
 _Opened: TypeAlias = "tuple[int, dict[str, tuple[int, Place]] | list[Place]]"
@@ -360,7 +360,8 @@ def _unexpected(raw: bytes, at: int, context: str) -> JsonError:
 
 # -- writing ---------------------------------------------------------------------------------------------------------
 
-_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_ESCAPED_SIGNS = "<>&\u2028\u2029"
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in _ESCAPED_SIGNS}
 
 
 def dump(config: Any, *, indent: int | None = None) -> str:
@@ -368,12 +369,11 @@ def dump(config: Any, *, indent: int | None = None) -> str:
     characters raw; ``indent`` spaces per level, or all on one line. No newline at the end."""
     separators = (",", ":") if indent is None else (",", ": ")
     text = json.dumps(config, ensure_ascii=False, separators=separators, indent=indent)
-    if _NEEDS_ESCAPE.search(text):
+    if any(sign in text for sign in _ESCAPED_SIGNS):
         text = text.translate(_ESCAPES)
     return _BACKSLASH.sub(_go_escape, text) if "\\b" in text or "\\f" in text else text
 
 
-_NEEDS_ESCAPE = re.compile("[<>&\u2028\u2029]")
 _BACKSLASH = re.compile(r"\\(.)")
 
 

@@ -12,9 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
-from syncline.ignition.dataurl import DataUrlError, decode_data_url
+from syncline.ignition.dataurl import DataUrlError, check_data_url
 from syncline.ignition.gonames import clean, extension, joined, parse_version, quoted
 from syncline.ignition.gourl import UrlError, parse_url
 from syncline.ignition.report import Path, Severity
@@ -22,7 +23,7 @@ from syncline.ignition.schema import version_text
 from syncline.ignition.searching import Prefixes, Span, first_overlap
 from syncline.ignition.unitfile import UnitError, sections_with_options
 
-__all__ = ["RULES", "Finding", "Spec", "path_problem"]
+__all__ = ["RULES", "Finding", "Rule", "Spec", "data_problem", "path_problem"]
 
 Value: TypeAlias = "dict[str, Any]"
 Finding: TypeAlias = "tuple[Severity, Path, str]"
@@ -61,9 +62,13 @@ def path_problem(path: str) -> str:
     return "" if clean(path) == path else "path is not fully simplified"
 
 
+_REMEMBERED_MAX = 16 * 1024
+"""Signs of a source whose verdict is remembered: the same contents are judged at every step between versions."""
+
+
 def _url_problem(spec: Spec, source: str) -> str:
-    if source.startswith("data:") and "#" not in source and "%" not in source:
-        return _data_problem(source)  # such a text is a URL for Go, whatever it holds; control characters fail both
+    if source.startswith("data:") and "#" not in source and source[5:6] != "/":
+        return data_problem(source)
     try:
         url = parse_url(source)
     except UrlError:
@@ -80,20 +85,32 @@ def _url_problem(spec: Spec, source: str) -> str:
                 "" if _has_version(url.values("versionId")) else "invalid S3 object VersionId"
             )
         case "data":
-            return _data_problem(source)
+            return _data_sentence(source)
     return "invalid url scheme"
 
 
+def data_problem(source: str) -> str:
+    """What is wrong with a data URL that has no fragment; empty if nothing is."""
+    return _known_data_problem(source) if len(source) <= _REMEMBERED_MAX else _data_problem(source)
+
+
 def _data_problem(source: str) -> str:
-    if _CONTROL.search(source):
-        return "unable to parse url"
+    """Without fragment such a text is a URL for Go, whatever it holds but control characters. They may only stand in
+    a quoted attribute or between lines of base64, elsewhere they fail both."""
+    problem = _data_sentence(source)
+    suspect = problem or '"' in source or "\n" in source
+    return "unable to parse url" if suspect and _CONTROL.search(source) else problem
+
+
+def _data_sentence(source: str) -> str:
     try:
-        decode_data_url(source)
+        check_data_url(source)
     except DataUrlError as problem:
         return str(problem)
     return ""
 
 
+_known_data_problem = lru_cache(maxsize=2048)(_data_problem)
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
@@ -326,7 +343,8 @@ def _disk(spec: Spec, disk: Value) -> Iterator[Finding]:
     overlap = first_overlap([_span(partition) for partition in partitions])
     if overlap is not None:
         yield ERROR, ("partitions", overlap), "partitions overlap"
-    if spec.release_2_26 and 0 in numbers and any(one.get("shouldExist") is False for one in partitions):
+    unnumbered = any(not partition.get("number") for partition in partitions)
+    if spec.release_2_26 and unnumbered and any(one.get("shouldExist") is False for one in partitions):
         message = "shouldExist is false for a partition and other partition(s) has start or size 0"
         yield ERROR, ("partitions",), message
     labels: set[str] = set()

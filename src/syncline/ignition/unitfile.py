@@ -6,6 +6,7 @@ buffered and the next 2048 hold no line end. That is upstream's rule, so a long 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,18 +31,24 @@ class UnitError(ValueError):
 
 def sections_with_options(text: str) -> frozenset[str]:
     """Names of the sections that hold at least one option; raises :class:`UnitError`."""
-    sections, problem = _read(text)
+    sections, problem = _known(text) if len(text) <= _REMEMBERED_MAX else _read(text)
     if problem is not None:
         raise UnitError(str(problem), problem.garbage)
     return sections
 
 
-@lru_cache(maxsize=256)
+_REMEMBERED_MAX = 16 * 1024
+"""Signs of a unit whose verdict is remembered: one configuration is judged at every step between versions."""
+
+
 def _read(text: str) -> tuple[frozenset[str], UnitError | None]:
     try:
         return frozenset(_Reader(text.encode("utf-8", "replace")).run()), None
     except UnitError as problem:
         return frozenset(), problem.with_traceback(None)
+
+
+_known = lru_cache(maxsize=1024)(_read)
 
 
 @dataclass(slots=True)
@@ -75,7 +82,11 @@ class _Reader:
         """The next character, empty at the end."""
         if self.at == self.filled and not self._fill():
             return ""
-        size = _size(self.text[self.at])
+        first = self.text[self.at]
+        if first < 0x80:
+            self.at += 1
+            return chr(first)
+        size = _size(first)
         if self.at + size > self.filled:
             self._fill()
         sign = self.text[self.at : self.at + size].decode("utf-8", "replace")
@@ -103,9 +114,9 @@ class _Reader:
         return line.removesuffix(b"\r").removesuffix(b"\n"), not ended
 
     def _comment(self) -> None:
-        """A comment line, with the lines that a backslash at the end adds."""
+        """A comment line, with the lines that a backslash at the end adds: one step, however long they are."""
+        self._step()
         while True:
-            self._step()
             line, _ = self._line()
             if not line.removesuffix(b" ").endswith(b"\\"):
                 return
@@ -155,16 +166,26 @@ class _Reader:
 
     def _option(self) -> None:
         self._step()
-        while (sign := self._sign()) != "=":
-            if not sign:
-                raise UnitError("EOF")
-            if sign in ("\n", "\r"):
-                raise UnitError("unexpected newline encountered while parsing option name")
+        self._name()
         while True:
             self._step()
             line, _ = self._line()
             if not line.endswith(b"\\") or not line.strip(_ASCII_SPACE):
                 return
+
+    def _name(self) -> None:
+        """The name of an option, through its equals sign."""
+        found = _NAME_END.search(self.text, self.at, self.filled)
+        if found is not None:
+            self.at = found.start()
+        while (sign := self._sign()) != "=":
+            if not sign:
+                raise UnitError("EOF")
+            if sign in ("\n", "\r"):
+                raise UnitError("unexpected newline encountered while parsing option name")
+
+
+_NAME_END = re.compile(rb"[=\r\n]")
 
 
 def _size(first: int) -> int:

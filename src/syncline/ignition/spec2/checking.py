@@ -28,8 +28,11 @@ class _Finding:
 
 def check(table: Schema, config: dict[str, Any], source: Source | None = None) -> Report:
     """The report about a decoded configuration; without source there are no places, and no words on unknown keys."""
-    walker = _Walker(table, source)
-    findings = walker.value(table.root, config, source.root if source else None)
+    if source is None or _all_known(table, table.root, source.value):
+        findings = _Walker(table, None).value(table.root, config, None)
+        if source is None or not findings:
+            return Report(tuple(_entry(finding, None) for finding in findings))
+    findings = _Walker(table, source).value(table.root, config, source.root)
     for finding in findings[_QUOTED_MAX:]:
         finding.quoted = False
     return Report(tuple(_entry(finding, source) for finding in findings))
@@ -37,6 +40,22 @@ def check(table: Schema, config: dict[str, Any], source: Source | None = None) -
 
 _QUOTED_MAX = 200
 """Entries that quote the source; whoever has more of them reads the first."""
+
+
+def _all_known(table: Schema, kind: Object, document: Any) -> bool:
+    """Whether no key is unknown; then places are only needed if a rule has something to say."""
+    if not isinstance(document, dict):
+        return True
+    if not document.keys() <= kind.fields.keys() or (kind.name == "Security" and table.minor == 3):
+        return False
+    for name, part in document.items():
+        field = kind.fields[name]
+        if not field.scalar:
+            inner = table.objects[field.type]
+            items = part if isinstance(part, list) else (part,)
+            if not all(_all_known(table, inner, item) for item in items):
+                return False
+    return True
 
 
 def _entry(finding: _Finding, source: Source | None) -> Entry:

@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from syncline.ignition.dataurl import DataUrlError, decode_data_url
+from syncline.ignition.dataurl import DataUrlError, check_data_url
 from syncline.ignition.gonames import extension, quoted
 from syncline.ignition.gourl import UrlError, parse_url
 from syncline.ignition.report import Severity
+from syncline.ignition.rules import data_problem
 from syncline.ignition.searching import Span, first_overlap
 from syncline.ignition.unitfile import UnitError, sections_with_options
 
@@ -38,6 +39,8 @@ def _say(problem: str, severity: Severity = ERROR) -> Iterator[Said]:
 def _url_problem(minor: int, source: str) -> str:
     if not source:
         return ""
+    if source.startswith("data:") and "#" not in source and source[5:6] != "/":
+        return data_problem(source)
     try:
         url = parse_url(source)
     except UrlError:
@@ -52,7 +55,7 @@ def _url_problem(minor: int, source: str) -> str:
             return "" if versions is None or versions[0] else "invalid S3 object VersionId"
         case "data":
             try:
-                decode_data_url(source)
+                check_data_url(source)
             except DataUrlError as problem:
                 return str(problem)
             return ""
