@@ -23,6 +23,7 @@ from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.control.virtual import LoopActor
+from syncline.gitops.application.manifests import SourceReader
 from syncline.kube.client import Transport
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
@@ -136,8 +137,9 @@ class PoolWorld(VirtualWorld):
         shuffle: bool = False,
         reboots: bool = True,
         renders: bool = False,
+        reader: SourceReader | None = None,
     ) -> None:
-        super().__init__(NoSource(), nodes=0, seed=seed, shuffle=shuffle)  # type: ignore[arg-type]
+        super().__init__(reader or NoSource(), nodes=0, seed=seed, shuffle=shuffle)  # type: ignore[arg-type]
         self._renders = renders
         for crd in (*machine_config_crds(), *(openshift_config_crds() if renders else ())):
             self.send("POST", CRDS, crd)
