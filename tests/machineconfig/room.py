@@ -74,7 +74,7 @@ class ScriptedAgent:
         target = have.get(DESIRED, "")
         if have[CURRENT] == target and have.get(STATE) == "Done":
             return Plan(why="done")
-        if have.get("test/broken") == target:
+        if target in have.get("test/broken", "").split(","):
             return (
                 _write(node, {STATE: "Degraded", REASON: "the config is broken"})
                 if have.get(STATE) != "Degraded"

@@ -32,7 +32,7 @@ def test_a_held_pool_takes_targets_and_updates_nobody_until_the_hold_is_given_ba
     one = world()
     before = one.reboots()
     one.hold("mine")
-    one.driver.settle()
+    one.driver.advance(1)
     assert json.loads(annotations_of(one.get(f"{POOLS}/worker"))[HELD]) == ["mine"]
     for config in (B, C):
         one.target(config)

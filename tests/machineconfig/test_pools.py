@@ -50,7 +50,7 @@ def test_041_nodes_that_are_still_to_come_carry_the_taint_and_lose_it_once_targe
     one = world()
     one.target(B)
     one.driver.until(lambda: len(desired(one, B)) == 1, limit_s=60)
-    one.driver.settle()
+    one.driver.advance(2)
     chosen = desired(one, B)[0]
     tainted = {name for name, node in one.nodes().items() if "UpdateInProgress" in taints(node)}
     assert tainted == set(WORKERS) - {chosen}
@@ -156,7 +156,7 @@ def test_044_a_worker_that_is_relabelled_moves_to_its_custom_pool_and_its_config
     one.pool("infra", target="rendered-infra-a")
     one.driver.advance(10)
     one.merge(f"{NODES}/worker-2", {"metadata": {"labels": {"node-role.kubernetes.io/infra": ""}}})
-    one.driver.settle()
+    one.driver.advance(1)
     assert (one.counts("worker")[0], one.counts("infra")[0]) == (2, 1)
     one.until_updated("rendered-infra-a", "infra")
     assert annotations_of(one.nodes()["worker-2"])[CURRENT] == "rendered-infra-a"
@@ -168,7 +168,7 @@ def test_045_an_empty_pool_is_updated_at_once() -> None:
     one.pool("infra", target="rendered-infra-a")
     one.driver.advance(10)
     one.target("rendered-infra-b", "infra")
-    one.driver.settle()
+    one.driver.advance(1)
     assert one.updated("rendered-infra-b", "infra")
 
 
@@ -238,6 +238,8 @@ def test_061_drift_takes_a_place_and_degrades_the_pool_but_cordons_nobody() -> N
 def test_063_a_drifted_node_stops_a_rollout_of_one_at_a_time_and_not_one_of_two() -> None:
     one = world()
     drift(one, "worker-0")
+    fails_before_it_begins = {"metadata": {"annotations": {"test/broken": f"{A},{B}"}}}
+    one.merge(f"{NODES}/worker-0", fails_before_it_begins)
     one.target(B)
     one.driver.advance(600)
     assert desired(one, B) == []

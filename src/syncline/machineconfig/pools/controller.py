@@ -65,6 +65,8 @@ class PoolController:
     kind = POOL
     reads = READS
     concerns = staticmethod(differ(_wanted))
+    gathers_s = 1.0
+    """Nodes of a large pool change all the time, and each look is at all of them."""
 
     def __init__(self, settings: PoolSettings | None = None) -> None:
         self._settings = settings or PoolSettings()
