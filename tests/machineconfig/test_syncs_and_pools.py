@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.scenes.pools import NAMESPACE, prerequisites
 from tests.scenes.scenes import Repo, application, scene
 
 from syncline.assembly.reading import GitSourceReader
+from syncline.control.virtual import CrashingTransport, Killed
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.names import CURRENT
 
@@ -128,19 +131,83 @@ def test_a_sync_that_fails_leaves_no_pool_held() -> None:
     at_rest(one, before, 0)
 
 
-@pytest.mark.parametrize("hooks", [True, False])
-def test_the_scene_with_pause_and_resume_jobs_is_one_reboot_of_each_node(tmp_path: Path, hooks: bool) -> None:
-    """Unchanged, and without its hooks, protected by a Hold."""
+def test_a_sync_that_fails_behind_its_pause_job_leaves_no_pool_paused(tmp_path: Path) -> None:
+    """The resume Job never runs; the end of the operation resumes what its own hook had paused (DECISIONS 30)."""
     one = world(GitSourceReader(tmp_path / "mirrors", allow_local=True))
+    repo = staged(one, tmp_path)
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "fails", "annotations": {"argocd.argoproj.io/hook": "Sync"}},
+        "spec": {
+            "backoffLimit": 0,
+            "template": {
+                "metadata": {"annotations": {"syncline.dev/exit-code": "1"}},
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+    (repo.path / "fails.yaml").write_text(json.dumps(job))
+    repo.commit("a job that fails")
+    one.driver.advance(10)
+    before, paused = one.reboots(), []
+
+    def note(event: Any) -> None:
+        if event.stored.key.resource.endswith("machineconfigpools"):
+            paused.append(dig(event.stored.obj, "spec", "paused"))
+
+    one.core.store.subscribe(note)
+    assert sync(one)["phase"] == "Failed"
+    assert True in paused, "the hook had paused it"
+    one.driver.advance(120)
+    at_rest(one, before, 1)
+
+
+@pytest.mark.parametrize("after", [1, 4, 7, 10, 13, 16, 19])
+def test_a_sync_whose_controller_dies_is_one_reboot_of_each_node_all_the_same(after: int) -> None:
+    source = Source()
+    one = world(source)
+    source.commit(*(wave(n, machine_config(f"99-{n}", files((f"/etc/{n}", "x")))) for n in range(3)))
+    one.make(APPS, "Application", "app", APP)
+    one.driver.advance(10)
+    before = one.reboots()
+    room, agents = one.room_actor, one.agents_actor
+    one.start_gitops(lambda inner: CrashingTransport(inner, after))
+    one.driver.actors += [room, agents]
+    one.driver.settle()
+    one.send("PATCH", f"{APPS}/app", {"operation": {"sync": {}}, "status": {"operationState": None}}, MERGE)
+    end, deaths = one.clock.now() + timedelta(seconds=600), 0
+    while one.clock.now() < end:
+        try:
+            one.driver.advance((end - one.clock.now()).total_seconds())
+        except Killed:
+            deaths += 1
+            one.start_gitops()
+            one.driver.actors += [room, agents]
+    assert deaths == 1
+    assert dig(one.get(f"{APPS}/app"), "status", "operationState", "phase") == "Succeeded"
+    at_rest(one, before, 1)
+
+
+def staged(one: PoolWorld, tmp_path: Path) -> Repo:
+    """The scene's rights, its repository and an Application of it."""
     source = scene("pool-pause")
     for path, obj in prerequisites(source):
         if obj["kind"] not in ("CustomResourceDefinition", "MachineConfigPool"):
             one.send("POST", path, obj)
     repo = Repo(tmp_path / "repo", source)
+    one.send("POST", APPS, application(repo, ".", namespace=NAMESPACE))
+    return repo
+
+
+@pytest.mark.parametrize("hooks", [True, False])
+def test_the_scene_with_pause_and_resume_jobs_is_one_reboot_of_each_node(tmp_path: Path, hooks: bool) -> None:
+    """Unchanged, and without its hooks, protected by a Hold."""
+    one = world(GitSourceReader(tmp_path / "mirrors", allow_local=True))
+    repo = staged(one, tmp_path)
     if not hooks:
         repo.git("rm", "-q", "pre-sync-job.yaml", "post-sync-job.yaml")
         repo.commit("without hooks")
-    one.send("POST", APPS, application(repo, ".", namespace=NAMESPACE))
     one.driver.advance(10)
     before = one.reboots()
     state = sync(one)
