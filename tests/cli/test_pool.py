@@ -100,3 +100,18 @@ def test_what_makes_no_sense_is_refused(served: Served, capsys: pytest.CaptureFi
     assert syncline(served, "pause", "worker", "--for", "soon") == 2
     assert "--for soon" in capsys.readouterr().err
     assert syncline(served, "pause", "worker", "--for", "-1h") == 2
+
+
+def test_pools_are_shown_with_what_is_known_of_them(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert syncline(served, "list") == 0
+    header = capsys.readouterr().out.splitlines()[0].split("  ")
+    named = [each.strip() for each in header if each.strip()]
+    assert named == ["NAME", "CONFIG", "STATE", "UPDATED", "PAUSED", "HELD BY", "SINCE", "UNTIL", "REASON"]
+    assert syncline(served, "get", "worker") == 0
+    assert "Name:           worker" in capsys.readouterr().out
+    assert syncline(served, "get", "worker", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["nodes"] == []
+    assert syncline(served, "history", "worker") == 0
+    assert capsys.readouterr().out.startswith("CONFIG")
+    assert syncline(served, "get", "nobody") != 0
+    assert "MachineConfigPool nobody does not exist" in capsys.readouterr().err

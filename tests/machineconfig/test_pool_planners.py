@@ -115,3 +115,22 @@ def test_nobody_s_objects_are_changed(drawn: list[tuple], limit: object) -> None
     look(nodes, limit)
     assert nodes == before
     assert all(annotations_of(node)[CURRENT] for node in nodes)
+
+
+def test_033_percentages_are_rounded_down_and_never_below_one() -> None:
+    assert max_unavailable(pool_of("20%"), 7) == 1
+    assert max_unavailable(pool_of("25%"), 10) == 2
+    assert max_unavailable(pool_of("1%"), 5) == 1
+
+
+def test_039_zones_in_order_oldest_first_then_nodes_without_a_zone() -> None:
+    drawn = [(OLD, OLD, "Done", False, "True", zone) for zone in (None, "b", "a", "a", "b", None)]
+    nodes, order = nodes_of(drawn), []
+    while True:
+        chosen = sorted(targeted(look(nodes, 1)))
+        if not chosen:
+            break
+        order += chosen
+        done = {"metadata": {"annotations": {CURRENT: NEW, DESIRED: NEW, STATE: "Done"}}}
+        nodes = [json_merge_patch(node, done) if name_of(node) in chosen else node for node in nodes]
+    assert order == ["n-2", "n-3", "n-1", "n-4", "n-0", "n-5"]

@@ -222,7 +222,8 @@ def history(name: str, output: str | None, kubeconfig: str | None, context: str 
     """
     with Connection(kubeconfig, context) as link:
         found = _pool(link, name)
-        configs = link.ask(client.list_(link.resource(MACHINE_CONFIG))).get("items") or []
+        kind = link.mapper.find(MACHINE_CONFIG)
+        configs = link.ask(client.list_(kind)).get("items") or [] if kind is not None else []
         nodes = link.ask(client.list_(link.resource(NODE))).get("items") or []
         about = f"involvedObject.kind=MachineConfigPool,involvedObject.name={name}"
         events = link.ask(client.list_(link.resource(EVENT), field_selector=about)).get("items") or []

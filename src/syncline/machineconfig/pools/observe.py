@@ -67,7 +67,8 @@ class Observed:
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     pool = cache.get(ref)
-    if pool is None or not (cache.has_synced(NODE) and cache.has_synced(HOLDS)):
+    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or nobody can take one
+    if pool is None or not (cache.has_synced(NODE) and holds_are_known):
         return None
     pools, nodes = cache.objects(POOL), cache.objects(NODE)
     configs, builds = cache.objects(OS_CONFIG), cache.objects(OS_BUILD)

@@ -12,7 +12,7 @@ from syncline.cluster.builtin.node_lifecycle.observe import LEASE, NODE, PODS_OF
 from syncline.cluster.builtin.node_lifecycle.taints import taint_name
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import OfKind, Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Watch, differ
 from syncline.control.plan import Plan
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
 
@@ -30,7 +30,7 @@ class NodeLifecycleController:
     watches: tuple[Watch, ...] = (
         Watch(POD, observing.node_of_pod),
         Watch(LEASE, observing.node_of_lease),
-        Watch(NODE, observing.failing_with),
+        Watch(NODE, observing.failing_with, differ(observing.readiness)),
     )
     reads: tuple[GroupKind, ...] = ()
     indices = {PODS_OF_NODE: OfKind(POD, observing.placed_on)}  # noqa: RUF012 - declared once, never changed

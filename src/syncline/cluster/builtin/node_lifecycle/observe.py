@@ -68,12 +68,17 @@ def observe(cache: Snapshot, ref: ObjectRef, beats: Beats, *, tells: bool = Fals
     return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)), tells, disruption)
 
 
+def readiness(node: Obj) -> str:
+    """The status of the condition Ready; empty before the kubelet has spoken."""
+    return str((condition(node, "Ready") or {}).get("status") or "")
+
+
 def failing_with(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     """Other failing nodes look again when one fails or recovers: it may decide whether their pods are evicted."""
-    if (condition(node, "Ready") or {}).get("status") == "True":
+    if readiness(node) == "True":
         return
     for other in cache.objects(NODE):
-        if (condition(other, "Ready") or {}).get("status") != "True":
+        if readiness(other) != "True":
             yield ref_of(other)
 
 
