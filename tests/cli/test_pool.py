@@ -115,3 +115,8 @@ def test_pools_are_shown_with_what_is_known_of_them(served: Served, capsys: pyte
     assert capsys.readouterr().out.startswith("CONFIG")
     assert syncline(served, "get", "nobody") != 0
     assert "MachineConfigPool nobody does not exist" in capsys.readouterr().err
+
+
+def test_a_pool_is_explained_by_the_word_that_commands_use(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["explain", "pool/worker", "--kubeconfig", str(served.kubeconfig)])
+    assert capsys.readouterr().out.startswith("MachineConfigPool worker ")

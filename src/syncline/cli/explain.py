@@ -21,6 +21,8 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, ObjectRef
 
+SHORT = {"app": "applications", "pool": "machineconfigpools"}
+"""Kinds by the words that our own commands use for them."""
 LOG_LINES = 20
 """Last lines of a failed container's log that are asked for."""
 POD = GVK("", "v1", "Pod")
@@ -67,7 +69,7 @@ def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRe
         return ObjectRef(APPLICATION.group, APPLICATION.kind, spaces[1], target)
     if len(parts) > 3 or not all(parts):
         raise CommandFailed(f"{target!r}: write KIND/NAME, KIND/NAMESPACE/NAME or the name of an Application", USAGE)
-    kind = "applications" if parts[0].lower() == "app" else parts[0]
+    kind = SHORT.get(parts[0].lower(), parts[0])
     info = mapper.by_name(kind)
     if info is None:
         raise CommandFailed(f"{target!r}: the cluster serves no kind {parts[0]!r}; see `kubectl api-resources`", USAGE)
