@@ -162,3 +162,13 @@ def test_a_machine_config_on_its_way_leads_to_its_pool() -> None:
     told = lines(one, (GROUP, "MachineConfig", ""), "99-x")
     assert "on its way" in told[0] and any("drain not begun" in each for each in told)
     assert told[-1].startswith("next: add a worker node")
+
+
+def test_nodes_without_an_agent_are_said_to_be_silent() -> None:
+    one = PoolWorld({})
+    one.pool()
+    one.add_node("worker-0", "worker", born="")
+    one.driver.advance(60)
+    told = lines(one, POOL, "worker")
+    assert any("no agent has reported from worker-0 yet" in each for each in told), told
+    assert told[-1] == "next: is a node agent running on worker-0?"

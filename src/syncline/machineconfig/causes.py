@@ -132,6 +132,8 @@ def _taken(nodes: Sequence[Obj], limit: int) -> tuple[Cause, ...]:
     names = ", ".join(name_of(node) for node in down[:MAX_NODES])
     text = f"maxUnavailable {limit} is used up by {names}: {not_ready(down[0]) or 'its agent works'}"
     fix = f"kubectl uncordon {name_of(down[0])}" if dig(down[0], "spec", "unschedulable") else ""
+    if not_ready(down[0]) is None and not annotations_of(down[0]).get(CURRENT):
+        text, fix = f"no agent has reported from {names} yet", f"is a node agent running on {name_of(down[0])}?"
     return (Cause("capacity", "used up", text, next_action=fix or "mend the node, or raise spec.maxUnavailable"),)
 
 
@@ -151,6 +153,8 @@ def node_cause(node: Obj, pool: Obj | None, sight: Sight, now: datetime) -> Told
             fix += f": kubectl uncordon {name_of(node)}"
         told = Cause(str(_node_ref(node)), state, have.get(REASON, "") or "it gives no reason", next_action=fix)
         return Told(told, blocked=True)
+    if not have.get(CURRENT) and pool is not None:
+        return Told(Cause(str(_node_ref(node)), "Unknown", "its agent has not reported a config yet"), blocked=False)
     if have.get(CURRENT) != have.get(DESIRED) or (state and state != "Done"):
         text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
         return Told(Cause(str(_node_ref(node)), state or "Targeted", text), blocked=False)

@@ -53,10 +53,12 @@ def plan(seen: Observed, now: datetime, settings: PoolSettings = PoolSettings())
         resting=frozenset({each for each in _pools_at_once(name) if _rests(seen.world.pool(each), now, settings)}),
         deferred=_deferred(seen, now, settings),
     )
+    note = _note_holds(seen.pool, [hold.name for hold in living if name in hold.pools])
+    if note:
+        return Plan((note,), Requeue(0.0, "what follows from it"), note[0].reason)
     look = look_at_pool(world, name, now)
     _tell_blocked_drains(look, world, now)
-    first = _note_holds(seen.pool, [hold.name for hold in living if name in hold.pools])
-    steps = (first, *_writes(look, world), _events(look, world))
+    steps = (*_writes(look, world), _events(look, world))
     why = look.error or _why(look, world, name)
     outcome = Retry(look.error) if look.error else _next_look(seen, world, look, living, now, settings)
     return Plan(tuple(step for step in steps if step), outcome, why, _statuses(look, world))
