@@ -13,7 +13,7 @@ from syncline.kube.errors import ApiError, InternalError, NotFound, TooManyReque
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of, ref_of
 from syncline.kube.patches import json_merge_patch
 from syncline.machineconfig.drain.observe import Observed
-from syncline.machineconfig.drain.plan import DrainSettings, plan, settle
+from syncline.machineconfig.drain.plan import UNWRITABLE, DrainSettings, plan, settle
 from syncline.machineconfig.drain.pods import departures, warning_line
 from syncline.machineconfig.drain.progress import PROGRESS, Progress
 from syncline.machineconfig.drain.registries import RegistriesError, configs_change_safely
@@ -207,6 +207,8 @@ class Desk:
                     return [], error
                 case Requeue(after_s=after, why="the next attempt to drain"):
                     return [f"add after {int(after) // 60}m0s"], None
+                case Requeue(why=why) if why == UNWRITABLE:
+                    return [], None  # upstream's queue holds nothing then
                 case Requeue(after_s=after):
                     self.now += timedelta(seconds=after if self._somebody_stays() else 1)
                 case _:
@@ -242,3 +244,22 @@ def test_a_drain_goes_as_upstream_s(case: Case) -> None:
         for mine, theirs in zip(got["machineConfigNode"], want["machineConfigNode"], strict=False)
     )
     judge(case, same and told and same_text(want["error"], error), got)
+
+
+def test_a_node_that_cannot_be_cordoned_is_tried_five_times_and_keeps_its_pods() -> None:
+    """As upstream's code says; the recordings have it for nodes that are cordoned already."""
+    notes = {DESIRED_DRAIN: "drain-rendered-b"}
+    node = {"metadata": {"name": "node-0", "annotations": notes}, "spec": {}}
+    pod = {"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"nodeName": "node-0"}, "status": {}}
+    desk = Desk({"node": node, "pools": [], "pods": [pod], "cordonFails": True})
+    assert desk.sync(DrainSettings()) == ([], None)
+    assert desk.told["evictionTried"] == set()
+    assert (
+        desk.told["phases"]["UpdateExecuted"]["message"] == "Failed to Cordon Node as part of In progress update phase"
+    )
+    told = desk.told["phases"]["Cordoned"]
+    assert (told["status"], told["reason"]) == ("Unknown", "UpdateExecutedCordoned")
+    assert told["message"].startswith(
+        "Error: Failed to Cordon node. Error is node node-0: failed to cordon (5 tries): [timed out waiting for the "
+        "condition, cordon error: Internal error occurred: no patching today], The node is reporting Unschedulable = "
+    )

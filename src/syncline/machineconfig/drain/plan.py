@@ -37,6 +37,8 @@ __all__ = ["COMPONENT", "DrainSettings", "plan", "settle"]
 COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""
 UNTIL = "The drain will not be complete until desired drainer"
+UNWRITABLE = "the node could not be cordoned"
+"""Upstream waits for the next change of the node; we try again as after any failed attempt."""
 DEADLINE = "context deadline exceeded"
 
 
@@ -178,7 +180,7 @@ def _attempt_anew(seen: Observed, progress: Progress, now: datetime, settings: D
     fresh = replace(progress, attempt=now, retry=None)
     patch = _write(seen.node, {PROGRESS: fresh.text()}, "another attempt to drain")
     events: tuple[Emit, ...] = ()
-    if now - progress.began > timedelta(seconds=settings.limit_s):
+    if now - progress.began >= timedelta(seconds=settings.limit_s):
         limit = _go_duration(settings.limit_s)
         text = f"node {name_of(seen.node)}: drain exceeded timeout: {limit}. Will continue to retry."
         events = (Emit(seen.node, "DrainFailed", text, COMPONENT, warning=True),)
@@ -233,7 +235,7 @@ def _joined(errors: object) -> str:
 
 def _give_up(seen: Observed, progress: Progress, error: str, now: datetime, settings: DrainSettings) -> Plan:
     """The attempt has failed; the next one comes by itself."""
-    rare = progress.attempt - progress.began > timedelta(seconds=settings.patience_s)
+    rare = progress.attempt - progress.began >= timedelta(seconds=settings.patience_s)
     wait = settings.rare_retry_s if rare else settings.retry_s
     wanted, last = _request(seen.node), annotations_of(seen.node).get(LAST_DRAIN, "")
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Node Drain has not succeeded")
@@ -352,7 +354,7 @@ def _unwritable(
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", told)
     child = f"Error: Failed to Cordon node. Error is {error}, {state}"
     phase = _phase(seen, parent, Phase("Cordoned", "Unknown", "UpdateExecutedCordoned", child), now)
-    return seen, Plan(phase, Retry(error), error)
+    return seen, Plan(phase, Requeue(settings.retry_s, UNWRITABLE), error)
 
 
 def _eviction_error(result: Result) -> str:

@@ -106,6 +106,7 @@ def _read(content: bytes) -> _Config:
         found = _folded(tomllib.loads(content.decode("utf-8")))
         listed = [_registry(each) for each in _tables(found, "registry")]
         search = tuple(_text(each, "") for each in _list(found, "unqualified-search-registries"))
+        _check_others(found)
     except UnicodeDecodeError:
         raise RegistriesError(f"failed decoding TOML content from file {PATH}: it is no UTF-8 text") from None
     except (ValueError, TypeError) as error:
@@ -113,7 +114,23 @@ def _read(content: bytes) -> _Config:
     return _Config(search, {registry.prefix or registry.location: registry for registry in listed})
 
 
+def _check_others(found: dict[str, Any]) -> None:
+    """Keys that make no difference here have to be of their type all the same."""
+    for key in ("short-name-mode", "additional-layer-store-auth-helper"):
+        _text(found.get(key), "")
+    for each in _list(found, "credential-helpers"):
+        _text(each, "")
+    aliases = found.get("aliases", {})
+    if not isinstance(aliases, dict):
+        raise TypeError("incompatible types: aliases has to be a table")
+    for each in aliases.values():
+        _text(each, "")
+
+
 def _registry(table: dict[str, Any]) -> _Registry:
+    _text(table.get("pull-from-mirror"), "")
+    for each in _tables(table, "mirror"):
+        _flag(each, "insecure")
     mirrors = tuple(
         (_text(each.get("location"), ""), _text(each.get("pull-from-mirror"), "")) for each in _tables(table, "mirror")
     )

@@ -55,6 +55,7 @@ ORDER = "syncline.dev/update-order"
 """Annotation of a Node: an integer, smaller ones are updated earlier; without it 0."""
 CANARIES = "syncline.dev/canaries"
 """Annotation of a pool: how many nodes, or which share of them, must be updated before any other begins."""
+MAX_INT = 2**63 - 1
 _GO_INTEGER = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"-?[0-9]{1,6}")
 
@@ -111,6 +112,8 @@ def _scaled(limit: Any, total: int) -> int:
     digits = text[:-1]
     if not _GO_INTEGER.fullmatch(digits):
         raise LimitError(f'{problem}invalid value "{text}": strconv.Atoi: parsing "{digits}": invalid syntax')
+    if abs(int(digits)) > MAX_INT:
+        raise LimitError(f'{problem}invalid value "{text}": strconv.Atoi: parsing "{digits}": value out of range')
     return int(digits) * total // 100
 
 

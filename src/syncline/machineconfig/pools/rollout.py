@@ -102,7 +102,7 @@ def look_at_pool(world: World, name: str, now: datetime) -> PoolLook:
     try:
         _look(look, world, pool, now)
     except MembershipError as error:
-        look.error = f'error getting nodes for pool "{name}", sync error: {error}'
+        look.error = str(error)
     return look
 
 
@@ -138,7 +138,9 @@ def _arbiter_alone(look: PoolLook, world: World, with_arbiter: bool) -> bool:
     if masters is None:
         return False
     if with_arbiter and world.paused(masters):
-        return not unavailable(world.nodes_of(masters))
+        return not unavailable(
+            _nodes_for(world, masters, f"pool {ARBITER}: failed to get master nodes for quorum check")
+        )
     look.wakes.append(MASTER)
     return False
 
@@ -163,7 +165,7 @@ def _update(
         if not progress.goes_on:
             _tell_status(look, world, pool, now)
             return None
-    nodes = world.nodes_of(pool)
+    nodes = _nodes_for(world, pool, f'error getting nodes for pool "{name_of(pool)}", sync error')
     try:
         limit = max_unavailable(pool, len(nodes))
         canaries = canaries_left(pool, nodes, layering)
@@ -188,7 +190,16 @@ def _update(
 
 
 def _some_down(world: World, pools: Sequence[Obj], name: str) -> bool:
-    return any(bool(unavailable(world.nodes_of(pool))) for pool in pools if name_of(pool) == name)
+    doing = f"pool {MASTER}: failed to get {name} nodes"
+    return any(bool(unavailable(_nodes_for(world, pool, doing))) for pool in pools if name_of(pool) == name)
+
+
+def _nodes_for(world: World, pool: Obj, doing: str) -> Sequence[Obj]:
+    """Raises MembershipError that begins with what was being done."""
+    try:
+        return world.nodes_of(pool)
+    except MembershipError as error:
+        raise MembershipError(f"{doing}: {error}") from None
 
 
 def _write_marks(look: PoolLook, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
