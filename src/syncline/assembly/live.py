@@ -27,7 +27,8 @@ from syncline.base.journal import Journal
 from syncline.cluster.audit import AuditTrail
 from syncline.cluster.auditpolicy import METADATA_OF_ALL, AuditPolicyError
 from syncline.cluster.connections import allow_many_connections
-from syncline.cluster.disk import Disk, DiskError, Listener
+from syncline.cluster.disk import SCHEMA_VERSION, Disk, DiskError, Listener
+from syncline.cluster.encryption import HOW_TO_MAKE, Encryption, EncryptionError, encryption_of
 from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
 from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
@@ -213,13 +214,40 @@ def _keys(settings: ClusterSettings, clock: Clock) -> ClusterKeys:
     hosts = () if settings.host in ("0.0.0.0", "::") else (settings.host,)
     if settings.data is None:
         return create_keys(clock.now(), hosts)
-    return load_or_create_keys(settings.data / KEYS, clock.now(), hosts)
+    directory = settings.data / KEYS
+    try:
+        return load_or_create_keys(directory, clock.now(), hosts)
+    except (OSError, ValueError) as error:
+        # The library's words may span lines; they never quote a key.
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DiskError(
+            f"{directory}: a key or certificate cannot be used ({why}), and all is left as it is; restore a backup, or "
+            "move the directory away: new ones are made, and every kubeconfig and token has to be given out anew"
+        ) from error
+
+
+def _encryption(settings: ClusterSettings) -> Encryption | None:
+    path = settings.encryption
+    if path is None:
+        return None
+    try:
+        return encryption_of(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DiskError(f"{path}: cannot read the keys ({error.strerror}); {HOW_TO_MAKE} > {path}") from error
+    except (EncryptionError, UnicodeDecodeError) as error:
+        raise DiskError(f"{path}: {error}") from error
 
 
 def _open_store(settings: ClusterSettings) -> tuple[Disk | None, Store]:
     if settings.data is None:
         return None, Store()
-    disk = Disk(settings.data / DATABASE)
+    encryption = _encryption(settings)
+    disk = Disk(settings.data / DATABASE, encryption)
+    if disk.upgraded_from < SCHEMA_VERSION:
+        log.info("%s: was of format %d, is of format %d now", disk.path, disk.upgraded_from, SCHEMA_VERSION)
+    elif disk.sealed:
+        keys = encryption.described() if encryption else "no key"
+        log.warning("%s: %d objects are written anew, as %s asks", disk.path, disk.sealed, keys)
     store = Store(durable=True)
     try:
         loaded = disk.load()

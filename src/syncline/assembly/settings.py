@@ -49,6 +49,8 @@ class ClusterSettings:
     """Policy of audit.k8s.io/v1 that says what is written; None: who did what to which object, for all requests."""
     audit_rotation: Rotation = KEEP_ALL
     """When the file is put aside, and what becomes of old ones."""
+    encryption: Path | None = None
+    """Key file with which Secrets, or what it names, are encrypted at rest (``cluster.encryption``)."""
     max_requests_inflight: int = 400
     """Reading requests at one time; with the next, the seats that priority levels share (Kubernetes' defaults)."""
     max_mutating_requests_inflight: int = 200

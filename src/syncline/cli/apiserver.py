@@ -11,7 +11,7 @@ from syncline.assembly.live import LiveCluster
 from syncline.assembly.rotation import Rotation
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.serving import NODES, host_and_port, run_cluster, run_commands_of, run_commands_option
+from syncline.cli.serving import NODES, encrypt_option, host_and_port, run_cluster, run_commands_of, run_commands_option
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 COUNT = click.IntRange(0, 1_000_000)
@@ -57,6 +57,7 @@ def _chosen(text: str) -> tuple[str, ...] | None:
     show_default=True,
     help="The sum of both is shared by the priority levels.",
 )
+@encrypt_option
 @run_commands_option
 def apiserver(
     data: Path | None,
@@ -73,6 +74,7 @@ def apiserver(
     audit_log_maxage: int,
     max_requests_inflight: int,
     max_mutating_requests_inflight: int,
+    encryption: Path | None,
     run_commands: str | None,
 ) -> int:
     """Serve the bare embedded cluster until stopped.
@@ -81,6 +83,8 @@ def apiserver(
     """
     if memory and data is not None:
         raise CommandFailed("give --data or --memory, not both", USAGE)
+    if encryption is not None and data is None:
+        raise CommandFailed("--encrypt-secrets is for data that is kept; give --data as well", USAGE)
     host, port = host_and_port(listen, tls=tls)
     if run_commands not in (None, str(RunCommands.OFF)) and not tls:
         raise CommandFailed(
@@ -95,6 +99,7 @@ def apiserver(
         nodes=nodes,
         controllers=_chosen(controllers),
         run_commands=commands,
+        encryption=encryption,
         audit_log=audit_log,
         audit_policy=audit_policy,
         audit_rotation=Rotation(audit_log_maxsize, audit_log_maxbackup, audit_log_maxage),

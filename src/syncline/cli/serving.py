@@ -22,6 +22,7 @@ from syncline.cluster.serve import ServeError
 __all__ = [
     "NODES",
     "checked_plugins",
+    "encrypt_option",
     "face_address",
     "face_options",
     "host_and_port",
@@ -105,6 +106,17 @@ run_commands_option = click.option(
     default=None,
     type=click.Choice([str(value) for value in RunCommands]),
     help="Run containers' commands as local processes; unsandboxed: with all that you may do.",
+)
+
+
+encrypt_option = click.option(
+    "--encrypt-secrets",
+    "encryption",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="Encrypt Secrets in the data with the first key of FILE (base64 of 32 bytes a line; all are read), or as a "
+    "Kubernetes EncryptionConfiguration says.",
 )
 
 

@@ -16,6 +16,7 @@ from syncline.cli.node import label_pairs
 from syncline.cli.serving import (
     NODES,
     checked_plugins,
+    encrypt_option,
     face_address,
     face_options,
     host_and_port,
@@ -68,6 +69,7 @@ def _labels(labels: tuple[str, ...], machine_config: bool) -> dict[str, str]:
 @click.option(
     "--machine-config", is_flag=True, help="Pools master and worker, and the controllers that keep their machines."
 )
+@encrypt_option
 @run_commands_option
 def up(
     data: Path | None,
@@ -85,6 +87,7 @@ def up(
     plugins: Path | None,
     sync_timeout: float,
     machine_config: bool,
+    encryption: Path | None,
     run_commands: str | None,
 ) -> int:
     """Run the embedded cluster and the GitOps controllers until Ctrl-C.
@@ -93,6 +96,8 @@ def up(
     """
     if memory and data is not None:
         raise CommandFailed("give --data or --memory, not both", USAGE)
+    if encryption is not None and memory:
+        raise CommandFailed("--encrypt-secrets is for data that is kept; leave --memory out", USAGE)
     home = state_directory()
     host, port = host_and_port(listen, tls=True)
     commands = run_commands_of(run_commands)
@@ -106,6 +111,7 @@ def up(
         node_labels=_labels(labels, machine_config),
         simulated_storage=True,
         run_commands=commands,
+        encryption=encryption,
     )
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
@@ -127,6 +133,8 @@ def up(
             await cluster.start_machine_config(application.control_namespace)
         print(f"cluster     {cluster.url} (data: {where or 'in memory'})")
         print(f"kubeconfig  {config}")
+        if encryption is not None:
+            print(f"secrets     encrypted at rest with the keys of {encryption}")
         print(f"machines    {nodes} simulated; {RUNNING[commands]}")
         print("gitops      Applications in namespace argocd, project default, repositories by path allowed")
         if machine_config:

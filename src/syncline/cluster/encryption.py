@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from syncline.cluster.store import Key
 from syncline.kube import yaml
 
-__all__ = ["SEALED", "Encryption", "EncryptionError", "describe_seal", "encryption_of"]
+__all__ = ["HOW_TO_MAKE", "SEALED", "Encryption", "EncryptionError", "describe_seal", "encryption_of"]
 
 SEALED = b"k8s:enc:"
 """How every sealed value begins. JSON never does."""

@@ -354,6 +354,8 @@ def _serves(pair: KeyPair, authority: CertificateAuthority, now: datetime, hosts
 
 def _read_pair(directory: Path, name: str) -> KeyPair | None:
     certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
+    if certificate.exists() and not key.exists():
+        raise ValueError(f"{key.name} is missing, {certificate.name} is there")  # The key is always written first.
     if not certificate.exists() or not key.exists():
         return None
     return KeyPair(certificate.read_text(), Secret(key.read_text()))
