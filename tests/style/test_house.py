@@ -44,7 +44,6 @@ SOCKETS_AND_FILES = (
     "cluster/conversing.py",
     "cluster/disk.py",
     "cluster/datafile.py",
-    "cluster/archive.py",
     "cluster/pki.py",
     "cluster/webhooks.py",
     "cluster/machines/process.py",

@@ -20,7 +20,7 @@ from syncline.assembly.auditing import AuditFile, read_policy
 from syncline.assembly.core import ClusterCore, build_core
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.measuring import gauges_of, metrics_answer
-from syncline.assembly.settings import ClusterSettings
+from syncline.assembly.settings import DATABASE, KEYS, ClusterSettings
 from syncline.base.clock import Clock, SystemClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["LiveCluster", "running_cluster", "write_private"]
 
 log = logging.getLogger("syncline.assembly")
-
-DATABASE = "cluster.db"
-KEYS = "keys"
 
 
 @dataclass(slots=True)

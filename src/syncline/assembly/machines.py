@@ -8,7 +8,7 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from syncline.assembly.core import ClusterCore
-from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.assembly.settings import MACHINES, ClusterSettings, RunCommands
 from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
 from syncline.cluster.machines.disk import MachineDisk
@@ -33,9 +33,6 @@ __all__ = [
     "sandbox_problem",
     "virtual_machines",
 ]
-
-MACHINES = "machines"
-"""Below the data directory."""
 
 
 def node_name(index: int) -> str:

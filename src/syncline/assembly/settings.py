@@ -11,7 +11,22 @@ from urllib.parse import unquote, urlsplit
 from syncline.assembly.rotation import KEEP_ALL, Rotation
 from syncline.base.secret import Secret
 
-__all__ = ["ClusterSettings", "RunCommands", "SettingError", "TraceSettings", "trace_settings"]
+__all__ = [
+    "DATABASE",
+    "KEYS",
+    "MACHINES",
+    "ClusterSettings",
+    "RunCommands",
+    "SettingError",
+    "TraceSettings",
+    "trace_settings",
+]
+
+
+DATABASE = "cluster.db"
+KEYS = "keys"
+MACHINES = "machines"
+"""Below a data directory; what else is there can be fetched again."""
 
 
 class RunCommands(StrEnum):

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "apiserver": ("apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
     "app": ("app.group:app", "Everything about Applications, with the verbs of argocd."),
     "butane": ("butane:butane", "Translate Butane into Ignition or MachineConfigs, as the butane program does."),
+    "backup": ("backup:backup", "Write a cluster's data to a file, while it serves."),
     "cluster": ("cluster:cluster", "List, add and remove destination clusters; list managed ones."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
     "controller": ("controller:controller", "Run the GitOps controllers against any cluster."),
@@ -31,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pool": ("pool:pool", "List machine config pools; pause and resume them by Holds."),
     "proj": ("proj.group:proj", "What Applications may read and write, with the verbs of argocd."),
     "repo": ("repo:repo", "List, add and remove repositories and their credentials."),
+    "restore": ("backup:put_back", "Put a backup into an empty data directory."),
     "up": ("up:up", "Run the embedded cluster and the GitOps controllers on this machine."),
     "version": ("version:version", "Print the version."),
 }

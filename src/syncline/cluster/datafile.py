@@ -31,7 +31,11 @@ __all__ = [
     "OUT_OF_SPACE",
     "SCHEMA_VERSION",
     "DiskError",
+    "Found",
     "Loaded",
+    "advance_file",
+    "check_file",
+    "copy_file",
     "create_file",
     "open_for_writing",
     "read_file",
@@ -95,6 +99,17 @@ class Loaded:
     stale: tuple[Stored, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a file is, without what it holds. ``secrets`` counts those in the clear."""
+
+    version: int
+    revision: int
+    objects: int
+    sealed: bool
+    secrets: int
+
+
 def row_checksum(key: Key, revision: int, value: bytes) -> int:
     """CRC-32 of a row: of where and when as well as of what, so that rows cannot be mixed up."""
     return zlib.crc32(value, zlib.crc32(f"{key.resource}\0{key.namespace}\0{key.name}\0{revision}".encode()))
@@ -113,29 +128,93 @@ def read_file(path: Path, encryption: Encryption | None = None, acknowledged: in
 
     ``acknowledged`` is a revision that was on disk: where it is not, something is lost.
     """
-    _refuse_what_is_no_file(path)
-    with _told(path), _traceless(path), closing(_connected(path, "ro")) as connection:
-        connection.execute("BEGIN")
-        version = _known_version(connection, path)
+    with _checked(path) as (connection, version):
         if not version:
             return Loaded(0, (), 0)
-        _check_structure(connection, version)
         revision, count = _state(connection, version)
         if revision < acknowledged:
             raise _gone_back(path, revision, acknowledged)
         objects: list[Stored] = []
         stale: list[Stored] = []
-        for *place, row_revision, value, checksum in connection.execute(_ROWS[version]):
-            key = Key(*place)
-            if version > 1 and row_checksum(key, row_revision, value) != checksum:
-                raise ValueError(f"{key.resource.lstrip('/')} {key.namespace}/{key.name} differs from its checksum")
+        for key, row_revision, value in _rows(connection, version):
             stored = Stored.load(key, row_revision, _opened(path, key, value, encryption))
             objects.append(stored)
             if not (encryption.is_current(key, value) if encryption else not value.startswith(SEALED)):
                 stale.append(stored)
-        if count is not None and count != len(objects):
-            raise ValueError(f"{count} objects were written, {len(objects)} are there")
+        _expect_count(count, len(objects))
         return Loaded(revision, tuple(objects), version, tuple(stale))
+
+
+def check_file(path: Path) -> Found:
+    """Check all of a file without opening what is sealed; nothing is changed. Raises :class:`DiskError`."""
+    with _checked(path) as (connection, version):
+        if not version:
+            return Found(0, 0, 0, sealed=False, secrets=0)
+        revision, count = _state(connection, version)
+        objects = secrets = sealed = 0
+        for key, _, value in _rows(connection, version):
+            objects += 1
+            if value.startswith(SEALED):
+                sealed += 1
+            elif key.resource == "/secrets":
+                secrets += 1
+        _expect_count(count, objects)
+        return Found(version, revision, objects, sealed=sealed > 0, secrets=secrets)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """One moment of a file that may be in use, as a file of its own; the server goes on writing meanwhile.
+
+    ``target`` must not exist. Raises :class:`DiskError`.
+    """
+    _refuse_what_is_no_file(source)
+    with _told(target):
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with _told(source), closing(_connected(source, "ro")) as live:
+        live.execute("BEGIN")
+        _known_version(live, source)
+        with _told(target), closing(_connected(target, "rw")) as copy:
+            live.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+
+
+def advance_file(path: Path, by: int) -> int:
+    """Let revisions go on ``by`` later than where they stand; returns the new one. Raises :class:`DiskError`."""
+    found = check_file(path)
+    revision = found.revision + by
+    with _told(path), closing(_connected(path, "rw")) as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        if found.version == 1:
+            connection.execute("UPDATE state SET revision = ?", (revision,))
+        else:
+            row = state_row(revision, found.objects)
+            connection.execute("UPDATE state SET revision = ?, objects = ?, checksum = ?", row)
+    return revision
+
+
+@contextmanager
+def _checked(path: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
+    """The file opened for reading, and its format, once it is known to be ours and of sound structure."""
+    _refuse_what_is_no_file(path)
+    with _told(path), _traceless(path), closing(_connected(path, "ro")) as connection:
+        connection.execute("BEGIN")
+        version = _known_version(connection, path)
+        if version:
+            _check_structure(connection, version)
+        yield connection, version
+
+
+def _rows(connection: sqlite3.Connection, version: int) -> Iterator[tuple[Key, int, bytes]]:
+    for *place, revision, value, checksum in connection.execute(_ROWS[version]):
+        key = Key(*place)
+        if version > 1 and row_checksum(key, revision, value) != checksum:
+            raise ValueError(f"{key.resource.lstrip('/')} {key.namespace}/{key.name} differs from its checksum")
+        yield key, revision, value
+
+
+def _expect_count(written: int | None, found: int) -> None:
+    if written is not None and written != found:
+        raise ValueError(f"{written} objects were written, {found} are there")
 
 
 def _refuse_what_is_no_file(path: Path) -> None:

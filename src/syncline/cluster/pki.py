@@ -358,7 +358,15 @@ def _read_pair(directory: Path, name: str) -> KeyPair | None:
         raise ValueError(f"{key.name} is missing, {certificate.name} is there")  # The key is always written first.
     if not certificate.exists() or not key.exists():
         return None
-    return KeyPair(certificate.read_text(), Secret(key.read_text()))
+    pair = KeyPair(certificate.read_text(), Secret(key.read_text()))
+    try:
+        shown = x509.load_pem_x509_certificate(pair.certificate_pem.encode()).public_key()
+        own = _load_key(pair.key_pem.reveal()).public_key()
+    except ValueError as error:
+        raise ValueError(f"{certificate.name} or {key.name} is not readable as PEM") from error
+    if shown != own:
+        raise ValueError(f"{certificate.name} is not of {key.name}")
+    return pair
 
 
 def _write_pair(directory: Path, name: str, pair: KeyPair) -> KeyPair:
