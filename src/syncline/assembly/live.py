@@ -32,6 +32,7 @@ from syncline.cluster.encryption import HOW_TO_MAKE, Encryption, EncryptionError
 from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
 from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
+from syncline.cluster.retention import LOOK_EVERY, Retention
 from syncline.cluster.serve import ApiServer, Durability, ServeError, threadsafe, tune_garbage_collection
 from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ADMIN, ANONYMOUS
@@ -135,6 +136,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
     disk, store = _open_store(settings)
     durability = Durability(store)
     stopped: asyncio.Future[None] = event_loop.create_future()
+    retaining = event_loop.create_task(_retain(store, clock), name="retention")
     ports: list[DirectPort] = []
     audit = None
     try:
@@ -182,6 +184,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             await server.stop()
             await caller.close()
     finally:
+        retaining.cancel()
         if disk is not None:
             disk.close()
         if audit is not None:
@@ -253,6 +256,13 @@ def _open_store(settings: ClusterSettings) -> tuple[Disk | None, Store]:
         disk.close()
         raise
     return disk, store
+
+
+async def _retain(store: Store, clock: Clock) -> None:
+    retention = Retention()
+    while True:
+        store.compact(retention.note(clock.now(), store.committed))
+        await asyncio.sleep(LOOK_EVERY.total_seconds())
 
 
 def _listener(

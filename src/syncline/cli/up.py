@@ -52,6 +52,24 @@ def _labels(labels: tuple[str, ...], machine_config: bool) -> dict[str, str]:
     return given if roles or not machine_config else given | {"node-role.kubernetes.io/worker": ""}
 
 
+def _greet(url: str, settings: ClusterSettings, kubeconfig: Path, machine_config: bool) -> None:
+    print(f"cluster     {url} (data: {settings.data or 'in memory'})")
+    print(f"kubeconfig  {kubeconfig}")
+    if settings.encryption is not None:
+        print(f"secrets     encrypted at rest with the keys of {settings.encryption}")
+    print(f"machines    {settings.nodes} simulated; {RUNNING[settings.run_commands]}")
+    print("gitops      Applications in namespace argocd, project default, repositories by path allowed")
+    if machine_config:
+        print("pools       master and worker; kubectl get mcp, syncline mc list")
+    print()
+    print("Type next:")
+    print(f"  export KUBECONFIG={kubeconfig}")
+    print("  kubectl get nodes")
+    print("  syncline app create NAME --repo PATH-OR-URL --path FOLDER --dest-namespace default")
+    print("  syncline app sync NAME\n")
+    print("Ctrl-C stops.", flush=True)
+
+
 @click.command()
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=None, help="Data directory.")
 @click.option("--memory", is_flag=True, help="Keep nothing.")
@@ -131,21 +149,7 @@ def up(
         await cluster.start_gitops(gitops)
         if machine_config:
             await cluster.start_machine_config(application.control_namespace)
-        print(f"cluster     {cluster.url} (data: {where or 'in memory'})")
-        print(f"kubeconfig  {config}")
-        if encryption is not None:
-            print(f"secrets     encrypted at rest with the keys of {encryption}")
-        print(f"machines    {nodes} simulated; {RUNNING[commands]}")
-        print("gitops      Applications in namespace argocd, project default, repositories by path allowed")
-        if machine_config:
-            print("pools       master and worker; kubectl get mcp, syncline mc list")
-        print()
-        print("Type next:")
-        print(f"  export KUBECONFIG={config}")
-        print("  kubectl get nodes")
-        print("  syncline app create NAME --repo PATH-OR-URL --path FOLDER --dest-namespace default")
-        print("  syncline app sync NAME\n")
-        print("Ctrl-C stops.", flush=True)
+        _greet(cluster.url, settings, config, machine_config)
         await stop.wait()
         print("stopping", flush=True)
         return 0
