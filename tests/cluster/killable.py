@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import traceback
@@ -43,9 +44,10 @@ def _live(life: dict[str, Any], syncline: Any, disk: Any, faulty_files: Any) -> 
         disk.CHECKPOINT_AFTER_BYTES, disk.IDLE_S = 200_000, 0.02
         disk.GIVE_BACK_FROM_PAGES, disk.GIVE_BACK_STEP_PAGES = 4, 8
     try:
-        if not life["kill_at"]:
+        if not life["kill_at"] and not life["sync_fails_at"]:
             return int(syncline(life["arguments"]))
-        with faulty_files.installed(faulty_files.Faults(kill_at=life["kill_at"])):
+        fails = {("sync", life["sync_fails_at"]): sqlite3.SQLITE_IOERR_FSYNC}
+        with faulty_files.installed(faulty_files.Faults(kill_at=life["kill_at"], fails=fails)):
             return int(syncline(life["arguments"]))
     except BaseException:
         traceback.print_exc()
@@ -65,11 +67,17 @@ class Nursery:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return cls(folder, process)
 
-    def start(self, *arguments: str, kill_at: int = 0, busy: bool = True) -> int:
-        """Its process id."""
+    def start(self, *arguments: str, kill_at: int = 0, sync_fails_at: int = 0, busy: bool = True) -> int:
+        """Its process id. ``sync_fails_at`` is the number of the sync that fails."""
         assert self.process.stdin is not None and self.process.stdout is not None
         output = str(self.folder / "output")
-        life = {"arguments": arguments, "kill_at": kill_at, "busy": busy, "output": output}
+        life = {
+            "arguments": arguments,
+            "kill_at": kill_at,
+            "sync_fails_at": sync_fails_at,
+            "busy": busy,
+            "output": output,
+        }
         self.process.stdin.write(json.dumps(life) + "\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())

@@ -31,6 +31,10 @@ class Link:
         text = answer.read()
         return answer.status, json.loads(text)
 
+    def text(self, path: str) -> str:
+        self._link.request("GET", path)
+        return self._link.getresponse().read().decode()
+
     def lines(self, path: str) -> list[Any]:
         self._link.request("GET", path)
         return [json.loads(line) for line in self._link.getresponse().read().splitlines()]

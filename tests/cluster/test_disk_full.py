@@ -190,6 +190,8 @@ def test_a_full_disk_refuses_writes_and_nothing_else(
         assert [link.send("GET", f"{CONFIGMAPS}/{filler.refused}")[0] for filler in fillers] == [404] * WRITERS
         assert _listed(link) == kept and len(kept) > WRITERS
         assert sorted(_names(watch.until(lambda events: len(events) >= len(kept)))) == sorted(kept)
+        assert "\nsyncline_disk_refuses_writes 1\n" in link.text("/metrics")
+        assert link.text("/readyz") == "ok", "it serves on"
         assert link.send("PATCH", f"{CONFIGMAPS}/c0-0", {"data": {"v": "2"}}, MERGE)[0] == 500
         removed = []
         if volume.removals:
@@ -202,6 +204,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(
         waited_s = _accepted(link, "POST", CONFIGMAPS, _configmap("c-last"))
         kept["c-last"] = _listed(link)["c-last"]
         assert _listed(link) == kept
+        assert "\nsyncline_disk_refuses_writes 0\n" in link.text("/metrics")
         assert len(set(kept.values())) == len(kept), "revisions never repeat"
         told = watch.until(lambda events: "c-last" in _names(events))
         assert sorted(_names(told)) == sorted([*kept, *removed]) and not watch.over

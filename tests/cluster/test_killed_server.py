@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bench.processes import Running, free_port
 from tests.cluster.faulty_files import available
 from tests.cluster.killable import Nursery
@@ -84,6 +85,8 @@ class Writer:
                 status, answer = link.send("PATCH", f"{path}?fieldManager=m&force=true", _body(name, n), APPLY)
             case _:
                 status, answer = link.send("DELETE", path)
+        if status == 500 and "the write is not on disk" in answer["message"]:
+            raise ConnectionError  # its last words
         assert status in (200, 201), answer
         self.asked = None
         if verb == "delete":
@@ -124,10 +127,11 @@ class World:
     def server(self) -> Running:
         return Running(0, self.port, 0.0, self.folder / "kubeconfig")
 
-    def start(self, kill_at: int) -> int:
+    def start(self, kill_at: int, sync_fails_at: int = 0) -> int:
         data, config = str(self.folder / "data"), str(self.folder / "kubeconfig")
         address = ("--listen", f"127.0.0.1:{self.port}", "--kubeconfig-out", config)
-        return self.nursery.start("apiserver", *address, "--data", data, "--controllers", "none", kill_at=kill_at)
+        options = ("--data", data, "--controllers", "none")
+        return self.nursery.start("apiserver", *address, *options, kill_at=kill_at, sync_fails_at=sync_fails_at)
 
     def ready(self, pid: int) -> bool:
         """False when it died before."""
@@ -173,7 +177,7 @@ class World:
             assert events == []
             self.counts["watches resumed"] += 1
 
-    def work_until_death(self, pid: int, kill_after: int) -> int:
+    def work_until_death(self, pid: int, kill_after: int, code: int = -signal.SIGKILL) -> int:
         """Everybody writes and two watch; SIGKILL after so many acknowledged writes (0: it dies by itself). Returns
         the newest revision that anybody was told."""
         acknowledged = threading.Semaphore(0)
@@ -192,7 +196,7 @@ class World:
         for thread in threads:
             thread.join(60)
         assert not any(thread.is_alive() for thread in threads)
-        assert self.nursery.ended() == -signal.SIGKILL, (self.folder / "output").read_text()
+        assert self.nursery.ended() == code, (self.folder / "output").read_text()
         told = [revision for writer in self.writers for revision in writer.revisions]
         assert len(told) == len(set(told)) and min(told, default=before + 1) > before, "revisions never repeat"
         seen = [self._expect_in_order(watch.join(), before) for watch in watches]
@@ -274,3 +278,26 @@ def _expect_watches(world: World, seen: int) -> None:
     os.kill(pid, signal.SIGKILL)
     assert world.nursery.ended() == -signal.SIGKILL
     world.counts["killed at rest"] += 1
+
+
+@pytest.mark.skipif(not available(), reason="SQLite is built into this Python: no layer fits below it")
+def test_a_server_whose_sync_fails_acknowledges_nothing_more_and_stops_with_a_sentence(
+    tmp_path: Path, figure: Figure
+) -> None:
+    writers = [Writer(f"w{number}", random.Random(number)) for number in range(WRITERS)]
+    with _nursery(tmp_path) as nursery:
+        world = World(tmp_path, nursery, free_port(), writers)
+        for number in (60, 90, 120):
+            pid = world.start(0, sync_fails_at=number)
+            assert world.ready(pid)
+            world.expect_everything()
+            world.newest = max(world.newest, world.work_until_death(pid, 0, code=1))
+        pid = world.start(0)
+        assert world.ready(pid)
+        world.expect_everything()
+        os.kill(pid, signal.SIGTERM)
+        assert nursery.ended() == 0
+    said = [line for line in (tmp_path / "output").read_text().splitlines() if line.startswith("error: ")]
+    assert len(said) == 3
+    assert all("cluster.db: cannot write" in line and "SQLITE_IOERR_FSYNC" in line for line in said)
+    figure("servers whose sync fails", f"3 stopped, {world.counts['acknowledged writes']} acknowledged writes, 0 lost")

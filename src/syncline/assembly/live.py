@@ -153,15 +153,18 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             disk.follow(store, _listener(durability, stopped, event_loop, ports))
         fairness = Fairness(store, settings.max_requests_inflight + settings.max_mutating_requests_inflight)
         written = audit.families if audit is not None else tuple
-        metrics = Metrics(lambda: gauges_of(store, server), lambda: [*fairness.families(), *written()])
+        metrics = Metrics(lambda: gauges_of(store, server, disk), lambda: [*fairness.families(), *written()])
         core.api.documents["/metrics"] = lambda: metrics_answer(metrics)
         caller = Caller()
         server = ApiServer(core.api, core.authenticator, clock, durability, [metrics.count], fairness, caller, auditor)
         certificate = keys.server if settings.tls else None
         await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:
-            core.bootstrap(port=server.port, ca_pem=keys.ca_pem)
-            await durability.wait_for_all()
+            try:
+                core.bootstrap(port=server.port, ca_pem=keys.ca_pem)
+                await durability.wait_for_all()
+            except WriteRefused as refusal:
+                raise DiskError(f"{refusal}; what a cluster begins with could not be written") from refusal
             url, kubeconfig = _way_in(settings, server.port, keys)
             # Others are answered meanwhile.
             room = await asyncio.to_thread(importlib.import_module, "syncline.assembly.working")

@@ -10,6 +10,7 @@ import resource
 from collections.abc import Mapping
 from pathlib import Path
 
+from syncline.cluster.disk import Disk
 from syncline.cluster.metrics import MEDIA_TYPE, Metrics
 from syncline.cluster.serve import ApiServer
 from syncline.cluster.store import Store
@@ -20,9 +21,20 @@ __all__ = ["gauges_of", "metrics_answer"]
 PAGES = Path("/proc/self/statm")
 
 
-def gauges_of(store: Store, server: ApiServer) -> Mapping[str, tuple[str, float]]:
+def gauges_of(store: Store, server: ApiServer, disk: Disk | None) -> Mapping[str, tuple[str, float]]:
     objects = sum(store.count(each) for each in store.resources())
-    return {
+    kept = (
+        {}
+        if disk is None
+        else {
+            "apiserver_storage_size_bytes": ("Data file and its log.", disk.size_bytes()),
+            "syncline_disk_refuses_writes": (
+                "1 while there is no space or the disk has failed.",
+                disk.refusal is not None,
+            ),
+        }
+    )
+    return kept | {
         "process_resident_memory_bytes": ("Memory of this process.", _resident_bytes()),
         "syncline_store_objects": ("Objects in the store.", objects),
         "syncline_store_revision": ("Number of the last write.", store.revision),

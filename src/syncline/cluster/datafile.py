@@ -343,8 +343,6 @@ def open_for_writing(path: Path, loaded: Loaded, encryption: Encryption | None =
                 _upgrade(connection, loaded, encryption)
             elif loaded.stale:
                 _seal_anew(connection, loaded.stale, encryption)
-            if connection.execute("SELECT count(*) FROM probe").fetchone() != (0,):
-                connection.execute("DELETE FROM probe")
             _tidy(connection)
         except BaseException:
             connection.close()
@@ -390,6 +388,8 @@ def _tidy(connection: sqlite3.Connection) -> None:
     """Space can be given back from now on, and the log of an earlier life is emptied. A full disk is no reason not to
     start: what is there can be read."""
     try:
+        if connection.execute("SELECT count(*) FROM probe").fetchone() != (0,):
+            connection.execute("DELETE FROM probe")
         if connection.execute("PRAGMA auto_vacuum").fetchone() != (INCREMENTAL,):
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("VACUUM")

@@ -174,6 +174,11 @@ class Disk:
         """Nothing is left to be moved or given back."""
         return not self._pending and not self._unmoved_bytes
 
+    def size_bytes(self) -> int:
+        """Of the file and its log."""
+        paths = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(path.stat().st_size for path in paths if path.exists())
+
     # -- the writer's thread ------------------------------------------------------------------------------------------
 
     def _write_all(self, listener: Listener) -> None:
@@ -190,10 +195,13 @@ class Disk:
                 else:
                     self._tidy(idle=not batch)
             except sqlite3.Error as error:
-                if error.sqlite_errorcode not in OUT_OF_SPACE:
-                    self._fail(error, listener)
+                if getattr(error, "sqlite_errorcode", 0) not in OUT_OF_SPACE:  # the module's own errors have no code
+                    self._fail(f"{error}, {getattr(error, 'sqlite_errorname', type(error).__name__)}", listener)
                     return
                 self._hold(listener, lost=not written)
+            except Exception as error:  # a bug of ours: without a writer everybody would wait for ever
+                self._fail(f"{type(error).__name__}: {error}", listener)
+                return
 
     def _next_batch(self) -> list[Event] | None:
         """What is queued, or nothing when it is time to tidy or to look for space; None at the end."""
@@ -308,8 +316,7 @@ class Disk:
         self._connection.execute("DELETE FROM probe")
         self._unmoved_bytes = CHECKPOINT_AFTER_BYTES
 
-    def _fail(self, error: sqlite3.Error, listener: Listener) -> None:
-        why = f"{error}, {error.sqlite_errorname}"
+    def _fail(self, why: str, listener: Listener) -> None:
         failure = DiskError(f"{self.path}: cannot write ({why}); look after the disk, then start again")
         with self._changed:
             self.refusal = WriteRefused(f"the write is not on disk: {failure}")
@@ -335,13 +342,13 @@ class _Lock:
                 f"{path.parent}: this data is in use by process {owner}; stop that, or choose another data directory"
             ) from error
         self.noted = int(self._lines()[1] or 0)
-        os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid():<{NUMBER_WIDTH}}\n".encode(), 0)
         self.note(self.noted)
 
     def note(self, revision: int) -> None:
         """Not synced: it is there after a kill, and after a power cut it is never newer than the data."""
-        os.pwrite(self._file, f"{revision:>{NUMBER_WIDTH}}\n".encode(), NUMBER_WIDTH + 1)
+        with contextlib.suppress(OSError):  # The data is on disk; an older number here notices less, and never wrongly.
+            os.pwrite(self._file, f"{revision:>{NUMBER_WIDTH}}\n".encode(), NUMBER_WIDTH + 1)
 
     def close(self) -> None:
         if self._file >= 0:
