@@ -5,7 +5,7 @@ The live cluster and the virtual world are both made of this; what differs is wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,9 +19,11 @@ from syncline.cluster.direct import DirectTransport
 from syncline.cluster.pki import ClusterKeys
 from syncline.cluster.registry import Registry
 from syncline.cluster.store import Key, Store
-from syncline.cluster.tokens import ServiceAccountTokens
+from syncline.cluster.tokens import ServiceAccountTokens, issuer_documents
 from syncline.cluster.users import ADMIN, UserInfo
 from syncline.cluster.verbs.exchange import LogSource
+from syncline.kube.client import Response
+from syncline.kube.objects import Obj
 
 __all__ = ["ClusterCore", "build_core"]
 
@@ -52,6 +54,11 @@ class ClusterCore:
             self.store.compact(self.store.revision)
 
 
+def _document(made: tuple[str, Obj]) -> Callable[[], Response]:
+    kind, obj = made
+    return lambda: Response.of(200, obj, {"content-type": kind, "cache-control": "public, max-age=3600"})
+
+
 def build_core(
     *,
     store: Store,
@@ -76,4 +83,6 @@ def build_core(
         return authenticator.token_user(token, now, audiences)
 
     api = Api(store, registry, authorizer, clock, entropy.fork("api"), tokens=tokens, review_token=review, logs=logs)
+    if tokens is not None:
+        api.documents |= {path: _document(made) for path, made in issuer_documents(tokens).items()}
     return ClusterCore(store, registry, authorizer, api, clock, entropy, authenticator, tokens)

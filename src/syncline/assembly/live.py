@@ -26,6 +26,7 @@ from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.audit import AuditTrail
 from syncline.cluster.auditpolicy import METADATA_OF_ALL, AuditPolicyError
+from syncline.cluster.bootstrap import FRONT_PROXY
 from syncline.cluster.connections import allow_many_connections
 from syncline.cluster.disk import SCHEMA_VERSION, Disk, DiskError, Listener
 from syncline.cluster.encryption import HOW_TO_MAKE, Encryption, EncryptionError, encryption_of
@@ -155,7 +156,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         written = audit.families if audit is not None else tuple
         metrics = Metrics(lambda: gauges_of(store, server, disk), lambda: [*fairness.families(), *written()])
         core.api.documents["/metrics"] = lambda: metrics_answer(metrics)
-        caller = Caller()
+        caller = Caller(keys.authority.issue(FRONT_PROXY, now=clock.now()))
         server = ApiServer(core.api, core.authenticator, clock, durability, [metrics.count], fairness, caller, auditor)
         certificate = keys.server if settings.tls else None
         await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)

@@ -15,6 +15,7 @@ from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
 from syncline.cluster.admission import Admission
 from syncline.cluster.admission.dynamic.calls import Awaiting
+from syncline.cluster.aggregation import Aggregation
 from syncline.cluster.answers import refusal
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.definitions import Definitions
@@ -96,7 +97,8 @@ class Api:
             store, registry, authorizer, admission, clock, entropy, tokens, logs or NoLogs(), review_token
         )
         self.registry = registry
-        self._discovery = Discovery(registry)
+        self.aggregation = Aggregation(store)
+        self._discovery = Discovery(registry, self.aggregation)
         self.documents: dict[str, Callable[[], Response]] = {}
         """More paths that name no resource, such as /metrics; authorized as all others."""
         self._definitions = Definitions(self.backend)
@@ -133,6 +135,10 @@ class Api:
         route = route_of(request.path)
         verb = verb_of(request.method, route, request.query)
         self.backend.authorizer.require(user, _attributes(request, route, verb))
+        if self.aggregation.active:
+            elsewhere = self.aggregation.find(request.path)
+            if elsewhere is not None:
+                return self.aggregation.forward(request, user, elsewhere, streams=verb == "watch")
         if request.method == "HEAD" and route.resource:
             raise _not_allowed()
         if not route.resource:

@@ -17,13 +17,16 @@ from syncline.cluster.pki import SERVICE_IP
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import AlreadyExists, error_from_status
 from syncline.kube.objects import Obj, namespace_of
+from syncline.kube.schema.resources import builtin_resources
 
-__all__ = ["bootstrap_objects", "install"]
+__all__ = ["FRONT_PROXY", "bootstrap_objects", "install"]
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 RBAC = "rbac.authorization.k8s.io"
 FLOW = "flowcontrol.apiserver.k8s.io"
+FRONT_PROXY = "front-proxy-client"
+"""Who the certificate names that is shown to aggregated APIs."""
 
 _PATHS = {
     "Namespace": "/api/v1/namespaces",
@@ -36,6 +39,7 @@ _PATHS = {
     "RoleBinding": f"/apis/{RBAC}/v1/namespaces/{{namespace}}/rolebindings",
     "FlowSchema": f"/apis/{FLOW}/v1/flowschemas",
     "PriorityLevelConfiguration": f"/apis/{FLOW}/v1/prioritylevelconfigurations",
+    "APIService": "/apis/apiregistration.k8s.io/v1/apiservices",
 }
 
 
@@ -63,7 +67,7 @@ def bootstrap_objects(*, port: int = 6443, ca_pem: str = "") -> list[Obj]:
     objects += [_service(port)]
     if ca_pem:
         objects.append(_authentication(ca_pem))
-    return objects + _policy()
+    return objects + _policy() + _local_api_services()
 
 
 def _object(api_version: str, kind: str, name: str, namespace: str = "", **fields: object) -> Obj:
@@ -84,9 +88,59 @@ def _service(port: int) -> Obj:
 
 def _authentication(ca_pem: str) -> Obj:
     """Where extension API servers learn which client certificates to trust."""
-    return _object(
-        "v1", "ConfigMap", "extension-apiserver-authentication", "kube-system", data={"client-ca-file": ca_pem}
-    )
+    data = {
+        "client-ca-file": ca_pem,
+        "requestheader-allowed-names": json.dumps([FRONT_PROXY]),
+        "requestheader-client-ca-file": ca_pem,
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-uid-headers": '["X-Remote-Uid"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+    }
+    return _object("v1", "ConfigMap", "extension-apiserver-authentication", "kube-system", data=data)
+
+
+_PRIORITIES: dict[str, int] = {
+    "": 18000,
+    "apps": 17800,
+    "events.k8s.io": 17750,
+    "authentication.k8s.io": 17700,
+    "authorization.k8s.io": 17600,
+    "autoscaling": 17500,
+    "batch": 17400,
+    "certificates.k8s.io": 17300,
+    "networking.k8s.io": 17200,
+    "policy": 17100,
+    "rbac.authorization.k8s.io": 17000,
+    "storage.k8s.io": 16800,
+    "apiextensions.k8s.io": 16700,
+    "admissionregistration.k8s.io": 16700,
+    "scheduling.k8s.io": 16600,
+    "coordination.k8s.io": 16500,
+    "node.k8s.io": 16300,
+    "discovery.k8s.io": 16200,
+    "resource.k8s.io": 16200,
+    "flowcontrol.apiserver.k8s.io": 16100,
+}
+"""``groupPriorityMinimum`` of the groups that are served here (controlplane ``defaultGenericAPIServicePriorities``)."""
+_VERSION_PRIORITY = {("", "v1"): 1, ("autoscaling", "v2"): 30}
+_LATE_GROUPS = frozenset(("flowcontrol.apiserver.k8s.io", "resource.k8s.io"))
+OWN = "kube-aggregator.kubernetes.io/automanaged"
+
+
+def _local_api_services() -> list[Obj]:
+    """Groups and versions that this server answers for itself, as Kubernetes lists them."""
+    made = []
+    for group, version in dict.fromkeys((info.group, info.version) for info in builtin_resources()):
+        if group not in _PRIORITIES:
+            continue
+        spec: Obj = {"group": group} if group else {}
+        priority = _VERSION_PRIORITY.get((group, version), 21 if group in _LATE_GROUPS else 15)
+        spec |= {"version": version, "groupPriorityMinimum": _PRIORITIES[group], "versionPriority": priority}
+        service = _object("apiregistration.k8s.io/v1", "APIService", f"{version}.{group}", spec=spec)
+        service["metadata"]["labels"] = {OWN: "onstart"}
+        made.append(service)
+    return made
 
 
 def _policy() -> list[Obj]:

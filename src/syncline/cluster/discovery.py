@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from syncline.cluster.aggregation import Aggregation
 from syncline.cluster.descriptions import Descriptions, page_not_found, with_etag
 from syncline.cluster.negotiate import FORMS, Form, Shape, accepted_of, discovery_of
 from syncline.cluster.registry import Registry, Resource
@@ -53,10 +54,11 @@ def _names_json(accept: str) -> bool:
 class Discovery:
     """Answers for paths without a resource."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, aggregation: Aggregation) -> None:
         self._registry = registry
+        self._elsewhere = aggregation
         self._kept: dict[tuple[str, str], bytes] = {}
-        self._generation = -1
+        self._generation = (-1, -1)
         self._described = Descriptions(registry)
 
     def answer(self, request: Request) -> Response:
@@ -83,9 +85,10 @@ class Discovery:
 
     def _document(self, form: str, path: str, make: Callable[[], Any]) -> Response:
         """Build a document once per state of the registry."""
-        if self._generation != self._registry.generation:
+        generation = (self._registry.generation, self._elsewhere.generation)
+        if self._generation != generation:
             self._kept.clear()
-            self._generation = self._registry.generation
+            self._generation = generation
         raw = self._kept.get((form, path))
         if raw is None:
             made = make()
@@ -139,7 +142,10 @@ class Discovery:
             versions = found.setdefault(resource.info.group, [])
             if resource.info.version not in versions:
                 versions.append(resource.info.version)
-        return {group: sorted(versions, key=version_order) for group, versions in found.items()}
+        ordered = {group: sorted(versions, key=version_order) for group, versions in found.items()}
+        for entry in self._elsewhere.entries():
+            ordered.setdefault(entry.group, []).append(entry.version)
+        return ordered
 
     def _served(self, group: str, version: str) -> list[Resource]:
         return [r for r in self._registry.resources() if (r.info.group, r.info.version) == (group, version)]
@@ -168,7 +174,12 @@ class Discovery:
         }
 
     def _aggregated_version(self, group: str, version: str) -> Obj:
-        resources = [_aggregated_resource(resource) for resource in self._served(group, version)]
+        served = self._served(group, version)
+        elsewhere = self._elsewhere.find(f"/apis/{group}/{version}") if not served else None
+        if elsewhere is not None:
+            listed = _aggregated_elsewhere(group, version, self._elsewhere.resources(group, version))
+            return {"version": version, "resources": listed, "freshness": "Current" if elsewhere.available else "Stale"}
+        resources = [_aggregated_resource(resource) for resource in served]
         return {"version": version, "resources": resources, "freshness": "Current"}
 
     def _root(self) -> Obj:
@@ -220,6 +231,24 @@ def _resource_entries(resource: Resource) -> list[Obj]:
             entry |= {"group": sub.gvk.group, "version": sub.gvk.version}
         entries.append({**entry, "kind": sub.gvk.kind, "verbs": list(sub.verbs)})
     return entries
+
+
+def _aggregated_elsewhere(group: str, version: str, listed: list[Obj]) -> list[Obj]:
+    """What another server lists, in the form of aggregated discovery."""
+    found: dict[str, Obj] = {}
+    for one in listed:
+        plural, _, sub = str(one["name"]).partition("/")
+        kind = {"group": one.get("group") or group, "version": one.get("version") or version, "kind": one.get("kind")}
+        verbs = one.get("verbs") or []
+        if sub:
+            below = {"subresource": sub, "responseKind": kind, "verbs": verbs}
+            found.setdefault(plural, {"resource": plural}).setdefault("subresources", []).append(below)
+            continue
+        entry = found.setdefault(plural, {"resource": plural})
+        entry |= {"responseKind": kind, "scope": "Namespaced" if one.get("namespaced") else "Cluster"}
+        entry |= {"singularResource": one.get("singularName") or "", "verbs": verbs}
+        entry |= {name: one[name] for name in ("shortNames", "categories") if one.get(name)}
+    return list(found.values())
 
 
 def _aggregated_resource(resource: Resource) -> Obj:

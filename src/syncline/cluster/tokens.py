@@ -20,7 +20,7 @@ from syncline.cluster.pki import SigningKey
 from syncline.cluster.users import UserInfo, service_account_user
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["ISSUER", "BoundObject", "IssuedToken", "ServiceAccountTokens", "UidLookup"]
+__all__ = ["ISSUER", "BoundObject", "IssuedToken", "ServiceAccountTokens", "UidLookup", "issuer_documents"]
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 """Issuer and default audience, as kubeadm sets them."""
@@ -147,6 +147,21 @@ class ServiceAccountTokens:
 def _audiences(claims: Obj) -> list[str]:
     value = claims.get("aud")
     return [value] if isinstance(value, str) else [item for item in value or [] if isinstance(item, str)]
+
+
+def issuer_documents(tokens: ServiceAccountTokens) -> dict[str, tuple[str, Obj]]:
+    """By path, the media type and content of what others need to verify tokens (OpenID Connect discovery)."""
+    about = {
+        "issuer": ISSUER,
+        "jwks_uri": f"{ISSUER}/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    }
+    return {
+        "/.well-known/openid-configuration": ("application/json", about),
+        "/openid/v1/jwks": ("application/jwk-set+json", tokens.jwks()),
+    }
 
 
 def _in_time(claims: Obj, now: datetime) -> bool:

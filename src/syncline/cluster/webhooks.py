@@ -8,12 +8,16 @@ Every answer is bounded, in time and in size.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import socket
 import ssl
-from collections import OrderedDict
+import tempfile
+from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from syncline.cluster.pki import KeyPair
 from syncline.kube.client import Response
 from syncline.kube.outcall import Outcall, Outcome
 
@@ -29,18 +33,67 @@ CALLS_LIMIT = 512
 CONTEXTS_KEPT = 64
 """TLS settings remembered, one for each bundle of authorities."""
 MAX_REDIRECTS = 10
+LINES_AHEAD = 1000
+"""Lines of a watch that wait for a slow reader before no more are read."""
 MAX_RETRIES = 10
 """How often a call is made again that asks for it with Retry-After (client-go ``WithMaxRetries``)."""
 _HOSTNAME, _ADDRESS, _EXPIRED, _NOT_YET = 62, 64, 10, 9
 """OpenSSL's codes of what is wrong with a certificate."""
 
 
-class Caller:
-    """Made once for a cluster that is served; belongs to its event loop."""
+class LineStream:
+    """The lines of an answer without an end, as the watch of another API. Reads ahead a bounded number of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self.on_ready: Callable[[], None] | None = None
+        self._answer = answer
+        self._lines: deque[bytes] = deque()
+        self._room = asyncio.Event()
+        self._over = False
+        self._task = asyncio.create_task(self._read(), name="watch of another API")
+
+    async def _read(self) -> None:
+        rest = b""
+        with contextlib.suppress(Exception):  # A broken connection ends a watch; its reader resumes.
+            async for chunk in self._answer.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                self._lines.extend(line for line in lines if line)
+                if len(rest) > ANSWER_LIMIT_BYTES:
+                    break
+                self._wake()
+                while len(self._lines) > LINES_AHEAD:
+                    self._room.clear()
+                    await self._room.wait()
+        self._over = True
+        self._answer.close()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self.on_ready is not None:
+            self.on_ready()
+
+    def take(self, limit: int = 1000) -> list[bytes]:
+        taken = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
+        self._room.set()
+        return taken
+
+    @property
+    def ended(self) -> bool:
+        return self._over and not self._lines
+
+    def close(self) -> None:
+        self._task.cancel()
+        self._answer.close()
+
+
+class Caller:
+    """Made once for a cluster that is served; belongs to its event loop. ``proxy`` is what it shows to aggregated
+    APIs: the certificate of a front proxy."""
+
+    def __init__(self, proxy: KeyPair | None = None) -> None:
+        self._proxy = proxy
         self._session: aiohttp.ClientSession | None = None
-        self._contexts: OrderedDict[tuple[str, bool], ssl.SSLContext] = OrderedDict()
+        self._contexts: OrderedDict[tuple[str, bool, bool], ssl.SSLContext] = OrderedDict()
 
     async def settle(self, answer: Response) -> Response:
         """Make the calls that ``answer`` waits for, side by side, until it is one."""
@@ -82,11 +135,11 @@ class Caller:
         import yarl
 
         url = yarl.URL(call.url, encoded=True)
-        headers = dict(call.headers)
+        headers = [(name, line) for name, value in call.headers.items() for line in value.split("\n")]
         if call.address is not None:
-            headers["host"] = url.authority
+            headers.append(("host", url.authority))
             url = url.with_host(call.address[0]).with_port(call.address[1])
-        async with self._opened().request(
+        answer = await self._opened().request(
             call.method,
             url,
             data=call.body or None,
@@ -95,10 +148,15 @@ class Caller:
             server_hostname=call.server_name or None,
             allow_redirects=call.follow,
             max_redirects=MAX_REDIRECTS,
-        ) as answer:
-            body = await _bounded(answer)
-            found = {name.lower(): value for name, value in answer.headers.items()}
-            return Outcome(answer.status, found, body)
+        )
+        found: dict[str, str] = {}
+        for name, value in answer.headers.items():
+            lower = name.lower()
+            found[lower] = f"{found[lower]}\n{value}" if lower in found else value
+        if call.streams and answer.status == 200:
+            return Outcome(answer.status, found, stream=LineStream(answer))
+        async with answer:
+            return Outcome(answer.status, found, await _bounded(answer))
 
     def _opened(self) -> aiohttp.ClientSession:
         """Made on first use: a session belongs to the running loop."""
@@ -111,7 +169,7 @@ class Caller:
         return self._session
 
     def _context(self, call: Outcall) -> ssl.SSLContext:
-        key = (call.ca_pem, call.insecure)
+        key = (call.ca_pem, call.insecure, call.as_proxy)
         context = self._contexts.get(key)
         if context is None:
             try:
@@ -122,10 +180,20 @@ class Caller:
             if call.insecure:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
+            if call.as_proxy and self._proxy is not None:
+                _show(context, self._proxy)
             self._contexts[key] = context
             if len(self._contexts) > CONTEXTS_KEPT:
                 self._contexts.popitem(last=False)
         return context
+
+
+def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """The ssl module reads keys from files only; this one is readable by us alone and gone at once."""
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(pair.certificate_pem + pair.key_pem.reveal())
+        file.flush()
+        context.load_cert_chain(file.name)
 
 
 async def _bounded(answer: aiohttp.ClientResponse) -> bytes:

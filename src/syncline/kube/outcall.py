@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from syncline.kube.client import Response
+    from syncline.kube.client import Response, Stream
 
 __all__ = ["NOBODY", "Outcall", "Outcome", "Pending", "settle"]
 
@@ -38,6 +38,8 @@ class Outcall:
     """Shown to be from the API server, by its front-proxy certificate."""
     follow: bool = True
     """Redirects are followed, as Kubernetes does for webhooks."""
+    streams: bool = False
+    """The body of a success has no end of its own (a watch): it comes as a stream of lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Outcome:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     failure: str = ""
+    stream: Stream | None = None
+    """Instead of a body, where one was asked for."""
 
 
 class Pending(Protocol):

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from syncline.base.action import Performer
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer, FindScale, ReadScale
+from syncline.cluster.builtin.api_services import ApiServiceController, AskServer, AskServerPerformer
 from syncline.cluster.builtin.autoscaler import AutoscalerController
 from syncline.cluster.builtin.certificates.approval import ApproveIfAllowed, ApprovePerformer
 from syncline.cluster.builtin.certificates.controller import signing_request_controllers
@@ -96,6 +97,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         EventExpiry(),
         ClusterRoleAggregationController(),
         FlowSchemaController(),
+        ApiServiceController(),
         *signing_request_controllers(can_sign=chosen.authority is not None),
         *([TokenSecretController(chosen.root_ca)] if chosen.tokens is not None else []),
         SchedulerController(),
@@ -112,6 +114,7 @@ def performers(mapper: Mapper, settings: BuiltinSettings | None = None) -> dict[
         FindScale: confirm,
         Bind: BindPerformer(),
         ApproveIfAllowed: ApprovePerformer(),
+        AskServer: AskServerPerformer(),
     }
     if settings is not None and settings.authority is not None:
         found[Sign] = SignPerformer(settings.authority)
