@@ -93,7 +93,7 @@ def refuse_invalid(resource: Resource, name: str, causes: list[FieldCause]) -> N
         raise invalid(resource.info.kind, name, causes, group)
 
 
-def attempt_of(x: Exchange, verb: str, name: str, options: WriteOptions | None = None) -> Attempt:
+def attempt_of(x: Exchange, verb: str, name: str, options: WriteOptions | None = None, called: str = "") -> Attempt:
     return Attempt(
         verb,
         x.resource,
@@ -104,8 +104,9 @@ def attempt_of(x: Exchange, verb: str, name: str, options: WriteOptions | None =
         x.now,
         x.backend.entropy,
         options.dry_run if options else False,
-        warn=x.warn,
-        annotate=x.annotations.__setitem__,
+        called,
+        x.warn,
+        x.annotations.__setitem__,
     )
 
 
@@ -121,12 +122,11 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     ownership = _strip_server_fields(x, obj)
     _fill(resource, obj)
     metadata = obj["metadata"]
-    attempt = attempt_of(x, "create", metadata.get("name") or "", options)
-    attempt = replace(attempt, called=str(metadata.get("generateName") or ""))
+    attempt = attempt_of(x, "create", metadata.get("name") or "", options, str(metadata.get("generateName") or ""))
     admission = x.backend.admission
     if not owned:
         # What admission adds belongs to nobody.
-        ownership = meta(_tracked(x, None, obj, options, ownership)).get("managedFields")
+        ownership = _owners(x, None, obj, options, ownership)
     admission.admit_create(attempt, obj)
     asked = admitting.concerned(x)
     if asked:
@@ -144,11 +144,13 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     strategy.prepare_create(obj, x.context)
     name = metadata.get("name") or ""
     refuse_invalid(resource, name, strategy.validate_create(obj))
-    admission.check_create(replace(attempt, called=name), obj)
+    if not attempt.name:
+        attempt = replace(attempt, called=name)
+    admission.check_create(attempt, obj)
     if asked:
         subject = admitting.subject_of(x, "CREATE", name, dry_run=options.dry_run)
         admitting.validated(x, subject, with_managed_fields(obj, ownership), None)
-    admission.count(replace(attempt, called=name), obj, None)
+    admission.count(attempt, obj, None)
     for warning in strategy.warnings(obj, None):
         x.warn(warning)
     return _store_new(x, with_managed_fields(obj, ownership), options, generated)
@@ -204,11 +206,15 @@ def _generate_name(x: Exchange, metadata: Obj) -> bool:
 
 def _tracked(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given: Any) -> Obj:
     """``new`` with ownership moved to the writer. ``given`` is the managedFields of the request's body."""
+    return with_managed_fields(new, _owners(x, old, new, options, given))
+
+
+def _owners(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given: Any) -> list[Obj] | None:
     if given is not None:
         new = with_managed_fields(new, given)
     elif old is not None:
         new = with_managed_fields(new, meta(old).get("managedFields"))
-    entries = track_update(
+    return track_update(
         old,
         new,
         options.manager,
@@ -218,7 +224,6 @@ def _tracked(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, give
         subresource=x.route.subresource,
         reset=x.resource.reset_fields(x.route.subresource),
     )
-    return with_managed_fields(new, entries)
 
 
 def _store_new(x: Exchange, obj: Obj, options: WriteOptions, generated: bool) -> Written:
