@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import applications, butane, ignition, monorepo, syncing, verbs, virtual, watching
+from bench import applications, butane, ignition, machineconfig, monorepo, syncing, verbs, virtual, watching
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -23,7 +23,13 @@ TEXT = "x" * 800
 """A config map of about a kilobyte: small enough that the path, not the bytes, is measured."""
 LISTED = 500
 WATCHERS = 50
-ALONE: dict[str, Any] = {"virtual": virtual, "applications": applications, "butane": butane, "ignition": ignition}
+ALONE: dict[str, Any] = {
+    "virtual": virtual,
+    "applications": applications,
+    "butane": butane,
+    "ignition": ignition,
+    "machineconfig": machineconfig,
+}
 """Those that need no server: long ones in virtual time, and translators."""
 BUSY = 0.5
 """Load average at the start from which rates say more about the machine's other work than about ours."""

@@ -22,6 +22,7 @@ __all__ = [
     "NEWEST",
     "NEWEST_VERSION",
     "ConfigError",
+    "forget",
     "invalid_config",
     "invalid_lifted",
     "lifted_config",
@@ -85,6 +86,11 @@ def _read(text: str) -> _Read:
     except ConversionError as problem:
         lifted, error = None, _placeless(problem)
     return _Read(lifted, error, _judged(raw, lifted))
+
+
+def forget() -> None:
+    """Read everything anew; for measurements."""
+    _read.cache_clear()
 
 
 def _judged(raw: bytes, lifted: Obj | None) -> str | None:
