@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
 from tests.machineconfig.rendering import CONFIG, MCO, Room, files, pool, thing
-from tests.machineconfig.test_generating import kubelet, runtime
+from tests.machineconfig.test_generating import SUFFIX, kubelet, runtime
 
 from syncline.base.entropy import Entropy
 from syncline.control.faults import FaultRates, FaultyTransport
@@ -65,14 +66,20 @@ def outline(room: Room) -> dict[str, Any]:
     targets = {one["spec"]["configuration"]["name"] for one in room.items(f"{MCO}/machineconfigpools")}
     # What was rendered on the way depends on what was seen when.
     on_the_way = {key for key, one in found.items() if "/rendered-" in key and name_of(one) not in targets}
-    return {key: _kept(one) for key, one in found.items() if key not in on_the_way}
+    return {_unnumbered(key): _kept(one) for key, one in found.items() if key not in on_the_way}
+
+
+def _unnumbered(text: str) -> str:
+    """Which of two objects is the first depends on when they were seen."""
+    return re.sub(r"-generated-(kubelet|containerruntime)-\d", r"-generated-\1", text)
 
 
 def _kept(obj: Obj) -> Any:
     conditions = obj.get("status", {}).get("conditions", [])
     said = [(one["type"], one["status"], one["message"]) for one in conditions]
     metadata = {key: obj["metadata"].get(key) for key in ("labels", "annotations", "finalizers")}
-    return obj["spec"], said[-2:], metadata
+    notes = {key: value for key, value in (metadata["annotations"] or {}).items() if key != SUFFIX}
+    return _unnumbered(str((obj["spec"], said[-2:], metadata | {"annotations": notes})))
 
 
 def begin(name: str, seed: int = 1, *, shuffle: bool = False) -> Room:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Replace, Retry, set_status
+from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Replace, Requeue, Retry, set_status
 from syncline.ignition import jsontext
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, labels_of, meta, name_of
 from syncline.kube.selectors import SelectorError
@@ -59,11 +59,14 @@ def plan_render(seen: RenderObserved, now: datetime) -> Plan:
         return Plan(status=status, why=f"pool {name} cannot be rendered: {decision.error}")
     assert decision.rendered is not None
     target = name_of(decision.rendered.config)
+    why = f"pool {name} is rendered as {target}"
     configuration = _configuration(pool, decision.configuration)
-    status = set_status(pool, render_status(pool, None, now), "it is rendered")
-    # The status goes before the spec, whose write would make the status' condition on the revision fail.
-    steps = (_written(decision), decision.emits, status, configuration, _forgotten(seen, target))
-    return Plan(steps=tuple(step for step in steps if step), why=f"pool {name} is rendered as {target}")
+    if configuration:
+        # A status is written on condition of the revision, so it follows in a pass of its own.
+        steps = tuple(step for step in (_written(decision), decision.emits, configuration) if step)
+        return Plan(steps=steps, outcome=Requeue(0.0, "its status follows"), why=why)
+    steps = tuple(step for step in (_written(decision), decision.emits, _forgotten(seen, target)) if step)
+    return Plan(steps=steps, status=set_status(pool, render_status(pool, None, now), "it is rendered"), why=why)
 
 
 def _written(decision: Decision) -> tuple[Create | Replace, ...]:
