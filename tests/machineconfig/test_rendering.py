@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import base64
 import gzip
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.machineconfig.rendering import MCO, ROLE, Room, files, machine_config, pool, thing
+from tests.cluster.world import World
+from tests.machineconfig.rendering import (
+    MCO,
+    ROLE,
+    Room,
+    controller_config,
+    controllers,
+    files,
+    machine_config,
+    pool,
+    thing,
+)
 
+from syncline.kube.kinds.machineconfiguration import machine_config_crds
+from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import Obj, name_of
+from syncline.kube.yaml import load
 from syncline.machineconfig.render.naming import rendered_name
 from syncline.machineconfig.render.plan import MAX_BYTES
 
@@ -409,3 +425,48 @@ def test_every_source_of_a_pool_is_named_in_merge_order() -> None:
     sources = room.pool()["spec"]["configuration"]["source"]
     assert [name_of({"metadata": one}) for one in sources][-2:] == ["100-x", "99-x"]
     assert sources[0]["kind"] == "MachineConfig"
+
+
+SCENES = Path(os.environ.get("SYNCLINE_SCENES", Path(__file__).resolve().parents[3] / "shared" / "scenes"))
+SCENE = SCENES / "machine-config" / "99_kubeinit_extra_config_worker.yaml"
+
+
+@pytest.mark.skipif(not SCENE.exists(), reason=f"no scenes at {SCENES}: set SYNCLINE_SCENES")
+def test_a_machine_config_of_spec_2_2_as_people_have_it_is_rendered_unchanged() -> None:
+    room = Room()
+    config = load(SCENE.read_text())
+    script = config["spec"]["config"]["storage"]["files"][0]
+    room.add("machineconfigs", config)
+    room.rest()
+    found = room.files()["/usr/local/bin/kubeinit_kubevirt_extra_config_script"]
+    assert found["mode"] == 0o755
+    assert found["overwrite"] is True
+    assert source(found) == script["contents"]["source"]
+    assert decoded(found).startswith("#!/usr/bin/bash")
+    assert room.rendered()["spec"]["osImageURL"] == controller_config()["spec"]["baseOSContainerImage"]
+
+
+def decoded(file: Obj) -> str:
+    return base64.b64decode(source(file).split(",", 1)[1]).decode()
+
+
+def test_pools_of_a_definition_without_fields_and_without_a_status_of_its_own_are_rendered() -> None:
+    """Repositories bring definitions of their own, which stay as they are."""
+    world = World(controllers=controllers())
+    for crd in (*machine_config_crds(), *openshift_config_crds()):
+        if crd["spec"]["names"]["plural"] in ("machineconfigs", "machineconfigpools"):
+            version = {"name": "v1", "served": True, "storage": True}
+            anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            crd["spec"]["versions"] = [version | {"schema": {"openAPIV3Schema": anything}}]
+        world.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    world.post(f"{MCO}/controllerconfigs", controller_config())
+    world.post(f"{MCO}/machineconfigpools", pool("worker"))
+    world.advance(60)
+    world.post(f"{MCO}/machineconfigs", machine_config("99-a", files(("/etc/a", "x"))))
+    world.advance(60)
+    target = world.get(f"{MCO}/machineconfigpools/worker")["spec"]["configuration"]["name"]
+    paths = [one["path"] for one in world.get(f"{MCO}/machineconfigs/{target}")["spec"]["config"]["storage"]["files"]]
+    assert paths[-1] == "/etc/a"
+    writes = [entry for entry in world.journal if entry.who == "machine-config-render"]
+    world.advance(3600)
+    assert len([entry for entry in world.journal if entry.who == "machine-config-render"]) - len(writes) < 100

@@ -175,11 +175,15 @@ def _go_kind(value: Any) -> str:
 
 def merge(base: Obj, over: Obj, kind: str = ROOT) -> Obj:
     """``over`` laid over ``base``, both as :func:`decode` returns them: values that are zero are lost, lists replace,
-    maps are joined, objects merged (``mergo.Merge`` with override)."""
+    maps are joined, objects merged (``mergo.Merge`` with override, which cannot see into sizes and loses them)."""
     merged = dict(base)
     for name, value in over.items():
         field = _objects()[kind][name]
-        if name not in merged:
+        if field.type == "size" and not field.wraps:
+            continue
+        if field.table and not field.wraps and not field.pointer:
+            merged[name] = merge(merged.get(name) or {}, value, field.type)
+        elif name not in merged:
             merged[name] = value
         elif field.wraps[:1] == "{":
             merged[name] = merged[name] | value
