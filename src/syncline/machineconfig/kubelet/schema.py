@@ -1,9 +1,10 @@
 """The fields of KubeletConfiguration ``kubelet.config.k8s.io/v1beta1`` as a table: read, merged and written as Go does.
 
 One line per object. ``name:type`` with ``?`` (absent and zero differ), ``[T]`` (list), ``{T}`` (map of texts to T) and
-``!`` (written even when zero). ``dur`` is a duration, ``flush`` a duration or nanoseconds, ``size`` a quantity; names
-in capitals are objects of the table. Durations, sizes and objects without ``?`` are always written, since Go's encoder
-leaves no struct out. Source: ``k8s.io/kubelet/config/v1beta1/types.go``.
+``!`` (written even when zero). ``int`` has 32 bits, ``long`` 64, ``uint`` 32 without a sign. ``dur`` is a duration,
+``flush`` a duration or nanoseconds, ``size`` a quantity; names in capitals are objects of the table. Durations, sizes
+and objects without ``?`` are always written, since Go's encoder leaves no struct out. Source:
+``k8s.io/kubelet/config/v1beta1/types.go``.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ imageGCLowThresholdPercent:int? volumeStatsAggPeriod:dur kubeletCgroups:str syst
 cgroupsPerQOS:bool? cgroupDriver:str cpuManagerPolicy:str singleProcessOOMKill:bool? cpuManagerPolicyOptions:{str} \
 cpuManagerReconcilePeriod:dur memoryManagerPolicy:str topologyManagerPolicy:str topologyManagerScope:str \
 topologyManagerPolicyOptions:{str} qosReserved:{str} runtimeRequestTimeout:dur hairpinMode:str maxPods:int podCIDR:str \
-podPidsLimit:int? resolvConf:str? runOnce:bool cpuCFSQuota:bool? cpuCFSQuotaPeriod:dur? nodeStatusMaxImages:int? \
-maxOpenFiles:int contentType:str kubeAPIQPS:int? kubeAPIBurst:int serializeImagePulls:bool? maxParallelImagePulls:int? \
+podPidsLimit:long? resolvConf:str? runOnce:bool cpuCFSQuota:bool? cpuCFSQuotaPeriod:dur? nodeStatusMaxImages:int? \
+maxOpenFiles:long contentType:str kubeAPIQPS:int? kubeAPIBurst:int serializeImagePulls:bool? \
+maxParallelImagePulls:int? \
 evictionHard:{str} evictionSoft:{str} evictionSoftGracePeriod:{str} evictionPressureTransitionPeriod:dur \
 evictionMaxPodGracePeriod:int evictionMinimumReclaim:{str} mergeDefaultEvictionSettings:bool? podsPerCore:int \
 enableControllerAttachDetach:bool? protectKernelDefaults:bool makeIPTablesUtilChains:bool? iptablesMasqueradeBit:int? \
@@ -58,20 +60,33 @@ Anonymous enabled:bool?
 Authorization mode:str webhook:WebhookAuthorization
 WebhookAuthorization cacheAuthorizedTTL:dur cacheUnauthorizedTTL:dur
 MemorySwap swapBehavior:str
-Logging format:str flushFrequency:flush! verbosity:int! vmodule:[VModule] options:Formats
-VModule filePattern:str! verbosity:int!
+Logging format:str flushFrequency:flush! verbosity:uint! vmodule:[VModule] options:Formats
+VModule filePattern:str! verbosity:uint!
 Formats text:Routing json:Routing
 Routing splitStream:bool infoBufferSize:size
-ShutdownPriority priority:int! shutdownGracePeriodSeconds:int!
+ShutdownPriority priority:int! shutdownGracePeriodSeconds:long!
 CrashLoop maxContainerRestartPeriod:dur?
 Reservation numaNode:int! limits:{size}!
 Taint key:str! value:str effect:str! timeAdded:str?
 Tracing endpoint:str? samplingRatePerMillion:int?
-UserNamespaces idsPerPod:int?
+UserNamespaces idsPerPod:long?
 """
 
 _TOKEN = re.compile(r"(\w+):([\[{]*)(\w+)[\]}]*(\??)(!?)")
-_ZERO: dict[str, Any] = {"str": "", "bool": False, "int": 0, "num": 0.0, "dur": 0, "flush": 0, "size": "0"}
+_ZERO: dict[str, Any] = {
+    "str": "",
+    "bool": False,
+    "int": 0,
+    "long": 0,
+    "uint": 0,
+    "num": 0.0,
+    "dur": 0,
+    "flush": 0,
+    "size": "0",
+}
+
+
+_RANGES = {"int": (-(2**31), 2**31), "long": (-(2**63), 2**63), "uint": (0, 2**32)}
 
 
 class KubeletDecodeError(ValueError):
@@ -147,13 +162,17 @@ def _value(field: Field, wraps: str, value: Any, kind: str) -> Any:
 
 def _scalar(kind: str, value: Any) -> Any:
     """A value in the form in which it is kept: nanoseconds, canonical sizes. Raises TypeError."""
-    plain = {"str": str, "bool": bool, "int": int, "dur": str}.get(kind)
-    if plain is not None and (not isinstance(value, plain) or (plain is int and isinstance(value, bool))):
+    if kind in _RANGES:
+        low, high = _RANGES[kind]
+        if type(value) is not int or not low <= value < high:
+            raise TypeError
+    plain = {"str": str, "bool": bool, "dur": str}.get(kind)
+    if plain is not None and not isinstance(value, plain):
         raise TypeError
     if kind == "dur":
         return parse_nanoseconds(value)
     if kind == "flush":
-        return duration_text(parse_nanoseconds(value)) if isinstance(value, str) else _scalar("int", value)
+        return duration_text(parse_nanoseconds(value)) if isinstance(value, str) else _scalar("long", value)
     if kind == "size":
         return str(parse_quantity(value))
     if kind == "num":
