@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Replace, Requeue, Retry, set_status
+from syncline.control.plan import Create, Delete, Emit, KubeAction, Patch, Plan, Replace, Requeue, Retry, set_status
 from syncline.ignition import jsontext
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, labels_of, meta, name_of
 from syncline.kube.selectors import SelectorError
@@ -63,10 +63,14 @@ def plan_render(seen: RenderObserved, now: datetime) -> Plan:
     configuration = _configuration(pool, decision.configuration)
     if configuration:
         # A status is written on condition of the revision, so it follows in a pass of its own.
-        steps = tuple(step for step in (_written(decision), decision.emits, configuration) if step)
-        return Plan(steps=steps, outcome=Requeue(0.0, "its status follows"), why=why)
-    steps = tuple(step for step in (_written(decision), decision.emits, _forgotten(seen, target)) if step)
-    return Plan(steps=steps, status=set_status(pool, render_status(pool, None, now), "it is rendered"), why=why)
+        wanted: list[tuple[KubeAction, ...]] = [_written(decision), decision.emits, configuration]
+        return Plan(steps=tuple(filter(None, wanted)), outcome=Requeue(0.0, "its status follows"), why=why)
+    wanted = [_written(decision), decision.emits, _forgotten(seen, target)]
+    return Plan(
+        steps=tuple(filter(None, wanted)),
+        status=set_status(pool, render_status(pool, None, now), "it is rendered"),
+        why=why,
+    )
 
 
 def _written(decision: Decision) -> tuple[Create | Replace, ...]:
