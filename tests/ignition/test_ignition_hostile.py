@@ -113,6 +113,11 @@ def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decode_payload(gzip.compress(bytes(10_000))) == bytes(10_000)
 
 
+def test_many_members_cost_what_they_are_long() -> None:
+    many = gzip.compress(b"a") * MANY
+    assert decode_payload(many) == b"a" * MANY
+
+
 def _config(**sections: Any) -> bytes:
     return json.dumps({"ignition": {"version": "3.5.0"}, **sections}).encode()
 

@@ -78,11 +78,16 @@ def _unpacked(packed: bytes, ending: str, before: str) -> bytes:
     if packed[0] != 0x1F and packed[1] != 0x8B:
         raise _NotGzip
     try:
-        return gunzip(packed, f"{before}initialize gzip reader failed", f"{before}decompression failed")
+        unpacked = gunzip(packed, f"{before}initialize gzip reader failed", f"{before}decompression failed")
     except PayloadError as problem:
         if ending == _CORRUPT and str(problem).endswith("EOF"):
             raise _NotBase64 from None
         raise
+    if ending == _CORRUPT:  # behind the last member another one is looked for
+        raise _NotBase64
+    if ending != "EOF":
+        raise PayloadError(f"{before}decompression failed: {ending}")
+    return unpacked
 
 
 def decode_file_contents(source: str | None, compression: str | None) -> bytes:
@@ -102,56 +107,72 @@ def decode_file_contents(source: str | None, compression: str | None) -> bytes:
 
 def gunzip(packed: bytes, no_header: str, no_body: str) -> bytes:
     """All members of a gzip file; the two texts go before what is wrong with the first header or the rest."""
-    problem = _header_problem(packed)
-    if problem:
-        raise PayloadError(f"{no_header}: {problem}")
     pieces: list[bytes] = []
-    left = UNPACKED_MAX
-    while packed:
-        if pieces and (problem := _header_problem(packed)):
-            raise PayloadError(f"{no_body}: {problem}")
-        unpacker = zlib.decompressobj(wbits=31)
+    at, left = 0, UNPACKED_MAX
+    while at < len(packed) or not pieces:
+        begin, problem = _header(packed, at)
+        if problem:
+            raise PayloadError(f"{no_body if pieces else no_header}: {problem}")
         try:
-            piece = unpacker.decompress(packed, left + 1)
-        except zlib.error as error:
-            raise PayloadError(f"{no_body}: {_fault(str(error))}") from None
+            piece, at = _member(packed, begin, left)
+        except PayloadError as error:
+            raise PayloadError(f"{no_body}: {error}") from None
         left -= len(piece)
-        if left < 0:
-            raise PayloadError(f"{no_body}: more than {UNPACKED_MAX} bytes")
-        if not unpacker.eof:
-            raise PayloadError(f"{no_body}: unexpected EOF")
         pieces.append(piece)
-        packed = unpacker.unused_data
     return b"".join(pieces)
+
+
+_CHUNK = 64 * 1024
+"""Bytes that are unpacked at a time, so that what follows a member is not copied with each member."""
+
+
+def _member(packed: bytes, at: int, left: int) -> tuple[bytes, int]:
+    """What the member holds whose body begins at ``at``, at most ``left`` bytes, and where it ends."""
+    unpacker = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+    parts: list[bytes] = []
+    while not unpacker.eof:
+        chunk = packed[at : at + _CHUNK]
+        if not chunk:
+            raise PayloadError("unexpected EOF")
+        try:
+            parts.append(unpacker.decompress(chunk, left + 1))
+        except zlib.error:
+            raise PayloadError("flate: corrupt input") from None
+        left -= len(parts[-1])
+        if left < 0:
+            raise PayloadError(f"more than {UNPACKED_MAX} bytes")
+        at += len(chunk)
+    at -= len(unpacker.unused_data)
+    trailer, piece = packed[at : at + 8], b"".join(parts)
+    if len(trailer) < 8:
+        raise PayloadError("unexpected EOF")
+    if trailer != zlib.crc32(piece).to_bytes(4, "little") + (len(piece) % 2**32).to_bytes(4, "little"):
+        raise PayloadError("gzip: invalid checksum")
+    return piece, at + 8
 
 
 _TEXT_MAX = 512
 """Bytes of the name and of the comment in a header that Go reads."""
 
 
-def _header_problem(packed: bytes) -> str:
-    """What Go says about the header of a gzip member; empty if it is whole."""
-    if len(packed) < 10:
-        return "unexpected EOF" if packed else "EOF"
-    if packed[:3] != b"\x1f\x8b\x08":
-        return "gzip: invalid header"
-    flags, at = packed[3], 10
+def _header(packed: bytes, start: int) -> tuple[int, str]:
+    """Where the body of the member at ``start`` begins, and what Go says about its header, empty if it is whole."""
+    if len(packed) - start < 10:
+        return 0, "unexpected EOF" if len(packed) > start else "EOF"
+    if packed[start : start + 3] != b"\x1f\x8b\x08":
+        return 0, "gzip: invalid header"
+    flags, at = packed[start + 3], start + 10
     if flags & 4:
         at += 2 + int.from_bytes(packed[at : at + 2], "little")
     for flag in (8, 16):
         if flags & flag and at <= len(packed):
             end = packed.find(b"\0", at, at + _TEXT_MAX)
             if end < 0:
-                return "gzip: invalid header" if len(packed) - at >= _TEXT_MAX else "unexpected EOF"
+                return 0, "gzip: invalid header" if len(packed) - at >= _TEXT_MAX else "unexpected EOF"
             at = end + 1
     if flags & 2:
-        if at + 2 <= len(packed) and packed[at : at + 2] != (zlib.crc32(packed[:at]) & 0xFFFF).to_bytes(2, "little"):
-            return "gzip: invalid header"
+        sum_of_header = (zlib.crc32(packed[start:at]) & 0xFFFF).to_bytes(2, "little")
+        if at + 2 <= len(packed) and packed[at : at + 2] != sum_of_header:
+            return 0, "gzip: invalid header"
         at += 2
-    return "unexpected EOF" if at > len(packed) else ""
-
-
-def _fault(error: str) -> str:
-    if "data check" in error or "length check" in error:
-        return "gzip: invalid checksum"
-    return "gzip: invalid header" if "header" in error else "flate: corrupt input"
+    return at, "unexpected EOF" if at > len(packed) else ""
