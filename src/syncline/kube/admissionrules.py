@@ -7,6 +7,7 @@ and ``pkg/cel/mutation``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from syncline.kube.cel.checker import Declared
@@ -15,7 +16,17 @@ from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import Program, compile_program, result_type
 from syncline.kube.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Type, declared_name
 
-__all__ = ["APPLIED", "AUDITED", "CONDITION", "JSON_PATCHES", "MESSAGE", "Expressions", "Fault", "device_fault"]
+__all__ = [
+    "ANYTHING",
+    "APPLIED",
+    "AUDITED",
+    "CONDITION",
+    "JSON_PATCHES",
+    "MESSAGE",
+    "Expressions",
+    "Fault",
+    "device_fault",
+]
 
 
 def _object(name: str, /, **fields: Type) -> Type:
@@ -102,12 +113,12 @@ class Wanted:
     patches: bool = False
 
 
+ANYTHING = Wanted()
 CONDITION = Wanted((BOOL,))
 MESSAGE = Wanted((STRING,))
 AUDITED = Wanted((STRING, NULL))
 APPLIED = Wanted((OBJECT,), patches=True)
 JSON_PATCHES = Wanted((("list", JSON_PATCH),), patches=True)
-_ANY = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +142,19 @@ class _Messages:
 
 
 class Expressions:
-    """The expressions of one object. ``composed``: variables may be declared and named."""
+    """The expressions of one object. ``composed``: variables may be declared and named; ``typed``: what is known of
+    the object and the parameter, which are of any type otherwise."""
 
-    def __init__(self, *, params: bool = False, composed: bool = False) -> None:
+    def __init__(
+        self, *, params: bool = False, composed: bool = False, typed: Mapping[str, Type] | None = None
+    ) -> None:
+        self._typed = dict(typed or {})
         self._params: dict[str, Type] = {"params": DYN} if params else {}
         self._composed = Declared("kubernetes.variables") if composed else None
 
     def declare(self, name: str, text: str) -> Fault | None:
         """Compile a variable; one that does not compile is there for the others all the same, of any type."""
-        kind, fault = self._compiled(text, _ANY, authorizer=True, composed=True)
+        kind, fault = self._compiled(text, ANYTHING, authorizer=True, composed=True)
         assert self._composed is not None
         self._composed.fields[name] = kind
         return fault
@@ -160,10 +175,10 @@ class Expressions:
         fault = self.declare(name, text)
         if fault is not None:
             raise CelError(fault.detail)
-        return self.program(text, _ANY)
+        return self.program(text, ANYTHING)
 
     def _names(self, authorizer: bool, composed: bool) -> dict[str, Type]:
-        variables = _ALWAYS | self._params | (_AUTHORIZER if authorizer else {})
+        variables = _ALWAYS | self._params | (_AUTHORIZER if authorizer else {}) | self._typed
         if composed and self._composed is not None:
             variables["variables"] = ("object", self._composed)
         return variables

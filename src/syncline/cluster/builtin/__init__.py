@@ -30,6 +30,7 @@ from syncline.cluster.builtin.namespace.controller import NamespaceController
 from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
 from syncline.cluster.builtin.node_lifecycle.observe import Beats
 from syncline.cluster.builtin.pod_garbage_collector import PodGarbageCollector
+from syncline.cluster.builtin.policy_types import PolicyTypesController
 from syncline.cluster.builtin.replicaset.controller import ReplicaSetController, ReplicationControllerController
 from syncline.cluster.builtin.resource_quota import ResourceQuotaController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
@@ -98,6 +99,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         ClusterRoleAggregationController(),
         FlowSchemaController(),
         ApiServiceController(),
+        PolicyTypesController(),
         *signing_request_controllers(can_sign=chosen.authority is not None),
         *([TokenSecretController(chosen.root_ca)] if chosen.tokens is not None else []),
         SchedulerController(),
