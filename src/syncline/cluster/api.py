@@ -92,7 +92,7 @@ class Api:
         review_token: TokenReviewer | None = None,
         logs: LogSource | None = None,
     ) -> None:
-        admission = Admission(store, authorizer)
+        admission = Admission(store, authorizer, registry.of_kind)
         self.backend = Backend(
             store, registry, authorizer, admission, clock, entropy, tokens, logs or NoLogs(), review_token
         )

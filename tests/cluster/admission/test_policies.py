@@ -225,6 +225,36 @@ def test_questions_about_access_are_never_refused_by_a_policy() -> None:
     assert world.send("DELETE", f"{GROUP}/validatingadmissionpolicies/rule").ok
 
 
+@pytest.mark.parametrize("mutating", [False, True])
+def test_nobody_lets_a_policy_read_what_they_may_not_read(mutating: bool) -> None:
+    world = World()
+    kind = ("Mutating" if mutating else "Validating") + "AdmissionPolicy"
+    plural = kind.lower().removesuffix("y") + "ies"
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rules = [{"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]}]
+    world.made(f"{rbac}/clusterroles", {"metadata": {"name": "keeper"}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "keeper"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}
+    world.made(f"{rbac}/clusterrolebindings", {"metadata": {"name": "j"}, "roleRef": role, "subjects": [subject]})
+    match = {"resourceRules": [CORE | {"operations": ["CREATE"]}]}
+    spec: Obj = {"paramKind": {"apiVersion": "v1", "kind": "Secret"}, "matchConstraints": match}
+    if mutating:
+        spec |= {"mutations": [apply("Object{data: {'a': params.metadata.name}}")], "reinvocationPolicy": "Never"}
+    else:
+        spec["validations"] = [{"expression": "false", "messageExpression": "string(params.data.key)"}]
+    body = {"metadata": {"name": "spy"}, "spec": spec}
+    answer = world.send("POST", f"{GROUP}/{plural}", body, user=UserInfo("jane"))
+    assert answer.status == 422
+    assert 'spec.paramKind: Forbidden: user "jane" must have "get" permission on all objects' in why(answer)
+    world.made(f"{GROUP}/{plural}", body)
+    ref = {"name": "s", "namespace": "demo", "parameterNotFoundAction": "Deny"}
+    bound: Obj = {"policyName": "spy", "paramRef": ref, **({} if mutating else {"validationActions": ["Deny"]})}
+    bind = {"metadata": {"name": "spy"}, "spec": bound}
+    answer = world.send("POST", f"{GROUP}/{kind.lower()}bindings", bind, user=UserInfo("jane"))
+    assert 'spec.paramRef: Forbidden: user "jane" does not have "get" permission' in why(answer)
+    assert world.send("POST", f"{GROUP}/{kind.lower()}bindings", bind).ok
+
+
 # --- mutations -----------------------------------------------------------------------------------------------------
 
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}

@@ -7,12 +7,15 @@ one thing it writes (``quota.py``), and so they come last.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from syncline.cluster.admission import (
     certificates,
     devices,
     grants,
     limits,
     namespaces,
+    parametergrants,
     podlevels,
     pods,
     quota,
@@ -22,8 +25,9 @@ from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.admission.dynamic.configured import Configured
 from syncline.cluster.admission.services import ServiceAddresses
 from syncline.cluster.authz import Authorizer
+from syncline.cluster.registry import Resource
 from syncline.cluster.store import Store
-from syncline.kube.objects import Obj
+from syncline.kube.objects import GVK, Obj
 
 __all__ = ["Admission"]
 
@@ -31,7 +35,8 @@ __all__ = ["Admission"]
 class Admission:
     """One per cluster; holds the service address pool, and what is configured."""
 
-    def __init__(self, store: Store, authorizer: Authorizer) -> None:
+    def __init__(self, store: Store, authorizer: Authorizer, kinds: Callable[[GVK], Resource | None]) -> None:
+        self._kinds = kinds
         self._store = store
         self._authorizer = authorizer
         self.addresses = ServiceAddresses(store)
@@ -64,6 +69,7 @@ class Admission:
         devices.check_admin_access(self._store, attempt, obj)
         limits.check(self._store, attempt, obj)
         podlevels.check_create(self._store, attempt, obj)
+        parametergrants.check(self._store, self._authorizer, self._kinds, attempt, obj, None)
 
     def count(self, attempt: Attempt, new: Obj, old: Obj | None) -> None:
         """The last word: whether quotas have room."""
@@ -83,6 +89,7 @@ class Admission:
             return
         if attempt.concerns("/persistentvolumeclaims"):
             storage.check_growth(self._store, attempt, new, old)
+        parametergrants.check(self._store, self._authorizer, self._kinds, attempt, new, old)
 
     def check_delete(self, attempt: Attempt) -> None:
         namespaces.refuse_immortal(attempt)
