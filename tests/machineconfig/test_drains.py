@@ -178,8 +178,14 @@ def test_053_and_054_a_budget_is_asked_again_and_again_ever_more_rarely_and_no_p
     one.driver.advance(900)
     told = one.events("DrainThresholdExceeded")
     assert told and "Waiting 5 minutes then retrying" in told[0] and "global timeout reached: 1m30s" in told[0]
-    drained = [c for c in one.get(f"{RECORDS}/okd-worker-01")["status"]["conditions"] if c["type"] == "Drained"]
-    assert drained[0]["status"] == "Unknown" and "Node Drain has not succeeded" in drained[0]["message"]
+
+    def said() -> str:
+        phases = one.get(f"{RECORDS}/okd-worker-01")["status"]["conditions"]
+        drained = next(each for each in phases if each["type"] == "Drained")
+        assert drained["status"] == "Unknown"
+        return str(drained["message"])
+
+    one.driver.until(lambda: "Node Drain has not succeeded" in said(), limit_s=400)
     assert {pod["metadata"]["uid"] for pod in running(one)} == pods
 
 
