@@ -123,7 +123,10 @@ def test_what_cannot_be_rendered_says_why_and_which_file_is_wrong(
 ) -> None:
     (tmp_path / "bad.yaml").write_text(json.dumps(machine_config("99-bad", kernelType="odd")))
     assert syncline(served, "render", "worker", "-f", str(tmp_path / "bad.yaml")) == 1
-    assert "MachineConfigPool worker cannot be rendered: kernelType=odd is invalid" in capsys.readouterr().err
+    assert (
+        "MachineConfigPool worker cannot be rendered: MachineConfig 99-bad: kernelType=odd is invalid"
+        in capsys.readouterr().err
+    )
     (tmp_path / "none.yaml").write_text("kind: Namespace\napiVersion: v1\nmetadata: {name: x}\n")
     assert syncline(served, "render", "worker", "-f", str(tmp_path / "none.yaml")) == 2
     assert "there is no MachineConfig in it" in capsys.readouterr().err
@@ -156,3 +159,25 @@ def test_a_pool_is_compared_with_what_its_machines_have(served: Served, capsys: 
     found = answer(served, capsys, "diff", "frozen")
     assert (found["from"], found["to"]) == ("98-motd", "99-motd")
     assert found["changes"] == [{"kind": "file", "name": "/etc/motd", "verb": "changed", "what": "contents"}]
+
+
+def test_files_are_rendered_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, role in (("99-a", "worker"), ("00-b", "infra"), ("99-m", "master")):
+        config = machine_config(name, files((f"/etc/{name}", "x")), role=role)
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(config))
+    assert main(["mc", "render", "infra", "-f", str(tmp_path), "--offline"]) == 0
+    head, _, *rows = capsys.readouterr().out.splitlines()
+    assert head.startswith("rendered-infra-") and head.endswith(", from these files alone")
+    assert [" ".join(row.split()) for row in rows[1:]] == ["file /etc/99-a 99-a", "file /etc/00-b 00-b"]
+    chosen = {"matchLabels": {"machineconfiguration.openshift.io/role": "infra"}}
+    (tmp_path / "pool.yaml").write_text(
+        json.dumps(thing("MachineConfigPool", "infra", {"machineConfigSelector": chosen}))
+    )
+    assert main(["mc", "render", "infra", "-f", str(tmp_path), "--offline"]) == 0
+    assert "/etc/99-a" not in capsys.readouterr().out
+    (tmp_path / "99-bad.yaml").write_text(
+        json.dumps(machine_config("99-bad", {"ignition": {"version": "9.0.0"}}, role="infra"))
+    )
+    assert main(["mc", "render", "infra", "-f", str(tmp_path), "--offline"]) == 1
+    assert "Supported spec versions" in capsys.readouterr().err
+    assert main(["mc", "render", "infra", "--offline"]) == 2

@@ -30,13 +30,15 @@ from syncline.machineconfig.render.merge import GENERATED_BY
 from syncline.machineconfig.render.origins import parts_of
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.rendering import GENERATED_VERSION, Release, Rendered, render
-from syncline.machineconfig.render.select import select
+from syncline.machineconfig.render.select import ROLE, select
+from syncline.machineconfig.render.validate import invalid_spec
 from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 
 __all__ = ["diff", "get_config", "list_configs", "mc", "render_pool"]
 
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_FILES = 5_000
+READ = (MACHINE_CONFIG.group_kind, MACHINE_CONFIG_POOL.group_kind)
 
 
 @click.group()
@@ -122,6 +124,7 @@ def get_config(name: str, contents: bool, output: str | None, kubeconfig: str | 
     type=click.Path(exists=True, path_type=Path),
     help="MachineConfigs as if they were applied: a file, or a folder of them; repeatable.",
 )
+@click.option("--offline", is_flag=True, help="Without a cluster: from the files of -f alone.")
 @click.option("--without", multiple=True, metavar="NAME", help="As if this MachineConfig were deleted; repeatable.")
 @click.option("--diff", "with_diff", is_flag=True, help="Say what changes against what the pool aims at.")
 @output_option("json", "yaml", "name")
@@ -129,6 +132,7 @@ def get_config(name: str, contents: bool, output: str | None, kubeconfig: str | 
 def render_pool(
     pool_name: str,
     paths: tuple[Path, ...],
+    offline: bool,
     without: tuple[str, ...],
     with_diff: bool,
     output: str | None,
@@ -140,12 +144,19 @@ def render_pool(
     \b
     Example:  syncline mc render worker
               syncline mc render worker -f machineconfigs/ --diff
+              syncline mc render worker -f machineconfigs/ --offline
     """
-    with Connection(kubeconfig, context) as link:
-        pool = _one(_all(link, MACHINE_CONFIG_POOL), "MachineConfigPool", pool_name)
-        stored = _all(link, MACHINE_CONFIG)
-        controller = _one(_all(link, CONTROLLER_CONFIG), "ControllerConfig", CONTROLLER_CONFIG_NAME)
-    configs = _overlaid(stored, [one for path in paths for one in _read(path)], without)
+    given = [one for path in paths for one in _read(path)]
+    if offline:
+        if not given or with_diff:
+            raise CommandFailed("--offline: give files with -f, and no --diff: there is nothing to compare with", USAGE)
+        stored, pool, controller = [], _offline_pool(given, pool_name), OFFLINE
+    else:
+        with Connection(kubeconfig, context) as link:
+            pool = _one(_all(link, MACHINE_CONFIG_POOL), "MachineConfigPool", pool_name)
+            stored = _all(link, MACHINE_CONFIG)
+            controller = _one(_all(link, CONTROLLER_CONFIG), "ControllerConfig", CONTROLLER_CONFIG_NAME)
+    configs = _overlaid(stored, [one for one in given if gvk_of(one).kind == MACHINE_CONFIG.kind], without)
     done = _rendered(pool, configs, controller)
     target = str(dig(pool, "spec", "configuration", "name", default="") or "")
     if output == "name":
@@ -157,9 +168,23 @@ def render_pool(
         print(f"{target or '<nothing>'} → {name_of(done.config)}")
         print(change_text(_changes(before, done.config), contents=True) or "nothing changes")
     else:
-        same = "which the pool aims at" if name_of(done.config) == target else f"the pool aims at {target or '<none>'}"
-        print(f"{name_of(done.config)}, {same}\n")
+        aim = "which the pool aims at" if name_of(done.config) == target else f"the pool aims at {target or '<none>'}"
+        print(f"{name_of(done.config)}, {'from these files alone' if offline else aim}\n")
         print(part_table(parts_of(done.merged.order)))
+
+
+OFFLINE: Obj = {"metadata": {"annotations": {GENERATED_VERSION: "offline"}}, "spec": {}}
+"""A ControllerConfig that says nothing."""
+
+
+def _offline_pool(given: list[Obj], name: str) -> Obj:
+    """The pool as the files have it; else as clusters have it: a pool of its own takes the workers' configs too."""
+    for one in given:
+        if gvk_of(one).kind == MACHINE_CONFIG_POOL.kind and name_of(one) == name:
+            return one
+    roles = [name] if name in ("master", "worker", "arbiter") else ["worker", name]
+    selector = {"matchExpressions": [{"key": ROLE, "operator": "In", "values": roles}]}
+    return {"metadata": {"name": name}, "spec": {"machineConfigSelector": selector}}
 
 
 def _overlaid(stored: list[Obj], given: list[Obj], without: tuple[str, ...]) -> list[Obj]:
@@ -172,7 +197,7 @@ def _overlaid(stored: list[Obj], given: list[Obj], without: tuple[str, ...]) -> 
 
 
 def _read(path: Path) -> list[Obj]:
-    """MachineConfigs of a file or folder; other objects are passed over."""
+    """MachineConfigs and pools of a file or folder; other objects are passed over."""
     files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in ENDINGS)
     if len(files) > MAX_FILES:
         raise CommandFailed(
@@ -186,9 +211,9 @@ def _read(path: Path) -> list[Obj]:
             raise CommandFailed(f"-f {file}: {error}", USAGE) from error
         for one in documents:
             for each in one.get("items") or [one] if isinstance(one, dict) else ():
-                if isinstance(each, dict) and gvk_of(each).group_kind == MACHINE_CONFIG.group_kind:
+                if isinstance(each, dict) and gvk_of(each).group_kind in READ:
                     found.append(each)
-    if not found:
+    if not any(gvk_of(one).kind == MACHINE_CONFIG.kind for one in found):
         raise CommandFailed(f"-f {path}: there is no MachineConfig in it", USAGE)
     return found
 
@@ -203,6 +228,11 @@ def _rendered(pool: Obj, configs: list[Obj], controller: Obj) -> Rendered:
         selection = select(pool, configs)
         if not selection.configs:
             raise RenderError(f"no MachineConfigs found matching selector {selection.selector}")
+        for config in selection.configs:
+            wrong = invalid_spec(config.get("spec"))
+            if wrong:
+                # Upstream's sentence does not say which one.
+                raise RenderError(f"MachineConfig {name_of(config)}: {wrong}")
         return render(pool, selection.configs, controller, release)
     except ValueError as error:
         raise CommandFailed(f"MachineConfigPool {name_of(pool)} cannot be rendered: {str(error).rstrip()}") from error
