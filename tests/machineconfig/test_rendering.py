@@ -275,6 +275,8 @@ def test_023_a_bad_config_leaves_the_pool_where_it_was_and_says_why() -> None:
     )
     assert room.pool()["spec"]["configuration"] == before
     assert room.condition("RenderDegraded", "master")["status"] == "False"
+    told = [text for reason, text in room.events("default") if reason == "RenderRefused"]
+    assert told == ["pool worker keeps its configuration; MachineConfig 99-bad: kernelType=odd is invalid"]
 
 
 def test_024_when_the_bad_config_goes_so_does_the_condition() -> None:

@@ -7,7 +7,7 @@ from syncline.kube.objects import Obj, annotations_of, name_of
 from syncline.machineconfig.render.merge import GENERATED_BY
 from syncline.machineconfig.render.rendering import RELEASE
 
-__all__ = ["COMPONENT", "image_overridden", "rendered", "selecting_all"]
+__all__ = ["COMPONENT", "image_overridden", "refused", "rendered", "selecting_all"]
 
 COMPONENT = "machineconfigcontroller-rendercontroller"
 
@@ -28,3 +28,9 @@ def rendered(pool: Obj, config: Obj) -> Emit:
     versions = f"release version: {notes.get(RELEASE, '')}, controller version: {notes.get(GENERATED_BY, '')}"
     text = f"{name_of(config)} successfully generated ({versions})"
     return Emit(pool, "RenderedConfigGenerated", text, COMPONENT)
+
+
+def refused(pool: Obj, culprit: str, error: str) -> Emit:
+    """Ours: upstream's condition does not say which MachineConfig is wrong."""
+    text = f"pool {name_of(pool)} keeps its configuration; MachineConfig {culprit}: {error}"
+    return Emit(pool, "RenderRefused", text, COMPONENT, warning=True)

@@ -23,6 +23,7 @@ from syncline.machineconfig.render.runc import RHEL10_STREAMS, RuncError, refuse
 from syncline.machineconfig.render.runc import refusal as runc_refusal
 from syncline.machineconfig.render.select import references, select
 from syncline.machineconfig.render.status import render_status
+from syncline.machineconfig.render.validate import invalid_spec
 from syncline.machineconfig.render.waiting import controller_config_wait, sub_controller_wait
 
 __all__ = ["MAX_BYTES", "Decision", "decide", "plan_render"]
@@ -56,7 +57,10 @@ def plan_render(seen: RenderObserved, now: datetime) -> Plan:
         return Plan(outcome=Retry(decision.waits), why=f"pool {name} waits: {decision.waits}")
     if decision.error is not None:
         status = set_status(pool, render_status(pool, decision.error, now), "it cannot be rendered")
-        return Plan(status=status, why=f"pool {name} cannot be rendered: {decision.error}")
+        told = _culprits(seen) if status else ()
+        return Plan(
+            steps=(told,) if told else (), status=status, why=f"pool {name} cannot be rendered: {decision.error}"
+        )
     assert decision.rendered is not None
     target = name_of(decision.rendered.config)
     why = f"pool {name} is rendered as {target}"
@@ -71,6 +75,15 @@ def plan_render(seen: RenderObserved, now: datetime) -> Plan:
         status=set_status(pool, render_status(pool, None, now), "it is rendered"),
         why=why,
     )
+
+
+def _culprits(seen: RenderObserved) -> tuple[Emit, ...]:
+    """An Event for the MachineConfig that is refused on its own account."""
+    for config in select(seen.pool, seen.configs).configs:
+        wrong = invalid_spec(config.get("spec"))
+        if wrong:
+            return (events.refused(seen.pool, name_of(config), wrong.rstrip("\n")),)
+    return ()
 
 
 def _written(decision: Decision) -> tuple[Create | Replace, ...]:
