@@ -22,6 +22,8 @@ from tests.machineconfig.rendering import (
     thing,
 )
 
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import Obj, name_of
@@ -472,3 +474,21 @@ def test_pools_of_a_definition_without_fields_and_without_a_status_of_its_own_ar
     writes = [entry for entry in world.journal if entry.who == "machine-config-render"]
     world.advance(3600)
     assert len([entry for entry in world.journal if entry.who == "machine-config-render"]) - len(writes) < 100
+
+
+def test_writes_that_are_refused_are_tried_again_ever_more_seldom() -> None:
+    room = Room()
+    room.config("99-a", files(("/etc/a", "x")))
+
+    class Refusing:
+        """The pool may be read, but not written."""
+
+        def send(self, request: Request) -> Response:
+            if request.method == "PATCH" and "machineconfigpools" in request.path:
+                return Response.refused(Forbidden("not allowed"))
+            return room.transport.send(request)
+
+    room.restart(Refusing())
+    room.advance(3600)
+    tries = [entry for entry in room.journal if entry.who == "machine-config-render" and "refused" in entry.what]
+    assert 5 < len(tries) < 120

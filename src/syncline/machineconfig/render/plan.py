@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.control.plan import Create, Delete, Emit, KubeAction, Patch, Plan, Replace, Requeue, Retry, set_status
+from syncline.control.plan import Create, Delete, Emit, KubeAction, Patch, Plan, Replace, Retry, set_status
 from syncline.ignition import jsontext
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, labels_of, meta, name_of
 from syncline.kube.selectors import SelectorError
@@ -66,9 +66,9 @@ def plan_render(seen: RenderObserved, now: datetime) -> Plan:
     why = f"pool {name} is rendered as {target}"
     configuration = _configuration(pool, decision.configuration)
     if configuration:
-        # A status is written on condition of the revision, so it follows in a pass of its own.
+        # A status is written on condition of the revision, so it follows in the pass that this write asks for.
         wanted: list[tuple[KubeAction, ...]] = [_written(decision), decision.emits, configuration]
-        return Plan(steps=tuple(filter(None, wanted)), outcome=Requeue(0.0, "its status follows"), why=why)
+        return Plan(steps=tuple(filter(None, wanted)), why=why)
     wanted = [_written(decision), decision.emits, _forgotten(seen, target)]
     return Plan(
         steps=tuple(filter(None, wanted)),
