@@ -264,7 +264,18 @@ def _substring(value: str, start: int, end: int | None = None) -> str:
     return value[start:stop]
 
 
+MAX_TEXT_CHARS = 10_000_000
+"""Longest text that a function makes. More would exceed every budget of an evaluation."""
+
+
+def _bounded(size: int) -> None:
+    if size > MAX_TEXT_CHARS:
+        raise EvaluationError("operation cancelled: actual cost limit exceeded")
+
+
 def _replace(value: str, old: str, new: str, limit: int = -1) -> str:
+    count = value.count(old) if limit < 0 else min(value.count(old), limit)
+    _bounded(len(value) + count * max(len(new) - len(old), 0))
     return value.replace(old, new, limit)
 
 
@@ -280,12 +291,16 @@ def _split(value: str, separator: str, limit: int = -1) -> list[str]:
 def _join(items: Any, separator: str = "") -> str:
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         raise no_overload()
+    _bounded(sum(map(len, items)) + len(separator) * len(items))
     return separator.join(items)
 
 
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _CLAUSE = re.compile(r"%(?:\.(\d+))?(.)", re.DOTALL)
+
+
+MAX_PRECISION, MAX_PRECISION_DIGITS = 1_000, 9
 
 
 def _format(template: str, items: list[Any]) -> str:
@@ -298,6 +313,8 @@ def _format(template: str, items: list[Any]) -> str:
         value = next(given, _END)
         if value is _END:
             raise EvaluationError("index out of range: " + str(len(items)))
+        if precision and (len(precision) > MAX_PRECISION_DIGITS or int(precision) > MAX_PRECISION):
+            raise EvaluationError(f"error during formatting: precision {precision[:20]} is too large")
         return _clause(value, verb, int(precision) if precision else 6)
 
     return _CLAUSE.sub(put, template)

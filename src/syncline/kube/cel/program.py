@@ -44,6 +44,50 @@ def _count(scope: Scope) -> None:
         raise _Exceeded
 
 
+CHARS_PER_STEP = 50
+"""Of a text that a call makes: 200,000 steps are ten million characters."""
+ITEMS_PER_STEP = 10
+"""Of lists that a call makes, and parts of values that it has to look at."""
+_SHALLOW = frozenset({"size", "_[_]", "_[?_]", "_+_", "type", "dyn", "first", "last", "hasValue", "value", "orValue"})
+"""Calls that take as long for a large value as for a small one, or that are charged by what they make."""
+
+
+def _charge(scope: Scope, amount: int) -> None:
+    scope["#"] -= amount
+    if scope["#"] < 0:
+        raise _Exceeded
+
+
+def _weigh(values: list[Any], scope: Scope) -> None:
+    """Charge for every part of lists and maps: few steps can make one that holds itself a million times."""
+    todo = [value for value in values if isinstance(value, list | dict)]
+    if not todo:
+        return
+    parts, most = 0, scope["#"] * ITEMS_PER_STEP
+    while todo and parts <= most:
+        value = todo.pop()
+        parts += 1
+        if isinstance(value, str | bytes):
+            parts += len(value) // CHARS_PER_STEP
+        elif isinstance(value, dict):
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
+    if todo:
+        raise _Exceeded
+    _charge(scope, parts // ITEMS_PER_STEP)
+
+
+def _charge_made(made: Any, values: list[Any], scope: Scope) -> None:
+    """Charge for what a call made, as far as it is more than what went in."""
+    if isinstance(made, str | bytes):
+        if len(made) > CHARS_PER_STEP:
+            _charge(scope, len(made) // CHARS_PER_STEP)
+    elif isinstance(made, list) and len(made) > ITEMS_PER_STEP:
+        longest = max((len(value) for value in values if isinstance(value, list)), default=0)
+        _charge(scope, max(len(made) - longest, 0) // ITEMS_PER_STEP)
+
+
 class Program:
     """A checked expression; ``type`` is its result's."""
 
@@ -215,14 +259,19 @@ def _call(node: Node) -> Step:
     # What asks the authorizer compiles everywhere, but only admission has an authorizer to ask.
     work: Callable[..., Any] = FUNCTIONS.get(node.value, _unanswered)
     steps = [_step(arg) for arg in ([node.target] if node.target is not None else []) + node.args]
+    shallow = node.value in _SHALLOW
 
     def call(scope: Scope) -> Any:
         values = [step(scope) for step in steps]
         _count(scope)
+        if not shallow:
+            _weigh(values, scope)
         try:
-            return work(*values)
+            made = work(*values)
         except (TypeError, AttributeError):
             raise no_overload() from None
+        _charge_made(made, values, scope)
+        return made
 
     return call
 
