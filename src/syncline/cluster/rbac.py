@@ -79,6 +79,12 @@ class Rule:
         _, slash, subresource = resource.partition("/")
         return _has(self.resources, resource) or (bool(slash) and f"*/{subresource}" in self.resources)
 
+    @property
+    def combinations(self) -> int:
+        """How many rules :meth:`broken_down` gives."""
+        named = len(self.api_groups) * len(self.resources) * max(len(self.resource_names), 1)
+        return (named + len(self.non_resource_urls)) * len(self.verbs)
+
     def broken_down(self) -> Iterator[Rule]:
         """One rule for each combination, so that a refusal can name exactly what is missing."""
         for group in self.api_groups:
@@ -135,8 +141,24 @@ def _rule(rule: Obj) -> Rule:
 def missing_rules(held: Iterable[Rule], wanted: Iterable[Rule]) -> tuple[Rule, ...]:
     """What of ``wanted`` is not covered by ``held``, compacted and sorted by text; empty: everything is covered."""
     own = tuple(held)
-    missing = [part for rule in wanted for part in rule.broken_down() if not any(o.covers(part) for o in own)]
+    left = [rule for rule in wanted if not any(_covers_whole(o, rule) for o in own)]
+    if sum(rule.combinations for rule in left) > MAX_COMBINATIONS:
+        # To name each combination that is missing would take all memory. The rules as they were given are not covered
+        # by any one that is held, so they are what is missing.
+        return tuple(sorted(dict.fromkeys(left), key=str))
+    missing = [part for rule in left for part in rule.broken_down() if not any(o.covers(part) for o in own)]
     return tuple(sorted(dict.fromkeys(compact(missing)), key=str))
+
+
+MAX_COMBINATIONS = 20_000
+"""Combinations of group, resource, verb and name that are compared one by one."""
+
+
+def _covers_whole(own: Rule, other: Rule) -> bool:
+    """Whether one held rule covers all of another, which needs no look at its combinations."""
+    if other.non_resource_urls and (other.api_groups or other.resources):
+        return False
+    return own.covers(other)
 
 
 def compact(rules: Iterable[Rule]) -> list[Rule]:

@@ -107,8 +107,13 @@ def loads(text: str | bytes) -> tuple[Any, list[str]]:
     def pairs(found: list[tuple[str, Any]]) -> Obj:
         made = dict(found)
         if len(made) != len(found):
-            keys = [key for key, _ in found]
-            repeated[id(made)] = made, list(dict.fromkeys(key for key in keys if keys.count(key) > 1))
+            seen: set[str] = set()
+            again: dict[str, None] = {}
+            for key, _ in found:
+                if key in seen:
+                    again[key] = None
+                seen.add(key)
+            repeated[id(made)] = made, list(again)
         return made
 
     source = sound(text.encode("utf-8", "replace") if isinstance(text, str) else text)

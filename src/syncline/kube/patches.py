@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from syncline.kube.errors import BadRequest, Invalid, TooLarge
 from syncline.kube.objects import Obj
 
@@ -26,6 +28,9 @@ __all__ = [
 
 MAX_OPERATIONS = 10_000
 """Operations in one JSON patch (apiserver, ``maxJSONPatchOperations``)."""
+
+MAX_COPIED_BYTES = 3 * 1024 * 1024
+"""Bytes of what ``copy`` copies in one patch (apiserver ``JSONPatchMaxCopyBytes``)."""
 
 MAX_DEPTH = 200
 """Nesting of a patch. Kubernetes' own types are less than 30 deep; recursion below stays far from its limit."""
@@ -48,12 +53,16 @@ def json_patch(doc: Any, operations: Any) -> Any:
     where an operation does not apply.
     """
     steps = _operations(operations)
+    patching = _Patching(doc)
     try:
         for step in steps:
-            doc = _operate(doc, step)
-    except _Refused as error:
+            patching.operate(step)
+        # Operations can nest what each of them alone does not.
+        if any(step.get("op") == "copy" or str(step.get("path")).count("/") > MAX_DEPTH // 4 for step in steps):
+            check_depth(patching.doc)
+    except (_Refused, RecursionError) as error:
         raise _unprocessable() from error
-    return doc
+    return patching.doc
 
 
 def _unprocessable() -> Invalid:
@@ -74,26 +83,65 @@ def _operations(operations: Any) -> list[Obj]:
     return operations
 
 
-def _operate(doc: Any, step: Obj) -> Any:
-    operation, path = step.get("op"), _tokens(step, "path")
-    value = step.get("value")
-    match operation:
-        case "add":
-            return _change(doc, path, lambda here, key: _added(here, key, value))
-        case "remove":
-            return _change(doc, path, _removed)
-        case "replace":
-            return _replaced_document(value) if not path else _change(doc, path, lambda h, k: _replaced(h, k, value))
-        case "test":
-            _test(doc, path, value)
-            return doc
-        case "copy" | "move":
-            source = _tokens(step, "from")
-            moved = _source(doc, source)
-            if operation == "move":
-                doc = _change(doc, source, _removed)
-            return _change(doc, path, lambda here, key: _added(here, key, moved))
-    raise _Refused(f"{operation!r} is no operation; use {', '.join(sorted(_OPERATIONS))}")
+class _Patching:
+    """A document while it is changed. Containers are copied when they are first changed, not once for each operation;
+    those that came in stay as they were."""
+
+    def __init__(self, doc: Any) -> None:
+        self.doc = doc
+        self._own: dict[int, Any] = {}
+        self._copied = 0
+
+    def operate(self, step: Obj) -> None:
+        operation, path = step.get("op"), _tokens(step, "path")
+        value = step.get("value")
+        match operation:
+            case "add":
+                self._change(path, lambda here, key: _add(here, key, value))
+            case "remove":
+                self._change(path, _remove)
+            case "replace" if not path:
+                self.doc = _replaced_document(value)
+            case "replace":
+                self._change(path, lambda here, key: _replace(here, key, value))
+            case "test":
+                _test(self.doc, path, value)
+            case "copy" | "move":
+                source = _tokens(step, "from")
+                moved = _source(self.doc, source)
+                if operation == "move":
+                    self._change(source, _remove)
+                else:
+                    moved = self._copy(moved)
+                self._change(path, lambda here, key: _add(here, key, moved))
+            case _:
+                raise _Refused(f"{operation!r} is no operation; use {', '.join(sorted(_OPERATIONS))}")
+
+    def _copy(self, value: Any) -> Any:
+        """Its own tree: a few copies of a document into itself would double it each time (apiserver
+        ``JSONPatchMaxCopyBytes``)."""
+        raw = msgspec.json.encode(value)
+        self._copied += len(raw)
+        if self._copied > MAX_COPIED_BYTES:
+            raise _Refused(f"copies take {self._copied} bytes; at most {MAX_COPIED_BYTES} are allowed")
+        return msgspec.json.decode(raw)
+
+    def _change(self, path: list[str], edit: Callable[[Any, str], None]) -> None:
+        """Edit the container that ends ``path``, after making it and those above our own."""
+        if not path:
+            raise _Refused("the whole document can only be replaced")
+        self.doc = here = self._owned(self.doc)
+        for token in path[:-1]:
+            key = _existing(here, token)
+            here[key] = here = self._owned(here[key])
+        edit(here, path[-1])
+
+    def _owned(self, node: Any) -> Any:
+        if id(node) in self._own or not isinstance(node, dict | list):
+            return node
+        made = node.copy()
+        self._own[id(made)] = made
+        return made
 
 
 def _tokens(step: Obj, member: str) -> list[str]:
@@ -102,19 +150,6 @@ def _tokens(step: Obj, member: str) -> list[str]:
     if not isinstance(pointer, str):
         raise _Refused(f"{step.get('op')} has no {member}")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
-
-
-def _change(node: Any, path: list[str], edit: Callable[[Any, str], Any], at: int = 0) -> Any:
-    """A copy of ``node`` in which the container that ends ``path`` is replaced by ``edit(container, last token)``."""
-    if not path:
-        raise _Refused("the whole document can only be replaced")
-    token = path[at]
-    if at == len(path) - 1:
-        return edit(node, token)
-    key = _existing(node, token)
-    made = node.copy()
-    made[key] = _change(node[key], path, edit, at + 1)
-    return made
 
 
 def _existing(node: Any, token: str) -> Any:
@@ -147,20 +182,18 @@ def _get(doc: Any, path: list[str]) -> Any:
     return doc
 
 
-def _added(node: Any, key: str, value: Any) -> Any:
+def _add(node: Any, key: str, value: Any) -> None:
     if isinstance(node, dict):
-        return {**node, key: value}
+        node[key] = value
+        return
     if not isinstance(node, list):
         raise _Refused(f"{key!r} has no container")
     place = len(node) if key == "-" else _index(key, len(node) + 1 if key.startswith("-") else len(node))
-    return [*node[:place], value, *node[place:]]
+    node.insert(place, value)
 
 
-def _removed(node: Any, key: str) -> Any:
-    found = _existing(node, key)
-    made = node.copy()
-    del made[found]
-    return made
+def _remove(node: Any, key: str) -> None:
+    del node[_existing(node, key)]
 
 
 def _source(doc: Any, path: list[str]) -> Any:
@@ -169,11 +202,11 @@ def _source(doc: Any, path: list[str]) -> Any:
     return holder.get(path[-1]) if path and isinstance(holder, dict) else _get(holder, path[-1:])
 
 
-def _replaced(node: Any, key: str, value: Any) -> Any:
-    found = key if isinstance(node, dict) else _existing(node, key)
-    made = node.copy()
-    made[found] = value
-    return made
+def _replace(node: Any, key: str, value: Any) -> None:
+    if isinstance(node, dict):
+        node[key] = value
+    else:
+        node[_existing(node, key)] = value
 
 
 def _replaced_document(value: Any) -> Any:

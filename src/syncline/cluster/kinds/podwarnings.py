@@ -299,6 +299,10 @@ def _env_warnings(container: Obj, where: str) -> list[str]:
     return warnings
 
 
+MOST_PORT_WARNINGS = 1_000
+"""Far more than an answer can tell; each port is compared with those before it."""
+
+
 def _port_warnings(spec: Obj, path: str) -> list[str]:
     known: dict[tuple[Any, Any], list[tuple[str, Obj]]] = {}
     warnings: list[str] = []
@@ -310,6 +314,8 @@ def _port_warnings(spec: Obj, path: str) -> list[str]:
                 warnings.append(
                     f"{at}: hostIP set without hostPort: {{{shown} Protocol:{port.get('protocol')} HostIP:{host}}}"
                 )
+            if len(warnings) > MOST_PORT_WARNINGS:
+                return warnings
             others = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
             for place, other in others:
                 warnings += _clash(own, host, other.get("hostPort") or 0, other.get("hostIP") or "", at, place)

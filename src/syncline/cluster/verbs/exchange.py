@@ -82,6 +82,10 @@ class Backend:
     commands: CommandSource | None = None
 
 
+MAX_WARNINGS = 2_000
+"""Far more than an answer can tell."""
+
+
 @dataclass(slots=True)
 class Exchange:
     backend: Backend
@@ -126,5 +130,5 @@ class Exchange:
         return not_found(info.plural, self.route.name, info.group)
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
+        if len(self.warnings) < MAX_WARNINGS and text not in self.warnings:
             self.warnings.append(text)

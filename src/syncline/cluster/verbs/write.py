@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from syncline.base.clock import format_time
 from syncline.cluster.admission import Attempt
 from syncline.cluster.registry import Resource
@@ -257,13 +259,12 @@ def merge_owners(x: Exchange, metadata: Obj, *, late: bool = False) -> None:
     owners = metadata.get("ownerReferences")
     if not isinstance(owners, list) or len(owners) < 2:
         return
-    kept: list[Any] = []
+    seen: dict[bytes, Any] = {}
     again: list[str] = []
     for owner in owners:
-        if owner in kept:
+        if seen.setdefault(msgspec.json.encode(owner, order="sorted"), owner) is not owner:
             again.append(str(owner.get("uid", "")))
-        else:
-            kept.append(owner)
+    kept = list(seen.values())
     if again:
         metadata["ownerReferences"] = kept
         when = " after mutating admission happens" if late else ""
