@@ -9,6 +9,7 @@ import pytest
 from tests.cluster.admission.hooks import APPLY, GROUP, MAPS, MERGE, World, allow, deny, hook, label, patches
 
 from syncline.cluster.users import ADMIN, UserInfo
+from syncline.kube.client import Request
 from syncline.kube.objects import Obj
 from syncline.kube.outcall import NOBODY, Outcome
 
@@ -162,7 +163,6 @@ def test_configurations_of_admission_are_never_judged() -> None:
 
 def test_what_a_cluster_gives_itself_is_not_judged() -> None:
     from syncline.cluster.direct import DirectTransport
-    from syncline.kube.client import Request
 
     world = World({"/no": deny()})
     world.configure(hook("/no"))
@@ -231,6 +231,33 @@ def test_subresources_are_refused_by_name(resource: str, path: str, body: Obj, k
     if resource != "serviceaccounts/token":  # this cluster has no key to sign tokens with, and says so first
         assert why(answer) == 'admission webhook "no.hooks.example.com" denied the request: not now'
         assert (world.asked[0][1]["kind"]["kind"], world.asked[0][1]["operation"]) == (kind, operation)
+
+
+class _NoCommands:
+    """Where commands would run; none gets so far here."""
+
+    def exec(self, pod: Obj, container: str, wish: Any) -> Any:
+        raise AssertionError(f"{wish} was let through")
+
+
+def test_a_connection_into_a_container_is_asked_about_before_it_begins() -> None:
+    world = World({"/no": deny({"message": "no shells"})})
+    world.api.backend.commands = _NoCommands()
+    placed = {**POD, "spec": {**POD["spec"], "nodeName": "n"}}
+    world.made("/api/v1/namespaces/demo/pods", placed)
+    world.configure(hook("/no", rule={"resources": ["pods/exec"], "operations": ["CONNECT"]}))
+    request = Request(
+        "POST",
+        "/api/v1/namespaces/demo/pods/web/exec",
+        {"command": "sh", "stdout": "true"},
+        raw_query="command=sh&command=-c&stdout=true&container=web",
+    )
+    answer = world.api.handle(request, ADMIN)
+    assert why(answer) == 'admission webhook "no.hooks.example.com" denied the request: no shells'
+    asked = world.asked[0][1]
+    assert (asked["operation"], asked["kind"]["kind"], asked["subResource"]) == ("CONNECT", "PodExecOptions", "exec")
+    assert asked["object"]["command"] == ["sh", "-c"]
+    assert asked["oldObject"] is None
 
 
 def test_a_scale_is_shown_as_a_scale_and_changed_as_one() -> None:
@@ -422,8 +449,6 @@ def test_without_anybody_who_calls_the_failure_policy_decides_and_the_reason_is_
 
 
 def begun(world: World, name: str) -> Any:
-    from syncline.kube.client import Request
-
     answer = world.api.begin(
         Request("PATCH", f"{MAPS}/{name}", {}, {"content-type": MERGE}, {"data": {"b": "2"}}), ADMIN
     )
