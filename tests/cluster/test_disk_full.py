@@ -218,3 +218,15 @@ def test_a_full_disk_refuses_writes_and_nothing_else(
             f"disk full ({bounded.__name__})",
             f"{len(kept)} writes kept, 0 lost, {WRITERS + 1} refused, {waited_s:.1f} s from space to the next write",
         )
+
+
+def test_a_server_starts_on_a_full_file_system_and_shows_what_is_there(tmp_path: Path) -> None:
+    with small_file_system(tmp_path) as volume:
+        volume.fill()
+        kept = {name: revision for filler in _filled(volume.server) for name, revision in filler.kept.items()}
+        link = Link(volume.kill())
+        assert _listed(link) == kept
+        assert link.send("PATCH", f"{CONFIGMAPS}/c0-0", {"data": {"v": "y" * 100_000}}, MERGE)[0] == 500
+        volume.free()
+        _accepted(link, "POST", CONFIGMAPS, _configmap("c-last"))
+        assert set(_listed(link)) == {*kept, "c-last"}
