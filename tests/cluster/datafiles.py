@@ -66,6 +66,10 @@ class Writer:
         self.store.take_back()
         return False
 
+    def await_failure(self) -> None:
+        with self._told:
+            assert self._told.wait_for(lambda: self.failure is not None, 30)
+
     def await_space(self) -> None:
         with self.disk._changed:
             assert self.disk._changed.wait_for(lambda: self.disk.refusal is None or self.failure is not None, 30)
