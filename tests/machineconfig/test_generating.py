@@ -146,6 +146,24 @@ def test_mirrors_and_blocked_registries_reach_every_built_in_pool() -> None:
         assert '"evil.example.com": [' in text_of(room.files(name)["/etc/containers/policy.json"])
 
 
+def test_registries_that_cannot_be_used_are_told_in_events() -> None:
+    room = Room()
+    blocked = {"registrySources": {"blockedRegistries": ["quay.io/syncline", "b.io"]}}
+    room.post(f"{CONFIG}/images", thing("Image", "cluster", blocked, "config.openshift.io/v1"))
+    room.rest()
+    told = dict(room.events("default"))
+    assert "cannot block the repository being used by the payload" in told["RegistryNotBlocked"]
+    assert 'location = "b.io"\n  blocked = true' in text_of(room.files()["/etc/containers/registries.conf"])
+    for number, policy in enumerate(("NeverContactSource", "AllowContactingSource")):
+        rule = {"source": "a.io/x", "mirrors": ["m.io/x"], "mirrorSourcePolicy": policy}
+        body = thing("ImageDigestMirrorSet", f"m{number}", {"imageDigestMirrors": [rule]}, "config.openshift.io/v1")
+        room.post(f"{CONFIG}/imagedigestmirrorsets", body)
+    room.rest()
+    assert (
+        "conflicting mirrorSourcePolicy is set for the same source" in dict(room.events("default"))["RegistriesRefused"]
+    )
+
+
 def test_settings_of_all_nodes_reach_every_pool() -> None:
     room = Room()
     spec = {"cgroupMode": "v2", "workerLatencyProfile": "LowUpdateSlowReaction"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from syncline.control.plan import Plan, Stalled
+from syncline.control.plan import Emit, Plan, Stalled
 from syncline.kube.objects import Obj, dig, labels_of, name_of
 from syncline.machineconfig.making import controller_reference, file_of, made_config, writes
 from syncline.machineconfig.render.rendering import Release
@@ -26,6 +26,7 @@ from syncline.machineconfig.templates.bases import POLICY_JSON, REGISTRIES_CONF
 
 __all__ = ["BUILT_IN", "ImagesObserved", "plan_images"]
 
+COMPONENT = "machineconfigcontroller-containerruntimeconfigcontroller"
 BUILT_IN = "machineconfiguration.openshift.io/mco-built-in"
 
 
@@ -47,7 +48,8 @@ def plan_images(seen: ImagesObserved) -> Plan:
         files, left_out = _files(seen)
     except RegistryError as error:
         fix = "change Image cluster, or the mirror sets"
-        return Plan(outcome=Stalled(str(error), fix), why=f"registries cannot be written: {error}")
+        told = Emit(seen.image, "RegistriesRefused", f"{error}; {fix}", COMPONENT, warning=True)
+        return Plan(((told,),), Stalled(str(error), fix), why=f"registries cannot be written: {error}")
     owner = controller_reference(seen.image)
     roles = sorted(name_of(pool) for pool in seen.pools if BUILT_IN in labels_of(pool))
     wanted = [
@@ -64,7 +66,11 @@ def plan_images(seen: ImagesObserved) -> Plan:
     why = f"{len(files)} files of registries for {', '.join(roles) or 'no pool'}" + (
         f"; {left_out}" if left_out else ""
     )
-    return Plan(steps=(changes,) if changes else (), why=why)
+    if not changes:
+        return Plan(why=why)
+    # Upstream only logs what it leaves out.
+    told = Emit(seen.image, "RegistryNotBlocked", left_out or "", COMPONENT, warning=True)
+    return Plan(steps=(changes, (told,)) if left_out else (changes,), why=why)
 
 
 def _files(seen: ImagesObserved) -> tuple[list[RuntimeFile], str | None]:
