@@ -15,7 +15,7 @@ from syncline.kube.client import Request
 from syncline.kube.errors import Invalid
 from syncline.kube.patches import MAX_COPIED_BYTES, json_patch
 
-DEADLINE_S = 12.0
+DEADLINE_S = 20.0
 """Of the processor. The slowest takes five seconds on a slow machine; what is wrong grows with the square."""
 
 JSON, JSON_PATCH, APPLY = "application/json", "application/json-patch+json", "application/apply-patch+yaml"
