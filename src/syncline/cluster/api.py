@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
+from syncline.base.remember import remember
 from syncline.cluster.admission import Admission
 from syncline.cluster.admission.dynamic.calls import Awaiting
 from syncline.cluster.aggregation import Aggregation
@@ -194,7 +194,7 @@ def _attributes(request: Request, route: Route, verb: str) -> Attributes:
     return Attributes(verb, route.group, route.resource, route.subresource, route.namespace, name, request.path)
 
 
-@lru_cache(maxsize=1024)
+@remember(1024)
 def _selected_name(text: str) -> str:
     """The one name that a list or watch can show: roles may allow it by ``resourceNames`` (``RequestInfoFactory``)."""
     try:

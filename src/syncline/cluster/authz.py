@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from syncline.base.remember import MAX_REMEMBERED_CHARS
 from syncline.cluster.rbac import ALL, Attributes, Rule, go_quoted, missing_rules, rules_of
 from syncline.cluster.store import Event, Key, Store
 from syncline.cluster.users import UserInfo
@@ -69,6 +70,8 @@ class Authorizer:
         decision = self._decisions.get(key)
         if decision is None:
             decision = self._judge(user, asked)
+            if len(asked.path) > MAX_REMEMBERED_CHARS or len(asked.name) > MAX_REMEMBERED_CHARS:
+                return decision
             if len(self._decisions) >= CACHE_LIMIT_DECISIONS:
                 self._decisions.clear()
             self._decisions[key] = decision

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
+from syncline.base.remember import remember
 from syncline.kube.errors import NotAcceptable
 
 __all__ = ["FORMS", "JSON", "Accepted", "Form", "Shape", "accepted_of", "discovery_of"]
@@ -72,7 +72,7 @@ def _form(media: str) -> Form | None:
     return Form.YAML if media == "application/yaml" else None
 
 
-@lru_cache(maxsize=256)
+@remember(256)
 def accepted_of(header: str, *, watching: bool = False) -> Accepted:
     """Read an Accept header; raises NotAcceptable (406) in Kubernetes' words."""
     if not header or header == "application/json":
@@ -104,7 +104,7 @@ def _shape(parameters: dict[str, str]) -> Shape | None:
         return None
 
 
-@lru_cache(maxsize=64)
+@remember(64)
 def discovery_of(header: str) -> str:
     """The version of aggregated discovery that is asked for (``v2``, ``v2beta1``), or empty for the old form."""
     for clause in _clauses(header):

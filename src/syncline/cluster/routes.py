@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from syncline.base.remember import MAX_REMEMBERED_CHARS
+
 __all__ = ["Route", "flag", "route_of", "verb_of"]
 
 MAX_ROUTES = 8192
@@ -38,9 +40,12 @@ class Route:
     """What follows the subresource (``proxy`` paths); no served resource has one."""
 
 
-@lru_cache(maxsize=MAX_ROUTES)
 def route_of(path: str) -> Route:
     """Take a path apart: ``/apis/apps/v1/namespaces/demo/deployments/web/scale``."""
+    return _remembered_route(path) if len(path) <= MAX_REMEMBERED_CHARS else _route_of(path)
+
+
+def _route_of(path: str) -> Route:
     parts = [part or _NOTHING for part in path.strip("/").split("/")]
     if parts[0] not in ("api", "apis"):
         return Route(path)
@@ -56,6 +61,9 @@ def route_of(path: str) -> Route:
     if not rest:
         return Route(path)
     return _resource_route(path, group, version, rest, watching)
+
+
+_remembered_route = lru_cache(maxsize=MAX_ROUTES)(_route_of)
 
 
 def _resource_route(path: str, group: str, version: str, rest: list[str], watching: bool) -> Route:

@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from syncline.base.remember import remember
+
 __all__ = [
     "MAX_DEPTH",
     "FieldSet",
@@ -244,7 +246,7 @@ def serialise(fields: FieldSet) -> FieldSet:
     return {element: serialise(fields[element]) for element in elements}
 
 
-@lru_cache(maxsize=8192)
+@remember(8192)
 def _order(element: str) -> tuple[int, Any]:
     if element == SELF:
         return (-1, ())
@@ -289,7 +291,7 @@ def _parse(node: Any, depth: int) -> FieldSet:
     return node if canonical else result
 
 
-@lru_cache(maxsize=8192)
+@remember(8192)
 def _element(text: str) -> str:
     """The canonical form of a path element; raises ValueError for anything else."""
     if text == SELF or text.startswith("f:"):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from syncline.base.remember import MAX_REMEMBERED_CHARS, remember
+
 __all__ = [
     "GVK",
     "GroupKind",
@@ -53,7 +55,7 @@ class GroupKind(NamedTuple):
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
-_group_kind = lru_cache(maxsize=4096)(GroupKind)
+_group_kind = remember(4096)(GroupKind)
 """One object for each kind that is met: kinds are few, questions for them many."""
 
 
@@ -147,7 +149,7 @@ class ResourceInfo:
         return "/".join(parts)
 
 
-@lru_cache(maxsize=4096)
+@remember(4096)
 def split_api_version(text: str) -> tuple[str, str]:
     """``apps/v1`` → (``apps``, ``v1``); ``v1`` → (``""``, ``v1``)."""
     group, slash, version = text.partition("/")
@@ -158,7 +160,11 @@ def gvk_of(obj: Mapping[str, Any]) -> GVK:
     """Group, version and kind; missing or non-string parts are empty."""
     version = obj.get("apiVersion")
     kind = obj.get("kind")
-    return _gvk(version if isinstance(version, str) else "", kind if isinstance(kind, str) else "")
+    version, kind = version if isinstance(version, str) else "", kind if isinstance(kind, str) else ""
+    if len(version) + len(kind) > MAX_REMEMBERED_CHARS:
+        group, slash, ver = version.partition("/")
+        return GVK(group, ver, kind) if slash else GVK("", group, kind)
+    return _gvk(version, kind)
 
 
 @lru_cache(maxsize=4096)

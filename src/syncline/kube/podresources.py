@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from syncline.base.remember import MAX_REMEMBERED_CHARS
 from syncline.kube.objects import Obj, dig
 from syncline.kube.quantity import Quantity, QuantityError, parse_quantity
 
@@ -20,7 +21,12 @@ ROOM = "pods"
 
 
 def _amounts(resources: Mapping[str, object]) -> dict[str, int]:
-    return {name: _amount(name, value) for name, value in resources.items() if isinstance(value, str | int | float)}
+    return {name: _known(name, value) for name, value in resources.items() if isinstance(value, str | int | float)}
+
+
+def _known(name: str, value: str | int | float) -> int:
+    long = len(name) > MAX_REMEMBERED_CHARS or (isinstance(value, str) and len(value) > MAX_REMEMBERED_CHARS)
+    return _amount.__wrapped__(name, value) if long else _amount(name, value)
 
 
 @lru_cache(maxsize=4096, typed=True)

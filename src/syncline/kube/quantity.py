@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from typing import assert_never
+
+from syncline.base.remember import remember
 
 __all__ = ["ZERO", "Format", "Quantity", "QuantityError", "from_int", "from_milli", "parse_quantity"]
 
@@ -128,7 +129,7 @@ def _number_text(number: int | float) -> str:
     return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
 
 
-@lru_cache(maxsize=4096)
+@remember(4096)
 def _parse(text: str) -> Quantity:
     match = _PARTS.fullmatch(text)
     if match is None or not text:

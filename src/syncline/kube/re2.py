@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Protocol
 
+from syncline.base.remember import remember
 from syncline.kube.re2syntax import check_pattern
 
 __all__ = ["Match", "Pattern", "compile_pattern"]
@@ -33,7 +34,7 @@ class Pattern(Protocol):
     def finditer(self, text: str, /) -> Iterator[Match]: ...
 
 
-@lru_cache(maxsize=4096)
+@remember(512)
 def compile_pattern(text: str) -> Pattern:
     """Raises ``re.error`` in Go's words for what is no pattern."""
     check_pattern(text)

@@ -186,3 +186,31 @@ def test_the_deadline_of_these_tests_stops_what_takes_too_long() -> None:
     stop: Callable[[], None] = forever
     with pytest.raises(TooSlow), deadline(0.05):
         stop()
+
+
+def test_long_names_and_paths_are_not_remembered() -> None:
+    """Caches by path, name, version and pattern would hold gigabytes of what strangers asked for once."""
+    import tracemalloc
+
+    target = Target()
+    stranger = UserInfo("stranger", ("system:authenticated",))
+
+    def ask(number: int) -> None:
+        long = f"{number}{'x' * 60_000}"
+        for path in (f"/{long}", f"{MAPS}/{long}", f"/apis/{long}/v1/x", f"{MAPS}?"):
+            query = {"fieldSelector": f"metadata.name={long}"} if path.endswith("?") else {}
+            headers = {"accept": long, "user-agent": long, "content-type": JSON}
+            target.core.api.handle(Request("GET", path.rstrip("?"), query, headers), stranger)
+        body = {"apiVersion": long, "kind": long, "metadata": {"name": "x"}, "data": {long: "1"}}
+        target.core.api.handle(Request("POST", MAPS, {}, {"content-type": JSON}, json.dumps(body).encode()), ADMIN)
+
+    ask(0)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1, 101):
+            ask(number)
+        kept = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert kept < 3 * 1024 * 1024, f"{kept // 1024} KB are kept of 100 requests"

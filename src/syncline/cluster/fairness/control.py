@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from syncline.base.remember import MAX_REMEMBERED_CHARS
 from syncline.cluster.fairness.dropped import DroppedRequests
 from syncline.cluster.fairness.limits import BORROWING_PERIOD_S, Bounds, Seats, borrowed, bounds_of, smoothed
 from syncline.cluster.fairness.measures import Family, Measures
@@ -179,6 +180,8 @@ class Fairness:
         found = self._matches.get(key)
         if found is None:
             found = self._judge(Asked(user, verb, route))
+            if len(route.path) > MAX_REMEMBERED_CHARS or len(verb) > MAX_REMEMBERED_CHARS:
+                return found
             if len(self._matches) >= CACHE_LIMIT_MATCHES:
                 self._matches.clear()
             self._matches[key] = found

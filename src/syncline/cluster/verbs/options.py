@@ -10,10 +10,10 @@ import base64
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import msgspec
 
+from syncline.base.remember import remember
 from syncline.cluster.routes import flag
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, invalid
 from syncline.kube.integers import MOST_INT64, MOST_UINT64, natural
@@ -282,7 +282,7 @@ def write_options(
     return WriteOptions(dry_run, agent, validation or Validation.WARN, flag(query, "force") if query else False)
 
 
-@lru_cache(maxsize=1024)
+@remember(1024)
 def _manager_of(agent: str) -> str:
     """The part before the slash, printable, as long as it may be (apiserver ``prefixFromUserAgent``)."""
     kept, size = "", 0

@@ -1,0 +1,35 @@
+"""Caches whose keys are texts of strangers: bounded in number and in size.
+
+``lru_cache`` bounds the number only: four thousand names of three megabytes each are twelve gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, cast
+
+__all__ = ["MAX_REMEMBERED_CHARS", "remember"]
+
+MAX_REMEMBERED_CHARS = 512
+"""Longest text that is remembered; honest ones are shorter."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def remember(maxsize: int) -> Callable[[F], F]:
+    """As ``lru_cache(maxsize)`` for a function of texts (by position); with a long one it is asked anew."""
+
+    def wrap(function: F) -> F:
+        known = lru_cache(maxsize)(function)
+
+        @wraps(function)
+        def ask(*texts: Any, **others: Any) -> Any:
+            for text in texts:
+                if isinstance(text, str | bytes) and len(text) > MAX_REMEMBERED_CHARS:
+                    return function(*texts, **others)
+            return known(*texts, **others)
+
+        return cast(F, ask)
+
+    return wrap
