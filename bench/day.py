@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -181,15 +181,17 @@ class Day:
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
-    def live(self) -> None:
-        """The whole day after the morning, and a calm at its end."""
+    def live(self, look: Callable[[float], None] = lambda _hour: None) -> None:
+        """The whole day after the morning, and a calm at its end; ``look`` is called after each quarter of it."""
         size, busy = self.size, self.size.hours * 3600 - CALM_S
         self._every(size.rollout_every, busy, self._roll)
         self._every(size.reboot_every, busy, self._reboot)
         self._every(size.loss_every, busy, self._lose)
         self._every(size.jobs_every, busy, self._job)
         self.operators.start(self._repair(), busy)
-        self.world.driver.advance(size.hours * 3600)
+        for quarter in range(1, 5):
+            self.world.driver.advance(size.hours * 900)
+            look(size.hours * quarter / 4)
 
     def _every(self, period: float, until: float, make: Any) -> None:
         number = 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 
 from bench.day import FULL, REDUCED, Day, Size
+from bench.processes import resident_mib_of
 from bench.table import Table
 from syncline.cluster.serve import tune_garbage_collection
 
@@ -24,7 +26,8 @@ def figures(table: Table, *, quick: bool) -> None:
     steps, revision = day.world.driver.steps, day.world.core.store.revision
     table.row("the morning: nodes register, pods come up", f"{filled - begun:.1f} s", f"{filled_cpu - cpu:.1f} s CPU")
     table.row("  writes, passes", f"{revision:,}", f"{steps:,}")
-    day.live()
+    resident: list[str] = []
+    day.live(lambda hour: resident.append(f"{hour:g} h {resident_mib_of(os.getpid()):.0f}"))
     took, took_cpu = time.perf_counter() - filled, time.process_time() - filled_cpu
     table.row("the day", f"{took:.1f} s", f"{took_cpu:.1f} s CPU")
     table.row("  virtual hours per second", f"{size.hours / took:.2f}", f"{size.hours / took_cpu:.2f} of CPU")
@@ -33,4 +36,5 @@ def figures(table: Table, *, quick: bool) -> None:
     table.row(
         "  evictions, lost nodes, journal", f"{day.evictions:,}", f"{day.losses}, {len(day.world.journal):,} lines"
     )
-    table.row("resident at the end", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    table.row("resident, MiB after so many hours", ", ".join(resident))
+    table.row("resident at most", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")

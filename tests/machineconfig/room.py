@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, pool_controllers
+from syncline.assembly.simulatedhosts import SimulatedHosts
 from syncline.assembly.virtual import VirtualWorld
 from syncline.base.clock import format_time, parse_time
 from syncline.cluster.machines.kubelet.node import node_object
@@ -29,6 +30,7 @@ from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, name_of, resource_version
+from syncline.machineconfig.agent.controller import AgentController
 from syncline.machineconfig.names import (
     CURRENT,
     DESIRED,
@@ -138,15 +140,20 @@ class PoolWorld(VirtualWorld):
         reboots: bool = True,
         renders: bool = False,
         reader: SourceReader | None = None,
+        machines: bool = False,
     ) -> None:
+        """``machines``: the real agent works on the simulated machines; otherwise a script plays it."""
         super().__init__(reader or NoSource(), nodes=0, seed=seed, shuffle=shuffle)  # type: ignore[arg-type]
         self._renders = renders
+        self.hosts = SimulatedHosts(self.machines.room.machines, self.clock) if machines else None
+        self._unfollow: Callable[[], None] = lambda: None
         for crd in (*machine_config_crds(), *(openshift_config_crds() if renders else ())):
             self.send("POST", CRDS, crd)
         self.driver.advance(5)
         self.make(f"{APIS}/controllerconfigs", "ControllerConfig", "machine-config-controller", controller_config())
         self._agents = ScriptedAgent(reboots=reboots)
-        self.start_agents()
+        if not machines:
+            self.start_agents()
         self.start_room()
         for name, mine in roles.items():
             self.add_node(name, *mine)
@@ -166,7 +173,11 @@ class PoolWorld(VirtualWorld):
         """New machine-config controllers over the same cluster, as after a restart."""
         settings = MachineConfigSettings(self.settings.control_namespace)
         only = None if self._renders else pool_controllers(settings)
-        loop = machineconfig_loop(self.clock, self.journal, settings, only=only, strict=True)
+        loop = machineconfig_loop(self.clock, self.journal, settings, only=only, hosts=self.hosts, strict=True)
+        self._unfollow()
+        if self.hosts is not None:
+            agent = AgentController.name
+            self._unfollow = self.hosts.follow(lambda name: loop.wake(agent, ObjectRef("", "Node", "", name)))
         home: Transport = self.admin
         if hasattr(self, "room_actor"):
             self.driver.actors.remove(self.room_actor)

@@ -40,7 +40,7 @@ from syncline.cluster.users import ADMIN, ANONYMOUS
 from syncline.cluster.webhooks import Caller
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, ObjectRef
 
 if TYPE_CHECKING:
     from syncline.assembly.gitops import GitOpsSettings
@@ -103,15 +103,19 @@ class LiveCluster:
         """Install what the machine-config controllers need, and run them; returns once they watch."""
         from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, machineconfig_user
         from syncline.assembly.machineobjects import machineconfig_objects
+        from syncline.assembly.simulatedhosts import SimulatedHosts
+        from syncline.machineconfig.agent.controller import AgentController
 
         settings = MachineConfigSettings(control_namespace)
         authority = str(self.kubeconfig["clusters"][0]["cluster"].get("certificate-authority-data") or "")
         objects = machineconfig_objects(settings, authority)
         run_in_place(ensure_objects(objects), self.core.transport(judged=False))
-        loop = machineconfig_loop(self.core.clock, self.journal, settings)
+        hosts = SimulatedHosts(self.machines.room.machines, self.core.clock)
+        loop = machineconfig_loop(self.core.clock, self.journal, settings, hosts=hosts)
         port = DirectPort(self.core.transport(machineconfig_user(control_namespace), waits=True), self.caller.settle)
         self.ports.append(port)
         manager = LiveManager(loop, port, self.core.clock)
+        hosts.follow(lambda name: manager.wake(AgentController.name, ObjectRef("", "Node", "", name)))
         ready = asyncio.Event()
         self.group.create_task(manager.run(ready.set), name="machine-config")
         await ready.wait()

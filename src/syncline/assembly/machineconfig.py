@@ -18,6 +18,9 @@ from syncline.control.loop import ControlLoop
 from syncline.kube.holds import ROOM_LEASE
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import name_of
+from syncline.machineconfig.agent.controller import AgentController
+from syncline.machineconfig.agent.hosts import Hosts
+from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.drain.controller import DrainController
 from syncline.machineconfig.drain.plan import DrainSettings
 from syncline.machineconfig.images.controller import ImageController
@@ -98,12 +101,17 @@ def machineconfig_loop(
     settings: MachineConfigSettings,
     *,
     only: tuple[Controller, ...] | None = None,
+    hosts: Hosts | None = None,
     strict: bool = False,
 ) -> ControlLoop:
-    """The loop of the machine-config controllers; ``only``: a part of them, for tests."""
+    """The loop of the machine-config controllers; ``only``: a part of them, for tests. ``hosts``: machines whose agent
+    runs here, too."""
     mapper = Mapper()
     performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MACHINE_CONFIG_MANAGER))
     controllers = only or (*rendering_controllers(settings), *pool_controllers(settings))
+    if hosts is not None:
+        controllers += (AgentController(hosts),)
+        performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
     return ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal, strict=strict)
 
 

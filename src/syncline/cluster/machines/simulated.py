@@ -126,6 +126,35 @@ class MemoryTree:
         yield from sorted(each for each in self._entries if each.startswith(prefix))
 
 
+class WatchedTree:
+    """A tree that counts its changes and tells ``touched``, as a watch on files does."""
+
+    def __init__(self, tree: DirectoryTree) -> None:
+        self._tree = tree
+        self.revision = 0
+        self.touched: Callable[[], None] | None = None
+
+    def read(self, path: str) -> Entry | None:
+        return self._tree.read(path)
+
+    def write(self, path: str, entry: Entry) -> None:
+        self._tree.write(path, entry)
+        self._changed()
+
+    def remove(self, path: str) -> bool:
+        gone = self._tree.remove(path)
+        self._changed()
+        return gone
+
+    def paths(self, below: str = "/") -> Iterator[str]:
+        return self._tree.paths(below)
+
+    def _changed(self) -> None:
+        self.revision += 1
+        if self.touched is not None:
+            self.touched()
+
+
 def _parents(path: str) -> list[str]:
     """Directories above, from the top; raises ValueError for ``/``."""
     if path == "/":
@@ -143,7 +172,7 @@ class SimulatedMachine:
         self._spec = spec
         self._times = times
         self._changed = changed
-        self._root: DirectoryTree = root or MemoryTree()
+        self._root = WatchedTree(root or MemoryTree())
         self._state = MachineState(boot_id(spec.name, 1))
         self.registered_boot = ""
         """The boot in which the kubelet made its Node; it does so once per boot."""
@@ -161,7 +190,7 @@ class SimulatedMachine:
         return self._state
 
     @property
-    def root(self) -> DirectoryTree:
+    def root(self) -> WatchedTree:
         return self._root
 
     def resume(self, state: MachineState) -> None:

@@ -45,7 +45,7 @@ _OLD_LINKS = (
 """Left behind by old releases; they are always removed."""
 
 
-class UpdateError(Exception):
+class UpdateError(OSError):
     """A step of an update that could not be done; the text is upstream's. What was done before stays."""
 
 

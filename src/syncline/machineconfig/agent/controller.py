@@ -1,0 +1,80 @@
+"""Binds the agent's planner to nodes and what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, differ, spec_differs
+from syncline.control.plan import Plan, Result
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, ref_of
+from syncline.machineconfig.agent.hosts import Hosts
+from syncline.machineconfig.agent.observe import WRITING, AgentObserved, observe_agent
+from syncline.machineconfig.agent.plan import POST_ACTION, AgentSettings, plan_agent, settle_agent
+from syncline.machineconfig.drain.progress import PROGRESS
+from syncline.machineconfig.names import (
+    CURRENT,
+    DESIRED,
+    DESIRED_DRAIN,
+    LAST_DRAIN,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_NODE,
+    POOL,
+    REASON,
+    STATE,
+)
+
+__all__ = ["AgentController"]
+
+NODE = GroupKind("", "Node")
+_NOTES = (CURRENT, DESIRED, STATE, REASON, DESIRED_DRAIN, LAST_DRAIN, POST_ACTION, PROGRESS, WRITING)
+
+
+def _notes(node: Obj) -> tuple[Any, ...]:
+    have = annotations_of(node)
+    return tuple(have.get(key) for key in _NOTES)
+
+
+def _unborn(pool: Obj) -> Any:
+    return dig(pool, "spec", "configuration"), dig(pool, "status", "configuration"), dig(pool, "spec", "nodeSelector")
+
+
+class AgentController:
+    """Kind Node; only nodes whose machine is one of ``hosts``."""
+
+    name = "machine-config-agent"
+    kind = NODE
+    reads: tuple[GroupKind, ...] = (MACHINE_CONFIG_NODE,)
+    concerns = staticmethod(differ(_notes, labels_of))
+
+    def __init__(self, hosts: Hosts, settings: AgentSettings | None = None) -> None:
+        self._hosts = hosts
+        self._settings = settings or AgentSettings()
+        self.watches = (
+            Watch(MACHINE_CONFIG, self._waiting_for, spec_differs),
+            Watch(POOL, self._joining, differ(_unborn)),
+            Watch(MACHINE_CONFIGURATION.group_kind, self._unfinished),
+        )
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> AgentObserved | None:
+        return observe_agent(cache, ref, self._hosts)
+
+    def plan(self, seen: AgentObserved, now: datetime) -> Plan:
+        return plan_agent(seen, now, self._settings)
+
+    def settle(
+        self, seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[AgentObserved, Plan] | None:
+        return settle_agent(seen, plan, results, now, self._settings)
+
+    def _waiting_for(self, config: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(DESIRED) == name_of(config))
+
+    def _joining(self, _pool: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ref_of(node) for node in cache.objects(NODE) if not annotations_of(node).get(CURRENT))
+
+    def _unfinished(self, _setting: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(STATE) != "Done")

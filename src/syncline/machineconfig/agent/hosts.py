@@ -1,0 +1,61 @@
+"""Where the agent finds the machines it works on: one of its own, or the simulated ones of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.host import Host
+
+__all__ = ["FORCE_FILE", "HostFacts", "Hosts"]
+
+FORCE_FILE = "/run/machine-config-daemon-force"
+"""Whoever makes it asks for a full rewrite and a reboot."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What a plan needs to know. ``up``: it runs and is not about to reboot; ``stored``: the MachineConfig that the
+    disk says it has; ``touched``: files changed since the disk was last compared, and not by us."""
+
+    boot_id: str
+    up: bool = True
+    stored: Obj | None = None
+    forced: bool = False
+    touched: bool = False
+
+
+class Hosts(Protocol):
+    in_place: bool
+    """Its steps are quick and run where the control loop does, not in a thread."""
+
+    def facts(self, node: str) -> HostFacts | None:
+        """None: no machine of ours."""
+        ...
+
+    def host(self, node: str) -> Host:
+        """Raises KeyError for a machine that is not ours."""
+        ...
+
+    def provision(self, node: str, config: Obj) -> None:
+        """Image and kernel arguments of a MachineConfig are in force from now on, without a boot."""
+        ...
+
+    def store(self, node: str, config: Obj) -> None:
+        """Note on the disk, at once and whole, which configuration it has."""
+        ...
+
+    def compared(self, node: str) -> None:
+        """The disk was compared: what was touched before does not count any more."""
+        ...
+
+    def booted_image(self, node: str) -> str: ...
+
+    def command_line(self, node: str) -> str:
+        """Of the running kernel."""
+        ...
+
+    def reboot(self, node: str, request: str) -> None:
+        """Once for each request."""
+        ...

@@ -1,0 +1,154 @@
+"""Performs the agent's steps on the host of a node. A step that fails half way is undone where upstream undoes it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, assert_never
+
+from syncline.base.action import Work
+from syncline.kube.objects import Obj, dig
+from syncline.machineconfig.agent.changes import changed_units, config_of, kernel_type
+from syncline.machineconfig.agent.disk import boot_difference, drift_of
+from syncline.machineconfig.agent.host import Host
+from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
+from syncline.machineconfig.agent.kernel import change_arguments
+from syncline.machineconfig.agent.steps import (
+    CheckDisk,
+    HostStep,
+    Provision,
+    RebootHost,
+    RunService,
+    SetUsers,
+    StageSystem,
+    StoreConfig,
+    WriteFiles,
+)
+from syncline.machineconfig.agent.users import set_passwords, update_keys
+from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, update_files
+from syncline.machineconfig.extensions import change_packages
+
+__all__ = ["HOST_STEPS", "HostPerformer"]
+
+HOST_STEPS = (Provision, WriteFiles, SetUsers, StageSystem, StoreConfig, RunService, RebootHost, CheckDisk)
+KUBECONFIG = "/etc/kubernetes/kubeconfig"
+
+
+class HostPerformer:
+    """Raises UpdateError for what a host refuses."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = hosts
+
+    def perform(self, action: HostStep) -> Generator[Any, Any, Any]:
+        if self._hosts.in_place:
+            yield from ()
+            return self._do(action)
+        return (yield Work(action.describe(), lambda: self._do(action)))
+
+    def _do(self, action: HostStep) -> str | None:
+        host = self._hosts.host(action.node)
+        match action:
+            case Provision():
+                self._write(host, WriteFiles(action.node, None, action.config, True, action.reason))
+                update_keys(host, _users(action.config), [])
+                self._hosts.provision(action.node, action.config)
+                self._hosts.store(action.node, action.config)
+            case WriteFiles():
+                self._write(host, action)
+            case SetUsers():
+                old, new = (_users(one) for one in (action.old, action.new))
+                update_keys(host, new, old)
+                set_passwords(host, new, old)
+            case StageSystem():
+                _stage(host, action)
+            case StoreConfig():
+                self._hosts.store(action.node, action.config)
+            case RunService():
+                _run_service(host, action)
+            case RebootHost():
+                self._hosts.reboot(action.node, action.request)
+            case CheckDisk():
+                return self._check(host, action)
+            case _ as never:
+                assert_never(never)
+        return None
+
+    def _write(self, host: Host, action: WriteFiles) -> None:
+        old, new = config_of(action.old), config_of(action.new)
+        units = changed_units(old, new)
+        by_name = {str(unit.get("name", "")): unit for unit in (new.get("systemd") or {}).get("units") or ()}
+        changed = [by_name[name] for name in (*units.added, *units.updated)]
+        if action.forced and host.exists(FORCE_FILE):
+            host.remove(FORCE_FILE)
+        update_files(host, old, new, changed, forced=action.forced)
+        if host.exists(KUBECONFIG):
+            host.write(KUBECONFIG, host.read(KUBECONFIG), mode=0o600)  # only root reads how to get into the cluster
+
+    def _check(self, host: Host, action: CheckDisk) -> str | None:
+        self._hosts.compared(action.node)
+        if not action.booted:
+            drift = drift_of(host, action.config)
+            return drift.text if drift is not None else None
+        return boot_difference(
+            host,
+            action.config,
+            booted_image=self._hosts.booted_image(action.node),
+            running=self._hosts.command_line(action.node),
+        )
+
+
+def _users(config: Obj | None) -> list[Obj]:
+    return list((config_of(config).get("passwd") or {}).get("users") or ())
+
+
+def _run(host: Host, *command: str) -> None:
+    done = host.run(command)
+    if not done.ok:
+        line = " ".join(command)
+        raise UpdateError(f"error running {line}: {done.output}: exit status {done.code}")
+
+
+def _run_service(host: Host, action: RunService) -> None:
+    command = ("systemctl", action.verb, action.service) if action.service else ("systemctl", action.verb)
+    try:
+        _run(host, *command)
+    except UpdateError as error:
+        if action.verb == "restart":
+            raise UpdateError(
+                f"could not apply update: restarting {action.service} service failed. Error: {error}"
+            ) from error
+        told = action.service or action.verb
+        raise UpdateError(f"could not apply update: reloading {told} configuration failed. Error: {error}") from error
+
+
+def _stage(host: Host, action: StageSystem) -> None:
+    """Nothing is in force before the next boot. Systems without rpm-ostree are left alone."""
+    if host.os not in CORE_OS:
+        return
+    old, new, changes = action.old, action.new, action.changes
+    _run(host, "rpm-ostree", "cleanup", "-p")
+    image = str(dig(new, "spec", "osImageURL") or "")
+    if changes.os_update and image and image != str(dig(old, "spec", "osImageURL") or ""):
+        _run(host, "rpm-ostree", "rebase", "--experimental", f"ostree-unverified-registry:{image}")
+    if changes.kargs:
+        arguments = change_arguments(*(dig(one, "spec", "kernelArguments") for one in (old, new)))
+        if arguments:
+            _run(host, "rpm-ostree", "kargs", *arguments)
+    if kernel_type(new) != "default":
+        _run(host, "rpm-ostree", "override", "remove", *_kernel_packages(kernel_type(new)))
+    if changes.extensions or (changes.os_update and dig(new, "spec", "extensions")):
+        packages = change_packages(_installed(host), dig(new, "spec", "extensions"))
+        if packages:
+            _run(host, "rpm-ostree", "update", *packages)
+
+
+def _kernel_packages(kind: str) -> list[str]:
+    parts = ("core", "modules", "modules-core", "modules-extra")
+    gone = ["kernel", *(f"kernel-{part}" for part in parts)]
+    base = "kernel-rt" if kind == "realtime" else "kernel-64k"
+    return [*gone, *(word for part in parts for word in ("--install", f"{base}-{part}"))]
+
+
+def _installed(host: Host) -> list[str]:
+    done = host.run(["rpm", "-qa", "--queryformat", "%{NAME}\\n"])
+    return done.output.split() if done.ok else []

@@ -1,0 +1,451 @@
+"""What the agent of a node does next; pure.
+
+The node's annotations, the configuration that its disk says it has, and the phases of its MachineConfigNode are all the
+memory there is: a pass begun by one process is ended by the next. An update drains where it must, writes, stages, and
+reboots or restarts what the policies say; then the node is uncordoned and Done. Order and words: Machine Config
+Operator ``update`` and ``syncNode``, reference machine-config 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from syncline.base.action import Action as Step
+from syncline.control.plan import Emit, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
+from syncline.kube.objects import GVK, Obj, annotations_of, dig, name_of
+from syncline.machineconfig.agent.actions import Action, drain_needed, update_actions
+from syncline.machineconfig.agent.changes import Changes, changed_files, changed_units, changes_between, config_of
+from syncline.machineconfig.agent.observe import WRITING, AgentObserved, Checked
+from syncline.machineconfig.agent.steps import (
+    CheckDisk,
+    Provision,
+    RebootHost,
+    RunService,
+    SetUsers,
+    StageSystem,
+    StoreConfig,
+    WriteFiles,
+)
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.drain.progress import Progress
+from syncline.machineconfig.drain.registries import RegistriesError
+from syncline.machineconfig.names import (
+    CURRENT,
+    DESIRED,
+    DESIRED_DRAIN,
+    DONE,
+    FAILED_STATES,
+    LAST_DRAIN,
+    REASON,
+    STATE,
+    annotation,
+)
+from syncline.machineconfig.phases import Phase, advance
+from syncline.machineconfig.reconcile import unreconcilable
+
+__all__ = ["COMPONENT", "POST_ACTION", "REBOOT_FROM", "AgentSettings", "plan_agent", "settle_agent"]
+
+NODE = GVK("", "v1", "Node")
+COMPONENT = "machineconfigdaemon"
+POST_ACTION = annotation("post-config-action")
+REBOOTING = "Rebooting"
+REBOOT_FROM = "syncline.dev/reboot-from"
+"""Boot id at the moment a reboot was asked for: another one tells that it has happened."""
+SINGLE_REPLICA = "SingleReplica"
+MAX_REASON = 2000
+CRIO = "crio.service"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Upstream's times."""
+
+    drain_limit_s: float = 3600.0
+    """After this long a drain that has not ended makes the node Degraded; it goes on all the same."""
+
+
+class _Script:
+    """Steps in order, with the phases of the MachineConfigNode folded one onto the other."""
+
+    def __init__(self, seen: AgentObserved, now: datetime, why: str) -> None:
+        self.steps: list[tuple[Step, ...]] = []
+        self._seen, self._now, self._why = seen, now, why
+        self._record, self._node = seen.record, seen.node
+
+    def annotate(self, notes: dict[str, str | None]) -> None:
+        body = {"metadata": {"annotations": notes}}
+        have = {key: value for key, value in (annotations_of(self._node) | notes).items() if value is not None}
+        self._node = self._node | {"metadata": self._node["metadata"] | {"annotations": have}}
+        self.do(Patch(NODE, "", name_of(self._seen.node), body, self._why))
+
+    def event(self, reason: str, message: str, *, warning: bool = False) -> None:
+        self.do(Emit(self._seen.node, reason, message, COMPONENT, warning=warning))
+
+    def phase(self, parent: Phase, child: Phase | None = None) -> None:
+        record = self._record
+        status = advance(record, self._node, parent, child, self._now) if record is not None else None
+        if record is None or status is None:
+            return
+        # The agent is the only one that writes while it works; the drain controller has its own turn.
+        for write in set_status(record, status, f"node {name_of(self._seen.node)}: {(child or parent).type}"):
+            self.do(replace(write, resource_version=""))
+        self._record = record | {"status": status}
+
+    def do(self, step: Step) -> None:
+        self.steps.append((step,))
+
+    def plan(self, outcome: Outcome | None = None) -> Plan:
+        return (
+            Plan(tuple(self.steps), outcome, self._why)
+            if outcome is not None
+            else Plan(tuple(self.steps), why=self._why)
+        )
+
+
+def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
+    """One pass."""
+    have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
+    if not facts.up:
+        return Plan(why=f"machine {name} is not up")
+    if not have.get(CURRENT) or not have.get(DESIRED):
+        return _birth(seen, now)
+    if facts.stored is None and seen.current is not None:
+        step = Provision(name, seen.current, "its disk does not say what it has")
+        return Plan(((step,),), Requeue(0, "provisioned"), f"{name} is taken over as it is")
+    if have.get(POST_ACTION) == REBOOTING:
+        return _after_reboot(seen, now)
+    asked, applied = have.get(DESIRED_DRAIN, ""), have.get(LAST_DRAIN, "")
+    if asked and asked != applied:
+        return _await_drain(seen, asked, now, settings)
+    begun = have.get(WRITING, "")
+    target = begun or have[DESIRED]
+    there = name_of(facts.stored) if facts.stored is not None else have[CURRENT]
+    if there != target or begun or facts.forced:
+        return _update(seen, target, now)
+    return _come_to_rest(seen, target, now)
+
+
+def _birth(seen: AgentObserved, now: datetime) -> Plan:
+    """A machine that joins has what its pool serves."""
+    if seen.birth is None:
+        return Plan(why="no pool has a config for it yet")
+    config, name = seen.birth, name_of(seen.node)
+    script = _Script(seen, now, f"{name} joins with {name_of(config)}")
+    script.do(Provision(name, config, "it joins"))
+    asked = f"uncordon-{name_of(config)}"
+    born = {CURRENT: name_of(config), DESIRED: name_of(config), STATE: DONE, REASON: ""}
+    script.annotate({**born, DESIRED_DRAIN: asked, LAST_DRAIN: asked})
+    return script.plan()
+
+
+def _after_reboot(seen: AgentObserved, now: datetime) -> Plan:
+    have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
+    if have.get(REBOOT_FROM, "") == facts.boot_id:
+        request = _request(have[DESIRED], facts.boot_id)
+        return Plan(((RebootHost(name, request, "its update needs it"),),), why=f"{name} has not rebooted yet")
+    script = _Script(seen, now, f"{name} has rebooted")
+    script.phase(Phase("RebootedNode", "True", "RebootedNode", "Node has rebooted"))
+    script.annotate({POST_ACTION: "", REBOOT_FROM: None})
+    return script.plan()
+
+
+def _request(target: str, boot_id: str) -> str:
+    return f"{target}.{boot_id}"
+
+
+def _await_drain(seen: AgentObserved, asked: str, now: datetime, settings: AgentSettings) -> Plan:
+    """A newer target is not looked at before the drain has ended."""
+    name = name_of(seen.node)
+    progress = Progress.of(seen.node)
+    if progress is None or not asked.startswith("drain-"):
+        return Plan(why=f"{name} waits for {asked}")
+    left = (progress.began + timedelta(seconds=settings.drain_limit_s) - now).total_seconds()
+    if left > 0:
+        return Plan(outcome=Requeue(left, f"the drain of {name}", background=True), why=f"{name} waits for {asked}")
+    if annotations_of(seen.node).get(STATE) in FAILED_STATES:
+        return Plan(why=f"{name} waits for {asked}, and says so")
+    text = f"failed to drain node: {name} after 1 hour. Please see machine-config-controller logs for more information"
+    script = _Script(seen, now, text)
+    script.event("FailedToDrain", text, warning=True)
+    _say_degraded(script, name, text)
+    return script.plan()
+
+
+# -- an update ------------------------------------------------------------------------------------------------------
+
+
+def _update(seen: AgentObserved, target: str, now: datetime) -> Plan:
+    name = name_of(seen.node)
+    if seen.desired is None:
+        return _fail(seen, f'machineconfig.machineconfiguration.openshift.io "{target}" not found', now)
+    begun = bool(annotations_of(seen.node).get(WRITING))
+    # A pass that died half way is done again from the start: neither disk nor note says how far it came.
+    old, new = seen.current if begun else seen.facts.stored or seen.current, seen.desired
+    if old is None:
+        missing = annotations_of(seen.node)[CURRENT]
+        return _fail(seen, f'machineconfig.machineconfiguration.openshift.io "{missing}" not found', now)
+    if seen.checked is None and not begun and not seen.facts.forced:
+        return Plan(((CheckDisk(name, old, True, "before an update"),),), why=f"look at the disk of {name} first")
+    if seen.checked is not None and seen.checked.difference:
+        return _fail(seen, seen.checked.difference, now, event="PreflightConfigDriftCheckFailed")
+    if seen.policies is None:
+        return Plan(outcome=Retry("NodeDisruptionPolicyStatus was not ready"), why="the policies are not ready")
+    refusal = unreconcilable(old, [new], seen.waived)
+    if refusal is not None:
+        return _refuse(seen, old, new, refusal, now)
+    try:
+        work = _work(seen, old, new)
+    except (ConfigError, RegistriesError) as error:
+        return _fail(seen, str(error), now)
+    return _carry_out(seen, old, new, work, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    changes: Changes
+    actions: tuple[Action, ...]
+    drain: bool
+
+
+def _work(seen: AgentObserved, old: Obj, new: Obj) -> _Work:
+    changes = changes_between(old, new, forced=seen.facts.forced)
+    before, after = config_of(old), config_of(new)
+    policies = seen.policies or {}
+    actions = update_actions(changes, changed_files(before, after), changed_units(before, after), policies)
+    return _Work(changes, tuple(actions), drain_needed(actions, before, after))
+
+
+def _refuse(seen: AgentObserved, old: Obj, new: Obj, refusal: str, now: datetime) -> Plan:
+    names = f"{name_of(old)}, {name_of(new)}"
+    error = f"configs {names} are not reconcilable: {refusal}"
+    text = f"can't reconcile config {name_of(old)} with {name_of(new)}: {error}"
+    script = _begun(seen, now, text)
+    told = (
+        f"Update Failed compatibility validation. MachineConfigs {name_of(old)} and {name_of(new)} are not compatible. "
+        f"Err: {error}"
+    )
+    script.phase(Phase("UpdatePrepared", "Unknown", "UpdatePrepared", told))
+    if annotations_of(seen.node).get(STATE) != "Unreconcilable":
+        script.event("FailedToReconcile", text, warning=True)
+    _say_degraded(script, name_of(seen.node), text, state="Unreconcilable")
+    script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+    return script.plan(Retry(text))
+
+
+def _begun(seen: AgentObserved, now: datetime, why: str) -> _Script:
+    """A node that failed keeps saying so until it has succeeded."""
+    script = _Script(seen, now, why)
+    name, state = name_of(seen.node), annotations_of(seen.node).get(STATE)
+    script.phase(Phase("Updated", "False", "Updated", f"Node {name} needs an update"))
+    if state not in (*FAILED_STATES, "Working"):
+        script.annotate({STATE: "Working"})
+    script.event("AddSigtermProtection", "Adding SIGTERM protection")
+    return script
+
+
+def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: _Work, now: datetime) -> Plan:
+    have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(new)
+    drained = have.get(LAST_DRAIN) == f"drain-{target}"
+    why = f"bring {name} from {name_of(old)} to {target}"
+    script = _Script(seen, now, why) if drained and have.get(STATE) == "Working" else _begun(seen, now, why)
+    told = f"Update Compatible. Post Cfg Actions: [] Drain Required: {str(work.drain).lower()}"
+    script.phase(Phase("UpdatePrepared", "True", "UpdatePrepared", told))
+    if work.drain and seen.topology == SINGLE_REPLICA:
+        script.event("Drain", "Drain not required, skipping")
+    elif work.drain and not drained:
+        script.event("Cordon", "Cordoned node to apply update")
+        script.event("Drain", "Draining node to update config.")
+        script.annotate({DESIRED_DRAIN: f"drain-{target}"})
+        return script.plan()
+    elif not work.drain:
+        text = "Node Drain Not required for this update."
+        script.phase(
+            Phase("UpdateExecuted", "Unknown", "Drained", text),
+            Phase("Drained", "False", "UpdateExecutedDrained", text),
+        )
+    _write(script, seen, old, new, work)
+    _act(script, seen, target, work)
+    return script.plan()
+
+
+def _write(script: _Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work) -> None:
+    changes, name, why = work.changes, name_of(seen.node), f"it gets {name_of(new)}"
+    system = "" if changes.os_update or changes.extensions or changes.kernel_type else "not"
+    keys = "" if changes.passwd or changes.files else "not"
+    executed, applied = "UpdateExecuted", "AppliedFilesAndOS"
+    script.phase(
+        Phase(executed, "Unknown", applied, "Updating the Files and OS on disk as a part of the in progress phase"),
+        Phase(
+            applied,
+            "Unknown",
+            executed + applied,
+            f"Applying files and new OS config to node. OS will {system} need an update. "
+            f"SSH Keys will {keys} need an update",
+        ),
+    )
+    script.annotate({WRITING: name_of(new)})
+    script.do(WriteFiles(name, old, new, seen.facts.forced, why))
+    if changes.passwd:
+        script.do(SetUsers(name, old, new, why))
+    if changes.os_update or changes.extensions or changes.kernel_type:
+        image = dig(new, "spec", "osImageURL", default="")
+        script.event("InClusterUpgrade", f"Updating from oscontainer {image}")
+    if changes.os_changes:
+        script.event("OSUpdateStarted", changes.os_changes)
+        script.do(StageSystem(name, old, new, changes, why))
+        script.event("OSUpdateStaged", "Changes to OS staged")
+    script.do(StoreConfig(name, new, why))
+    script.phase(
+        Phase(executed, "True", applied, "Updated the Files and OS on disk as a part of the in progress phase"),
+        Phase(
+            applied,
+            "True",
+            executed + applied,
+            f"Applied files and new OS config to node. OS did {system} need an update. "
+            f"SSH Keys did {keys} need an update",
+        ),
+    )
+
+
+def _act(script: _Script, seen: AgentObserved, target: str, work: _Work) -> None:
+    """What brings it into force; without a reboot the next pass finds a disk that has its target."""
+    name = name_of(seen.node)
+    for action in work.actions:
+        match action.type:
+            case "Reboot":
+                script.phase(Phase("RebootedNode", "Unknown", "RebootedNode", "Upgrade requires a reboot."))
+                script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+                script.event("Reboot", f"Node will reboot into config {target}")
+                script.annotate({POST_ACTION: REBOOTING, REBOOT_FROM: seen.facts.boot_id, WRITING: None})
+                script.do(RebootHost(name, _request(target, seen.facts.boot_id), f"it gets {target}"))
+                script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
+            case "None":
+                script.event("SkipReboot", "Config changes do not require reboot.")
+                done = "Changes do not require a reboot"
+                script.phase(Phase("UpdatePostActionComplete", "True", "None", done))
+            case "Restart":
+                script.do(RunService(name, "restart", action.service, f"it gets {target}"))
+                text = f"Config changes do not require reboot. Service {action.service} was restarted."
+                script.event("ServiceRestart", text)
+            case "Reload" | "Special" | "DaemonReload":
+                _reload(script, name, target, action)
+    if not any(action.type == "Reboot" for action in work.actions):
+        script.annotate({WRITING: None})
+
+
+def _reload(script: _Script, name: str, target: str, action: Action) -> None:
+    verb = "daemon-reload" if action.type == "DaemonReload" else "reload"
+    service = {"DaemonReload": "", "Special": CRIO}.get(action.type, action.service)
+    script.do(RunService(name, verb, service, f"it gets {target}"))
+    shown = service or verb
+    kind = "UpdatePostActionComplete"
+    script.phase(Phase(kind, "True", kind, f"Node has reloaded service {shown}"))
+    script.event("ServiceReload", f"Config changes do not require reboot. Service {shown} was reloaded.")
+
+
+# -- the end of an update -------------------------------------------------------------------------------------------
+
+
+def _come_to_rest(seen: AgentObserved, target: str, now: datetime) -> Plan:
+    have, name, facts = annotations_of(seen.node), name_of(seen.node), seen.facts
+    config = facts.stored or seen.desired
+    assert config is not None, "the disk has the target"
+    if have.get(STATE) == DONE and have.get(CURRENT) == target:
+        return _watch(seen, config, target, now)
+    if seen.checked is None:
+        return Plan(((CheckDisk(name, config, True, "after an update"),),), why=f"look at the disk of {name}")
+    if seen.checked.difference:
+        return _fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
+    uncordon = f"uncordon-{target}"
+    if have.get(DESIRED_DRAIN) != uncordon:
+        script = _Script(seen, now, f"{name} has {target}")
+        text = f"In desired config {target}. Resumed normal operations. Applying proper annotations."
+        script.phase(Phase("Resumed", "True", "Resumed", text))
+        script.annotate({DESIRED_DRAIN: uncordon})
+        return script.plan()
+    script = _Script(seen, now, f"{name} is done with {target}")
+    script.event("Uncordon", f"Update completed for config {target} and node has been uncordoned")
+    script.event("NodeDone", f"Setting node {name}, currentConfig {target} to Done")
+    script.annotate({CURRENT: target, STATE: DONE, REASON: ""})
+    script.event("ConfigDriftMonitorStarted", f"Config Drift Monitor started, watching against {target}")
+    script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
+    script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
+    return script.plan()
+
+
+def _watch(seen: AgentObserved, config: Obj, target: str, now: datetime) -> Plan:
+    """Drift is told, never repaired."""
+    name = name_of(seen.node)
+    if seen.checked is None and seen.facts.touched:
+        return Plan(((CheckDisk(name, config, False, "its files were touched"),),), why=f"look for drift on {name}")
+    if seen.checked is not None and seen.checked.difference:
+        return _fail(seen, seen.checked.difference, now, event="ConfigDriftDetected")
+    script = _Script(seen, now, f"{name} has {target}")
+    script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
+    return script.plan()
+
+
+# -- failures -------------------------------------------------------------------------------------------------------
+
+
+def _fail(seen: AgentObserved, text: str, now: datetime, *, event: str = "") -> Plan:
+    script = _Script(seen, now, text)
+    have = annotations_of(seen.node)
+    known = have.get(STATE) in FAILED_STATES and have.get(REASON) == text[:MAX_REASON]
+    if event and not known:
+        script.event(event, text, warning=True)
+    if not known:
+        _say_degraded(script, name_of(seen.node), text)
+    return script.plan(Retry(text))
+
+
+def _say_degraded(script: _Script, name: str, text: str, *, state: str = "Degraded") -> None:
+    script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
+    script.annotate({STATE: state, REASON: text[:MAX_REASON]})
+
+
+def settle_agent(
+    seen: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = AgentSettings()
+) -> tuple[AgentObserved, Plan] | None:
+    """Go on from what the host answered: a comparison decides, a failure is undone and told."""
+    for result in results:
+        if isinstance(result.action, CheckDisk) and result.ok:
+            seen = replace(seen, checked=Checked(result.value))
+            return seen, plan_agent(seen, now, settings)
+    failed = next((r for r in results if not r.ok and isinstance(r.action, _UNDONE)), None)
+    if failed is None:
+        return None
+    return seen, _undo(seen, [r.action for r in results if r.ok], failed, now)
+
+
+_UNDONE = (WriteFiles, SetUsers, StageSystem, StoreConfig, RunService)
+
+
+def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:
+    """What was done is done the other way round, in reverse; what failed half way stays, as upstream."""
+    text = str(failed.error)
+    name = name_of(seen.node)
+    script = _Script(seen, now, text)
+    action = failed.action
+    if isinstance(action, RunService):
+        verb = "Restart" if action.verb == "restart" else "Reload"
+        shown = action.service or action.verb
+        cause = text.partition("Error: ")[2]
+        told = f"Restarting {shown} service failed" if verb == "Restart" else f"Reloading service {shown} failed"
+        script.event(f"FailedService{verb}", f"{told}. Error: {cause}", warning=True)
+    for step in reversed(done):
+        match step:
+            case StoreConfig() if seen.facts.stored is not None:
+                script.do(StoreConfig(name, seen.facts.stored, "the update failed"))
+            case StageSystem(old=old, new=new) if old is not None:
+                script.do(StageSystem(name, new, old, changes_between(new, old), "the update failed"))
+            case SetUsers(old=old, new=new) if old is not None:
+                script.do(SetUsers(name, new, old, "the update failed"))
+            case WriteFiles(old=old, new=new) if old is not None:
+                script.do(WriteFiles(name, new, old, False, "the update failed"))
+    script.annotate({WRITING: None})
+    _say_degraded(script, name, text)
+    script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+    return script.plan(Retry(text))

@@ -1,0 +1,130 @@
+"""What the agent does to its machine, as data. Each step can be done again after a crash.
+
+Planned by ``machineconfig/agent/plan.py``, performed by ``machineconfig/agent/perform.py`` on the host of a node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from syncline.kube.objects import Obj, name_of
+from syncline.machineconfig.agent.changes import Changes
+
+__all__ = [
+    "CheckDisk",
+    "HostStep",
+    "Provision",
+    "RebootHost",
+    "RunService",
+    "SetUsers",
+    "StageSystem",
+    "StoreConfig",
+    "WriteFiles",
+]
+
+
+@dataclass(frozen=True)
+class Provision:
+    """A machine begins with ``config``, or is taken over with it: everything is as if it had been born so."""
+
+    node: str
+    config: Obj = field(repr=False)
+    reason: str
+
+    def describe(self) -> str:
+        return f"provision {self.node} with {name_of(self.config)}"
+
+
+@dataclass(frozen=True)
+class WriteFiles:
+    """All files and the changed units of ``new``; what ``old`` had alone goes. Both are MachineConfigs."""
+
+    node: str
+    old: Obj | None = field(repr=False)
+    new: Obj = field(repr=False)
+    forced: bool
+    reason: str
+
+    def describe(self) -> str:
+        return f"write the files of {name_of(self.new)} on {self.node}"
+
+
+@dataclass(frozen=True)
+class SetUsers:
+    node: str
+    old: Obj | None = field(repr=False)
+    new: Obj = field(repr=False)
+    reason: str
+
+    def describe(self) -> str:
+        return f"set keys and password of core on {self.node}"
+
+
+@dataclass(frozen=True)
+class StageSystem:
+    """Image, kernel and packages of the next boot."""
+
+    node: str
+    old: Obj | None = field(repr=False)
+    new: Obj = field(repr=False)
+    changes: Changes
+    reason: str
+
+    def describe(self) -> str:
+        return f"stage the system of {name_of(self.new)} on {self.node}"
+
+
+@dataclass(frozen=True)
+class StoreConfig:
+    """Note on the disk which configuration it has: it beats every annotation."""
+
+    node: str
+    config: Obj = field(repr=False)
+    reason: str
+
+    def describe(self) -> str:
+        return f"note on the disk of {self.node} that it has {name_of(self.config)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunService:
+    """``verb``: ``reload`` or ``restart`` of a service, or ``daemon-reload``."""
+
+    node: str
+    verb: str
+    service: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"{self.verb} {self.service} on {self.node}".replace("  ", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class RebootHost:
+    """``request``: an id; the host reboots once for each."""
+
+    node: str
+    request: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"reboot {self.node}"
+
+
+@dataclass(frozen=True)
+class CheckDisk:
+    """Is the disk what ``config`` says; ``booted``: also image and kernel. Its value is the difference, or None."""
+
+    node: str
+    config: Obj = field(repr=False)
+    booted: bool
+    reason: str
+
+    def describe(self) -> str:
+        return f"compare the disk of {self.node} with {name_of(self.config)}"
+
+
+HostStep: TypeAlias = (
+    Provision | WriteFiles | SetUsers | StageSystem | StoreConfig | RunService | RebootHost | CheckDisk
+)

@@ -1,0 +1,199 @@
+"""The agent on simulated machines: from machine configs that people apply to files, services and reboots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.machineconfig.rendering import files, machine_config, pool
+from tests.machineconfig.room import APIS, NODES, POOLS, RECORDS, PoolWorld
+from tests.machineconfig.test_convergence import MOST_REQUESTS, DyingAtWork
+
+from syncline.assembly.simulatedhosts import SimulatedHost
+from syncline.cluster.machines.machine import Entry, EntryKind
+from syncline.control.virtual import Killed
+from syncline.kube.objects import Obj, annotations_of, dig
+from syncline.machineconfig.agent.hosts import FORCE_FILE
+from syncline.machineconfig.agent.observe import WRITING
+from syncline.machineconfig.names import CURRENT, DESIRED, REASON, STATE
+
+CONFIGS = f"{APIS}/machineconfigs"
+CLUSTER = f"{APIS.replace('machineconfiguration', 'operator')}/machineconfigurations"
+
+
+def world(workers: int = 2, **options: Any) -> PoolWorld:
+    one = PoolWorld({}, renders=True, machines=True, **options)
+    for name in ("master", "worker"):
+        one.send("POST", POOLS, pool(name))
+    one.driver.until(lambda: target(one) != "", limit_s=120)
+    for index in range(workers):
+        one.add_node(f"worker-{index}", "worker", born="")
+    one.driver.until(lambda: one.updated(target(one)) and one.counts()[0] == workers, limit_s=300)
+    return one
+
+
+def target(one: PoolWorld) -> str:
+    return str(dig(one.get(f"{POOLS}/worker"), "spec", "configuration", "name", default=""))
+
+
+def host(one: PoolWorld, node: str = "worker-0") -> SimulatedHost:
+    assert one.hosts is not None
+    return one.hosts.host(node)
+
+
+def apply(one: PoolWorld, config: Obj) -> str:
+    first = target(one)
+    one.send("POST", CONFIGS, config)
+    one.driver.until(lambda: target(one) != first, limit_s=60)
+    return target(one)
+
+
+def want(one: PoolWorld, config: str, node: str = "worker-0") -> None:
+    one.merge(f"{NODES}/{node}", {"metadata": {"annotations": {DESIRED: config}}})
+
+
+def reason(one: PoolWorld, node: str = "worker-0") -> str:
+    return annotations_of(one.nodes()[node]).get(REASON, "")
+
+
+def state(one: PoolWorld, node: str = "worker-0") -> str:
+    return annotations_of(one.nodes()[node]).get(STATE, "")
+
+
+def test_a_machine_that_joins_has_the_files_of_its_pool() -> None:
+    one = world(1)
+    have = annotations_of(one.nodes()["worker-0"])
+    assert (have[CURRENT], have[DESIRED], have[STATE]) == (target(one), target(one), "Done")
+    assert host(one).exists("/etc/machine-config-daemon/currentconfig")
+    assert one.reboots() == {"worker-0": 1}, "born with it, not brought to it"
+
+
+def test_a_file_is_written_its_machine_reboots_once_and_its_record_tells_every_phase() -> None:
+    one = world(2)
+    before = one.reboots()
+    config = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
+    one.until_updated(config)
+    for node in ("worker-0", "worker-1"):
+        assert host(one, node).read("/etc/motd") == b"hello"
+        assert one.reboots()[node] - before[node] == 1
+        record = one.get(f"{RECORDS}/{node}")
+        told = {each["type"]: each["status"] for each in record["status"]["conditions"]}
+        assert told["Updated"] == "True" and told["NodeDegraded"] == "False"
+        assert record["status"]["configVersion"] == {"current": config, "desired": config}
+
+
+def test_a_config_taken_back_takes_its_file_back() -> None:
+    one = world(1)
+    first = target(one)
+    one.until_updated(apply(one, machine_config("99-extra", files(("/etc/extra", "x")))))
+    assert host(one).exists("/etc/extra")
+    one.send("DELETE", f"{CONFIGS}/99-extra")
+    one.driver.until(lambda: target(one) == first, limit_s=60)
+    one.until_updated(first)
+    assert not host(one).exists("/etc/extra")
+
+
+def test_kernel_arguments_are_in_force_after_the_reboot() -> None:
+    one = world(1)
+    config = machine_config("99-kernel", None)
+    config["spec"]["kernelArguments"] = ["audit=0", "quiet"]
+    one.until_updated(apply(one, config))
+    assert host(one).machine.state.kernel_arguments == ("audit=0", "quiet")
+
+
+def test_a_file_that_a_policy_covers_costs_no_reboot() -> None:
+    """Reference machine-config 4: keys of core are taken over without a drain, a reboot, or a service."""
+    one = world(1)
+    before = one.reboots()
+    users = {"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA me"]}]}}
+    one.until_updated(apply(one, machine_config("99-ssh", {"ignition": {"version": "3.4.0"}} | users)))
+    assert one.reboots() == before
+    assert "ssh-ed25519 AAAA me" in host(one).read("/home/core/.ssh/authorized_keys.d/ignition").decode()
+    assert one.events("SkipReboot") and not one.events("Reboot")
+
+
+def test_drift_is_told_within_the_minute_and_healed_by_whoever_made_it() -> None:
+    one = world(1)
+    config = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
+    one.until_updated(config)
+    mine = host(one).machine.root.read("/etc/motd")
+    assert mine is not None
+    host(one).machine.root.write("/etc/motd", Entry(EntryKind.FILE, b"edited"))
+    one.driver.advance(60)
+    assert state(one) == "Degraded"
+    assert "/etc/motd" in annotations_of(one.nodes()["worker-0"])[REASON]
+    assert one.events("ConfigDriftDetected")
+    host(one).machine.root.write("/etc/motd", mine)
+    one.driver.advance(60)
+    assert state(one) == "Done"
+
+
+def test_what_cannot_be_brought_to_a_running_machine_is_refused_and_changes_nothing() -> None:
+    """Its pool would have refused it, too: somebody else makes the node want it."""
+    one = world(1)
+    first = target(one)
+    one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})
+    disks = {"ignition": {"version": "3.4.0"}, "storage": {"disks": [{"device": "/dev/sdb", "wipeTable": True}]}}
+    one.send("POST", CONFIGS, machine_config("rendered-worker-other", disks, role="nobody"))
+    want(one, "rendered-worker-other")
+    one.driver.advance(120)
+    assert state(one) == "Unreconcilable"
+    assert "ignition disks section contains changes" in reason(one)
+    want(one, first)
+    one.driver.until(lambda: state(one) == "Done", limit_s=600)
+    assert one.reboots() == {"worker-0": 1} and reason(one) == ""
+
+
+def test_a_target_that_does_not_exist_is_told_and_taken_up_when_it_comes() -> None:
+    one = world(1)
+    one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})
+    want(one, "rendered-worker-late")
+    one.driver.advance(60)
+    assert state(one) == "Degraded" and '"rendered-worker-late" not found' in reason(one)
+    one.send(
+        "POST",
+        CONFIGS,
+        machine_config("rendered-worker-late", files(("/etc/late", "x")), role="nobody", osImageURL="x"),
+    )
+    one.driver.until(lambda: state(one) == "Done", limit_s=600)
+    assert host(one).exists("/etc/late")
+
+
+def test_the_file_that_forces_rewrites_a_drifted_disk_and_reboots() -> None:
+    """Reference machine-config 4.2: whoever made it asks for no check, everything again, and a reboot."""
+    one = world(1)
+    config = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
+    one.until_updated(config)
+    before = one.reboots()
+    root = host(one).machine.root
+    root.write("/etc/motd", Entry(EntryKind.FILE, b"edited"))
+    root.write(FORCE_FILE, Entry(EntryKind.FILE, b""))
+    one.driver.until(lambda: one.reboots() != before and state(one) == "Done", limit_s=1200)
+    assert host(one).read("/etc/motd") == b"hello" and not host(one).exists(FORCE_FILE)
+
+
+def test_the_agent_converges_whatever_request_its_death_follows() -> None:
+    """Also in the middle of writing files: what was begun is done again from the start."""
+    for after in range(1, MOST_REQUESTS):
+        one = world(1)
+        before = one.reboots()["worker-0"]
+        one.start_room(lambda inner, after=after: DyingAtWork(inner, after))
+        one.send("POST", CONFIGS, machine_config("99-motd", files(("/etc/motd", "hello"))))
+        died, first = False, target(one)
+        while True:
+            try:
+                one.driver.until(
+                    lambda one=one, first=first: target(one) != first and one.updated(target(one)), limit_s=900
+                )
+                one.driver.advance(30)
+                break
+            except Killed:
+                died = True
+                one.start_room()
+        have = annotations_of(one.nodes()["worker-0"])
+        assert (have[CURRENT], have[STATE]) == (target(one), "Done"), f"dead after request {after}: {have[REASON]}"
+        assert host(one).read("/etc/motd") == b"hello" and WRITING not in have
+        assert one.reboots()["worker-0"] - before == 1, f"dead after request {after}"
+        if not died:
+            assert after > 10
+            return
+    raise AssertionError(f"still writing after {MOST_REQUESTS} requests")
