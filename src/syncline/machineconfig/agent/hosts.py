@@ -17,12 +17,14 @@ FORCE_FILE = "/run/machine-config-daemon-force"
 @dataclass(frozen=True, slots=True)
 class HostFacts:
     """What a plan needs to know. ``up``: it runs and is not about to reboot; ``stored``: the MachineConfig that the
-    disk says it has; ``touched``: files changed since the disk was last compared, and not by us."""
+    disk says it has; ``fips``: whether the kernel
+    runs so, None where it cannot; ``touched``: files changed since the disk was last compared, and not by us."""
 
     boot_id: str
     up: bool = True
     stored: Obj | None = None
     forced: bool = False
+    fips: bool | None = None
     touched: bool = False
 
 
@@ -57,5 +59,5 @@ class Hosts(Protocol):
         ...
 
     def reboot(self, node: str, request: str) -> None:
-        """Once for each request."""
+        """Once for each request, which is the name of the MachineConfig, a dot and the boot id. Raises OSError."""
         ...

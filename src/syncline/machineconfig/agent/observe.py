@@ -31,8 +31,8 @@ class Checked:
 @dataclass(frozen=True)
 class AgentObserved:
     """``current`` and ``desired``: MachineConfigs that the annotations name. ``birth``: what the pool serves to a
-    machine that joins. ``policies``: effective ones, None while the cluster has not caught up. ``checked``: what this
-    pass found on the disk."""
+    machine that joins. ``policies``: effective ones, None while the cluster has not caught up. ``misplaced``: why
+    no pool can be told for it. ``checked``: what this pass found on the disk."""
 
     node: Obj
     facts: HostFacts
@@ -41,6 +41,7 @@ class AgentObserved:
     birth: Obj | None = None
     record: Obj | None = None
     policies: Obj | None = None
+    misplaced: str = ""
     waived: tuple[str, ...] = ()
     checked: Checked | None = None
 
@@ -62,6 +63,11 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
         return cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) if name else None
 
     setting = cache.get(_CLUSTER)
+    try:
+        primary_pool(node, cache.objects(POOL))
+        misplaced = ""
+    except MembershipError as error:
+        misplaced = str(error)
     return AgentObserved(
         node,
         facts,
@@ -70,6 +76,7 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
         birth=None if have.get(CURRENT) else config(_served(node, cache)),
         record=cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
         policies=_policies(setting),
+        misplaced=misplaced,
         waived=tuple(dig(setting, "spec", "irreconcilableValidationOverrides", "storage", default=()) or ()),
     )
 

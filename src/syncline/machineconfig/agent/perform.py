@@ -14,6 +14,7 @@ from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
 from syncline.machineconfig.agent.kernel import change_arguments
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
+    DropStaged,
     HostStep,
     Provision,
     RebootHost,
@@ -29,7 +30,7 @@ from syncline.machineconfig.extensions import change_packages
 
 __all__ = ["HOST_STEPS", "HostPerformer"]
 
-HOST_STEPS = (Provision, WriteFiles, SetUsers, StageSystem, StoreConfig, RunService, RebootHost, CheckDisk)
+HOST_STEPS = (Provision, WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost, CheckDisk)
 KUBECONFIG = "/etc/kubernetes/kubeconfig"
 
 
@@ -59,6 +60,8 @@ class HostPerformer:
                 old, new = (_users(one) for one in (action.old, action.new))
                 update_keys(host, new, old)
                 set_passwords(host, new, old)
+            case DropStaged():
+                _drop_staged(host)
             case StageSystem():
                 _stage(host, action)
             case StoreConfig():
@@ -66,7 +69,10 @@ class HostPerformer:
             case RunService():
                 _run_service(host, action)
             case RebootHost():
-                self._hosts.reboot(action.node, action.request)
+                try:
+                    self._hosts.reboot(action.node, action.request)
+                except OSError as error:
+                    raise UpdateError("reboot command failed, something is seriously wrong") from error
             case CheckDisk():
                 return self._check(host, action)
             case _ as never:
@@ -121,12 +127,20 @@ def _run_service(host: Host, action: RunService) -> None:
         raise UpdateError(f"could not apply update: reloading {told} configuration failed. Error: {error}") from error
 
 
+def _drop_staged(host: Host) -> None:
+    if host.os not in CORE_OS:
+        return
+    try:
+        _run(host, "rpm-ostree", "cleanup", "-p")
+    except UpdateError as error:
+        raise UpdateError(f"failed to remove pending deployment: {error}") from error
+
+
 def _stage(host: Host, action: StageSystem) -> None:
     """Nothing is in force before the next boot. Systems without rpm-ostree are left alone."""
     if host.os not in CORE_OS:
         return
     old, new, changes = action.old, action.new, action.changes
-    _run(host, "rpm-ostree", "cleanup", "-p")
     image = str(dig(new, "spec", "osImageURL") or "")
     if changes.os_update and image and image != str(dig(old, "spec", "osImageURL") or ""):
         _run(host, "rpm-ostree", "rebase", "--experimental", f"ostree-unverified-registry:{image}")

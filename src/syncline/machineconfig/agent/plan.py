@@ -20,6 +20,7 @@ from syncline.machineconfig.agent.changes import Changes, changed_files, changed
 from syncline.machineconfig.agent.observe import WRITING, AgentObserved, Checked
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
+    DropStaged,
     Provision,
     RebootHost,
     RunService,
@@ -55,7 +56,10 @@ REBOOT_FROM = "syncline.dev/reboot-from"
 """Boot id at the moment a reboot was asked for: another one tells that it has happened."""
 SINGLE_REPLICA = "SingleReplica"
 MAX_REASON = 2000
-CRIO = "crio.service"
+CRIO = "crio"
+FIPS = "detected change to FIPS flag; refusing to modify FIPS on a running cluster"
+RUNNING = ("Working", *FAILED_STATES)
+"""States of a node whose update has begun; one that failed keeps saying so until it has succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = Age
     if facts.stored is None and seen.current is not None:
         step = Provision(name, seen.current, "its disk does not say what it has")
         return Plan(((step,),), Requeue(0, "provisioned"), f"{name} is taken over as it is")
-    if have.get(POST_ACTION) == REBOOTING:
+    if have.get(POST_ACTION) == REBOOTING and have.get(REBOOT_FROM):
         return _after_reboot(seen, now)
     asked, applied = have.get(DESIRED_DRAIN, ""), have.get(LAST_DRAIN, "")
     if asked and asked != applied:
@@ -192,13 +196,23 @@ def _update(seen: AgentObserved, target: str, now: datetime) -> Plan:
         return _fail(seen, seen.checked.difference, now, event="PreflightConfigDriftCheckFailed")
     if seen.policies is None:
         return Plan(outcome=Retry("NodeDisruptionPolicyStatus was not ready"), why="the policies are not ready")
+    if seen.misplaced:
+        return _misplaced(seen, now)
+    try:
+        changes_between(old, new)
+    except ConfigError as error:
+        return _fail(seen, f"could not calculate config diff: {error}", now)
     refusal = unreconcilable(old, [new], seen.waived)
     if refusal is not None:
-        return _refuse(seen, old, new, refusal, now)
+        return _refuse(seen, old, new, f"configs {name_of(old)}, {name_of(new)} are not reconcilable: {refusal}", now)
+    if seen.facts.fips is not None and seen.facts.fips != bool(dig(new, "spec", "fips")):
+        return _refuse(seen, old, new, FIPS, now)
     try:
         work = _work(seen, old, new)
     except (ConfigError, RegistriesError) as error:
-        return _fail(seen, str(error), now)
+        script = _begun(seen, now, str(error))
+        _give_up(script, name, str(error))
+        return script.plan(Retry(str(error)))
     return _carry_out(seen, old, new, work, now)
 
 
@@ -217,9 +231,14 @@ def _work(seen: AgentObserved, old: Obj, new: Obj) -> _Work:
     return _Work(changes, tuple(actions), drain_needed(actions, before, after))
 
 
-def _refuse(seen: AgentObserved, old: Obj, new: Obj, refusal: str, now: datetime) -> Plan:
-    names = f"{name_of(old)}, {name_of(new)}"
-    error = f"configs {names} are not reconcilable: {refusal}"
+def _misplaced(seen: AgentObserved, now: datetime) -> Plan:
+    script = _begun(seen, now, seen.misplaced)
+    script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+    script.annotate({STATE: "Degraded", REASON: seen.misplaced[:MAX_REASON]})
+    return script.plan(Retry(seen.misplaced))
+
+
+def _refuse(seen: AgentObserved, old: Obj, new: Obj, error: str, now: datetime) -> Plan:
     text = f"can't reconcile config {name_of(old)} with {name_of(new)}: {error}"
     script = _begun(seen, now, text)
     told = (
@@ -229,8 +248,7 @@ def _refuse(seen: AgentObserved, old: Obj, new: Obj, refusal: str, now: datetime
     script.phase(Phase("UpdatePrepared", "Unknown", "UpdatePrepared", told))
     if annotations_of(seen.node).get(STATE) != "Unreconcilable":
         script.event("FailedToReconcile", text, warning=True)
-    _say_degraded(script, name_of(seen.node), text, state="Unreconcilable")
-    script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+    _give_up(script, name_of(seen.node), text, state="Unreconcilable")
     return script.plan(Retry(text))
 
 
@@ -249,10 +267,11 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: _Work, now: dateti
     have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(new)
     drained = have.get(LAST_DRAIN) == f"drain-{target}"
     why = f"bring {name} from {name_of(old)} to {target}"
-    script = _Script(seen, now, why) if drained and have.get(STATE) == "Working" else _begun(seen, now, why)
+    script = _Script(seen, now, why) if drained and have.get(STATE) in RUNNING else _begun(seen, now, why)
     told = f"Update Compatible. Post Cfg Actions: [] Drain Required: {str(work.drain).lower()}"
     script.phase(Phase("UpdatePrepared", "True", "UpdatePrepared", told))
     if work.drain and seen.topology == SINGLE_REPLICA:
+        _not_drained(script)
         script.event("Drain", "Drain not required, skipping")
     elif work.drain and not drained:
         script.event("Cordon", "Cordoned node to apply update")
@@ -260,14 +279,18 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: _Work, now: dateti
         script.annotate({DESIRED_DRAIN: f"drain-{target}"})
         return script.plan()
     elif not work.drain:
-        text = "Node Drain Not required for this update."
-        script.phase(
-            Phase("UpdateExecuted", "Unknown", "Drained", text),
-            Phase("Drained", "False", "UpdateExecutedDrained", text),
-        )
+        _not_drained(script)
     _write(script, seen, old, new, work)
     _act(script, seen, target, work)
     return script.plan()
+
+
+def _not_drained(script: _Script) -> None:
+    text = "Node Drain Not required for this update."
+    script.phase(
+        Phase("UpdateExecuted", "Unknown", "Drained", text),
+        Phase("Drained", "False", "UpdateExecutedDrained", text),
+    )
 
 
 def _write(script: _Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work) -> None:
@@ -289,11 +312,15 @@ def _write(script: _Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work
     script.do(WriteFiles(name, old, new, seen.facts.forced, why))
     if changes.passwd:
         script.do(SetUsers(name, old, new, why))
+    image = str(dig(new, "spec", "osImageURL") or "")
     if changes.os_update or changes.extensions or changes.kernel_type:
-        image = dig(new, "spec", "osImageURL", default="")
         script.event("InClusterUpgrade", f"Updating from oscontainer {image}")
     if changes.os_changes:
         script.event("OSUpdateStarted", changes.os_changes)
+        script.do(DropStaged(name, why))
+        if image and image == dig(old, "spec", "osImageURL"):
+            told = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
+            script.event("OSUpgradeSkipped", f"{told} MachineConfig ({name_of(old)})")
         script.do(StageSystem(name, old, new, changes, why))
         script.event("OSUpdateStaged", "Changes to OS staged")
     script.do(StoreConfig(name, new, why))
@@ -371,6 +398,7 @@ def _come_to_rest(seen: AgentObserved, target: str, now: datetime) -> Plan:
     script.annotate({CURRENT: target, STATE: DONE, REASON: ""})
     script.event("ConfigDriftMonitorStarted", f"Config Drift Monitor started, watching against {target}")
     script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
+    script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
     return script.plan()
 
@@ -402,7 +430,14 @@ def _fail(seen: AgentObserved, text: str, now: datetime, *, event: str = "") -> 
 
 
 def _say_degraded(script: _Script, name: str, text: str, *, state: str = "Degraded") -> None:
+    script.annotate({STATE: state, REASON: text[:MAX_REASON]})
     script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
+
+
+def _give_up(script: _Script, name: str, text: str, *, state: str = "Degraded", protected: bool = True) -> None:
+    script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
+    if protected:
+        script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
     script.annotate({STATE: state, REASON: text[:MAX_REASON]})
 
 
@@ -420,7 +455,7 @@ def settle_agent(
     return seen, _undo(seen, [r.action for r in results if r.ok], failed, now)
 
 
-_UNDONE = (WriteFiles, SetUsers, StageSystem, StoreConfig, RunService)
+_UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost)
 
 
 def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:
@@ -440,12 +475,12 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
             case StoreConfig() if seen.facts.stored is not None:
                 script.do(StoreConfig(name, seen.facts.stored, "the update failed"))
             case StageSystem(old=old, new=new) if old is not None:
+                script.do(DropStaged(name, "the update failed"))
                 script.do(StageSystem(name, new, old, changes_between(new, old), "the update failed"))
             case SetUsers(old=old, new=new) if old is not None:
                 script.do(SetUsers(name, new, old, "the update failed"))
             case WriteFiles(old=old, new=new) if old is not None:
                 script.do(WriteFiles(name, new, old, False, "the update failed"))
-    script.annotate({WRITING: None})
-    _say_degraded(script, name, text)
-    script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+    script.annotate({WRITING: None, REBOOT_FROM: None})
+    _give_up(script, name, text, protected=not isinstance(action, RebootHost))
     return script.plan(Retry(text))

@@ -13,6 +13,7 @@ from syncline.machineconfig.agent.changes import Changes
 
 __all__ = [
     "CheckDisk",
+    "DropStaged",
     "HostStep",
     "Provision",
     "RebootHost",
@@ -59,6 +60,17 @@ class SetUsers:
 
     def describe(self) -> str:
         return f"set keys and password of core on {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropStaged:
+    """Give up what is staged for the next boot."""
+
+    node: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"drop what is staged for the next boot of {self.node}"
 
 
 @dataclass(frozen=True)
@@ -126,5 +138,5 @@ class CheckDisk:
 
 
 HostStep: TypeAlias = (
-    Provision | WriteFiles | SetUsers | StageSystem | StoreConfig | RunService | RebootHost | CheckDisk
+    Provision | WriteFiles | SetUsers | DropStaged | StageSystem | StoreConfig | RunService | RebootHost | CheckDisk
 )
