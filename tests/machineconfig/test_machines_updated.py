@@ -65,6 +65,7 @@ def test_a_machine_that_joins_has_the_files_of_its_pool() -> None:
     assert (have[CURRENT], have[DESIRED], have[STATE]) == (target(one), target(one), "Done")
     assert host(one).exists("/etc/machine-config-daemon/currentconfig")
     assert one.reboots() == {"worker-0": 1}, "born with it, not brought to it"
+    assert one.get(f"{RECORDS}/worker-0")["spec"]["configVersion"] == {"desired": target(one)}
 
 
 def test_a_file_is_written_its_machine_reboots_once_and_its_record_tells_every_phase() -> None:

@@ -36,11 +36,16 @@ def plan(seen: Observed) -> Plan:
     name = name_of(seen.node)
     if seen.record is None:
         return Plan(((Create(_record(seen), f"node {name} has none"),),), why=f"MachineConfigNode of {name}")
-    if seen.pool is None or dig(seen.record, "spec", "pool", "name") == seen.pool:
+    body: Obj = {}
+    if seen.pool is not None and dig(seen.record, "spec", "pool", "name") != seen.pool:
+        body["pool"] = {"name": seen.pool}
+    wanted = annotations_of(seen.node).get(DESIRED)
+    if wanted and dig(seen.record, "spec", "configVersion", "desired") == NOT_YET_SET:
+        body["configVersion"] = {"desired": wanted}  # it was made before its machine had joined
+    if not body:
         return Plan(why=f"the MachineConfigNode of {name} is there")
-    body = {"spec": {"pool": {"name": seen.pool}}}
-    patch = Patch(kinds.MACHINE_CONFIG_NODE, "", name, body, f"node {name} is in pool {seen.pool}")
-    return Plan(((patch,),), why=f"node {name} changed its pool")
+    patch = Patch(kinds.MACHINE_CONFIG_NODE, "", name, {"spec": body}, f"node {name} is in pool {seen.pool}")
+    return Plan(((patch,),), why=f"the MachineConfigNode of {name} says what its node says")
 
 
 def _record(seen: Observed) -> Obj:
