@@ -1,0 +1,89 @@
+"""What the config server answers to a request; pure.
+
+``/config/POOL`` in the version of Ignition that the Accept header asks for, ``/healthz``, 404 for other paths. Refusals
+have no body: they go to machines that may be anybody's; :attr:`Answer.why` is for the log. Source: reference
+machine-config 4.10; Machine Config Operator ``pkg/server/api.go`` and ``server.go``. Its paths are matched as Go's
+``http.ServeMux`` matches them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from urllib.parse import quote, unquote
+
+from syncline.ignition.gonames import clean
+from syncline.ignition.jsontext import dump
+from syncline.ignition.negotiate import NegotiationError, negotiate
+from syncline.machineconfig.server.joining import Unserved, config_for
+from syncline.machineconfig.server.world import World
+
+__all__ = ["Answer", "Request", "served"]
+
+_REDIRECT = "text/html; charset=utf-8"
+_METHODS = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """``target``: path and query as they were sent. ``accept``: that header, empty without one."""
+
+    method: str
+    target: str
+    accept: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``body`` of a HEAD request is what its GET would have: its size is told, it is not sent. It holds a credential.
+    ``why``: a refusal's reason, never for the client."""
+
+    status: int
+    body: str = field(default="", repr=False)
+    content_type: str = ""
+    location: str = ""
+    why: str = ""
+
+
+def served(request: Request, world: World) -> Answer:
+    """The answer; never raises for what a request or the cluster holds."""
+    path, _, query = request.target.partition("?")
+    moved = _moved(path) if request.method != "CONNECT" else None
+    if moved is not None:
+        return _redirect(request.method, f"{moved}?{query}" if query else moved)
+    if request.method not in _METHODS:
+        return Answer(405, why=f"method {request.method}; allowed: GET, HEAD")
+    place = unquote(path, errors="replace")
+    if place == "/healthz":
+        return Answer(200)
+    if not place.startswith("/config/"):
+        return Answer(404, why="unknown path; there are /config/POOL and /healthz")
+    return _config(place.rstrip("/").rpartition("/")[2], request.accept, world)
+
+
+def _config(pool: str, accept: str, world: World) -> Answer:
+    try:
+        version = negotiate(accept)
+        config = config_for(pool, version, world)
+    except NegotiationError as problem:
+        return Answer(400, why=str(problem))
+    except Unserved as problem:
+        return Answer(problem.status, why=f"config of pool {pool!r} in version {version}: {problem}")
+    return Answer(200, dump(config), "application/json")
+
+
+def _moved(path: str) -> str | None:
+    """Where the path is in short form, if it is not in it."""
+    rooted = path if path.startswith("/") else f"/{path}"
+    short = clean(rooted)
+    if rooted.endswith("/") and short != "/":
+        short += "/"
+    if unquote(short) == "/config":
+        return "/config/"
+    return short if short != path else None
+
+
+def _redirect(method: str, location: str) -> Answer:
+    where = quote(location, safe="/%?=&:@!$'()*+,;~-._[]#")
+    body = f'<a href="{escape(where)}">Temporary Redirect</a>.\n\n' if method in _METHODS else ""
+    return Answer(307, body, _REDIRECT if body else "", where)

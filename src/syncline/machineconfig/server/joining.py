@@ -1,0 +1,143 @@
+"""The Ignition config of a machine that joins: its pool's rendered config, and the files with which the machine finds
+the cluster and the node agent finds what it was born with; pure.
+
+Source: reference machine-config 4.10; Machine Config Operator ``pkg/server/*_server.go`` and ``server.go``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import copy
+
+from syncline.ignition.butane.encoding import escaped
+from syncline.ignition.converting import ConversionError, convert_raw_to, convert_to
+from syncline.ignition.gonames import Version, parse_version
+from syncline.ignition.jsontext import dump
+from syncline.kube.objects import Obj, annotations_of, dig, meta, name_of
+from syncline.machineconfig.configs import NEWEST_VERSION, ConfigError, lifted_config
+from syncline.machineconfig.names import (
+    ARBITER,
+    CURRENT,
+    CURRENT_IMAGE,
+    DESIRED,
+    DESIRED_IMAGE,
+    DONE,
+    FIRST_PIVOT,
+    MASTER,
+    STATE,
+    annotation,
+)
+from syncline.machineconfig.render.naming import typed_spec
+from syncline.machineconfig.server.world import World, image_for_new_machine, served_config
+
+__all__ = ["Unserved", "config_for"]
+
+PRE_BUILT_IMAGE = annotation("pre-built-image")
+KUBELET_CA = "/etc/kubernetes/kubelet-ca.crt"
+CLOUD_CA = "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem"
+NODE_ANNOTATIONS = "/etc/machine-config-daemon/node-annotations.json"
+KUBECONFIG = "/etc/kubernetes/kubeconfig"
+CONTENT = "/etc/mcs-machine-config-content.json"
+ENCAPSULATED = "/etc/ignition-machine-config-encapsulated.json"
+FIRST_WITH_ARGUMENTS = Version(3, 3, 0)
+_FIELDS = ("osImageURL", "baseOSExtensionsContainerImage", "config", "kernelArguments", "extensions", "fips")
+
+
+class Unserved(Exception):
+    """No config for this request: ``status`` is for the client, the text for the log."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def config_for(pool_name: str, version: str, world: World) -> Obj:
+    """The config in ``version`` (``2.2.0``, ``3.0.0`` to ``3.5.0``). Raises Unserved."""
+    pool = _pool(pool_name, world)
+    rendered = str(dig(pool, "status", "configuration", "name", default="")) if world.bootstrap else served_config(pool)
+    found = world.configs.get(rendered)
+    if found is None:
+        raise Unserved(404 if world.bootstrap else 500, f"MachineConfig {rendered!r} does not exist")
+    if world.controller_config is None:
+        raise Unserved(500, "there is no ControllerConfig")
+    if not world.kubeconfig:
+        raise Unserved(500, "there is no kubeconfig for machines that join yet")
+    asked = parse_version(version)
+    assert asked is not None
+    try:
+        config = copy.deepcopy(lifted_config(dig(found, "spec", "config")))
+        machine_config = _with_arguments(found, config, asked)
+        image = "" if world.bootstrap else image_for_new_machine(pool, world)
+        _add_authorities(config, world.controller_config)
+        _append(config, NODE_ANNOTATIONS, dump(_birth_annotations(rendered, image, found)))
+        _append(config, KUBECONFIG, world.kubeconfig)
+        if image:
+            machine_config["spec"]["osImageURL"] = image
+        _append(config, CONTENT, dump(machine_config, indent=4))
+        empty = convert_to({"ignition": {"version": NEWEST_VERSION}}, NEWEST_VERSION if world.bootstrap else version)
+        machine_config["spec"]["config"] = empty
+        _append(config, ENCAPSULATED, dump(machine_config))
+        return convert_raw_to(dump(config).encode(), version)
+    except (ConfigError, ConversionError) as problem:
+        raise Unserved(500, f"MachineConfig {rendered}: {problem}") from problem
+
+
+def _pool(name: str, world: World) -> Obj:
+    if world.bootstrap and name not in (MASTER, ARBITER):
+        raise Unserved(500, f"a cluster that does not exist yet has no pool {name!r}; it has master and arbiter")
+    pool = world.pools.get(name)
+    if pool is None:
+        raise Unserved(404 if world.bootstrap else 500, f"MachineConfigPool {name!r} does not exist")
+    return pool
+
+
+def _with_arguments(found: Obj, config: Obj, asked: Version) -> Obj:
+    """The MachineConfig as it is told to the machine. Kernel arguments in ``config`` that its version cannot say move
+    there (they leave ``config``). Raises Unserved where they cannot."""
+    spec = typed_spec(found.get("spec"))
+    if asked.older_than(FIRST_WITH_ARGUMENTS):
+        arguments = config.pop("kernelArguments", None) or {}
+        if arguments.get("shouldNotExist"):
+            raise Unserved(500, f"version {asked} cannot say that kernel arguments should not exist")
+        if arguments.get("shouldExist"):
+            spec["kernelArguments"] = [*(spec["kernelArguments"] or ()), *arguments["shouldExist"]]
+    ordered = {key: spec[key] for key in _FIELDS} | spec
+    kind: Obj = {key: found[key] for key in ("kind", "apiVersion") if key in found}
+    return {**kind, "metadata": meta(found), "spec": ordered}
+
+
+def _birth_annotations(rendered: str, image: str, found: Obj) -> Obj:
+    """What the node agent puts on the node when it first runs."""
+    known = {CURRENT: rendered, DESIRED: rendered, FIRST_PIVOT: rendered, STATE: DONE}
+    image = annotations_of(found).get(PRE_BUILT_IMAGE) or image
+    if image:
+        known |= {CURRENT_IMAGE: image, DESIRED_IMAGE: image}
+    return dict(sorted(known.items()))
+
+
+def _add_authorities(config: Obj, controller_config: Obj) -> None:
+    """The authorities of this moment: a paused pool's rendered config may hold older ones."""
+    for path, field in ((KUBELET_CA, "kubeAPIServerServingCAData"), (CLOUD_CA, "cloudProviderCAData")):
+        encoded = dig(controller_config, "spec", field, default="") or ""
+        try:
+            data = base64.b64decode(encoded)
+        except (binascii.Error, ValueError) as problem:
+            name = name_of(controller_config)
+            raise Unserved(500, f"ControllerConfig {name}: spec.{field} is not base64: {problem}") from None
+        if not data:
+            continue
+        there = next((each for each in dig(config, "storage", "files", default=()) if each.get("path") == path), None)
+        if there is None:
+            _append(config, path, data)
+        else:
+            there.setdefault("contents", {})["source"] = _source(data)
+
+
+def _append(config: Obj, path: str, contents: str | bytes) -> None:
+    file = {"overwrite": True, "path": path, "contents": {"source": _source(contents)}, "mode": 0o644}
+    config.setdefault("storage", {}).setdefault("files", []).append(file)
+
+
+def _source(contents: str | bytes) -> str:
+    return "data:," + escaped(contents.encode() if isinstance(contents, str) else contents)

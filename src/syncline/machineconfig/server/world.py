@@ -1,0 +1,78 @@
+"""What the config server answers from, and which config a pool gives to a machine that joins; pure.
+
+Source: reference machine-config 4.10; Machine Config Operator ``pkg/server/cluster_server.go``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of
+from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG, POOL
+from syncline.machineconfig.pools.layered import Layering
+from syncline.machineconfig.pools.observe import OS_BUILD, OS_CONFIG
+from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
+
+__all__ = ["World", "image_for_new_machine", "served_config", "world_of"]
+
+_INTERNAL_REGISTRY = re.compile(r"[^/]+\.openshift-image-registry\.svc(\.cluster\.local)?(:[0-9]+)?/")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """``pools`` and ``configs`` by name. ``kubeconfig``: what a machine reaches the cluster with, empty while there is
+    none. ``bootstrap``: before the cluster exists, for its first control-plane machines."""
+
+    pools: Mapping[str, Obj]
+    configs: Mapping[str, Obj]
+    controller_config: Obj | None
+    kubeconfig: str = field(repr=False)
+    os_configs: Sequence[Obj] = ()
+    os_builds: Sequence[Obj] = ()
+    bootstrap: bool = False
+
+
+def world_of(cache: Snapshot, kubeconfig: str) -> World:
+    """As the machine-config controllers see it."""
+    return World(
+        {name_of(each): each for each in cache.objects(POOL)},
+        {name_of(each): each for each in cache.objects(MACHINE_CONFIG)},
+        cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)),
+        kubeconfig,
+        cache.objects(OS_CONFIG),
+        cache.objects(OS_BUILD),
+    )
+
+
+def served_config(pool: Obj) -> str:
+    """Name of the rendered config for a machine that joins ``pool``: the new one once a node has it, so that a bad one
+    does not reach new machines first; else the proven one. Empty if there is none."""
+    place = "spec" if (dig(pool, "status", "updatedMachineCount", default=0) or 0) > 0 else "status"
+    return str(dig(pool, place, "configuration", "name", default="") or "")
+
+
+def image_for_new_machine(pool: Obj, world: World) -> str:
+    """Image mode: the image that a new machine boots into at once, empty if it starts with the pool's base image. It
+    has to be built of the config that is served, proven by a node, and not in the cluster's own registry, which a
+    machine outside the cluster cannot resolve."""
+    config = next((each for each in world.os_configs if _pool_of(each) == name_of(pool)), None)
+    if config is None or not dig(pool, "status", "updatedMachineCount", default=0):
+        return ""
+    rendered = served_config(pool)
+    build = next((each for each in world.os_builds if _built_for(each) == (name_of(config), rendered)), None)
+    layering = Layering(config, build)
+    if not layering.image or not layering.build_is("Succeeded") or _INTERNAL_REGISTRY.match(layering.image):
+        return ""
+    return layering.image
+
+
+def _pool_of(os_config: Obj) -> str:
+    return str(dig(os_config, "spec", "machineConfigPool", "name", default=""))
+
+
+def _built_for(build: Obj) -> tuple[str, str]:
+    name = dig(build, "spec", "machineOSConfig", "name", default="")
+    return str(name), str(dig(build, "spec", "machineConfig", "name", default=""))
