@@ -121,6 +121,8 @@ def test_a_config_that_brings_a_file_of_the_servers_own_is_not_served() -> None:
         ("/config/%77orker", 200),
         ("/%63onfig/worker", 200),
         ("/config/x%2fworker", 200),
+        ("/config%2fworker", 404),
+        ("/healthz%2f", 404),
         ("/config/..", 307),
         ("/config/%2e%2e", 500),
         ("/config/%00%ff", 500),

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from aiohttp import web
 
-__all__ = ["Answer", "Face", "ListenError", "listening"]
+__all__ = ["Answer", "Face", "ListenError", "begun", "listening"]
 
 MAX_BODY = 25 * 1024 * 1024
 """GitHub's own limit for what it sends."""
@@ -47,9 +48,21 @@ async def listening(host: str, port: int, faces: Mapping[tuple[str, str], Face])
     for (method, path), face in faces.items():
         app.router.add_route(method, path, _handler(face, slots))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+    async with begun(runner, host, port) as taken:
+        yield taken
+
+
+@contextlib.asynccontextmanager
+async def begun(
+    runner: web.AppRunner | web.ServerRunner,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:
+    """Let ``runner`` listen until the context ends; yields the port. Raises :class:`ListenError`."""
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
+        site = web.TCPSite(runner, host, port, ssl_context=tls)
         try:
             await site.start()
         except OSError as error:

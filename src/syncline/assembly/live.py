@@ -32,9 +32,16 @@ from syncline.cluster.disk import SCHEMA_VERSION, Disk, DiskError, Listener
 from syncline.cluster.encryption import HOW_TO_MAKE, Encryption, EncryptionError, encryption_of
 from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
-from syncline.cluster.pki import ClusterKeys, create_keys, kubeconfig_for, load_or_create_keys
+from syncline.cluster.pki import ClusterKeys, KeyPair, create_keys, kubeconfig_for, load_or_create_keys
 from syncline.cluster.retention import LOOK_EVERY, Retention
-from syncline.cluster.serve import ApiServer, Durability, ServeError, threadsafe, tune_garbage_collection
+from syncline.cluster.serve import (
+    ApiServer,
+    Durability,
+    ServeError,
+    threadsafe,
+    tls_context,
+    tune_garbage_collection,
+)
 from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ADMIN, ANONYMOUS
 from syncline.cluster.webhooks import Caller
@@ -45,6 +52,7 @@ from syncline.kube.objects import Obj, ObjectRef
 if TYPE_CHECKING:
     from syncline.assembly.gitops import GitOpsSettings
     from syncline.assembly.machines import LiveMachines
+    from syncline.control.cache import Snapshot
 
 __all__ = ["LiveCluster", "running_cluster", "write_private"]
 
@@ -70,6 +78,10 @@ class LiveCluster:
     """Of the controllers in this process."""
     gitops_ports: dict[tuple[str, int], int] = field(default_factory=dict)
     """Where webhooks and metrics listen, by the address that was asked for."""
+    certificate: KeyPair | None = None
+    """The API server's; None without TLS."""
+    config_server_url: str = ""
+    """Where machines that join ask, if they can."""
 
     async def start_gitops(self, settings: GitOpsSettings) -> LiveManager:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
@@ -99,8 +111,11 @@ class LiveCluster:
         await ready.wait()
         return manager
 
-    async def start_machine_config(self, control_namespace: str) -> LiveManager:
-        """Install what the machine-config controllers need, and run them; returns once they watch."""
+    async def start_machine_config(
+        self, control_namespace: str, config_server: tuple[str, int] | None = None
+    ) -> LiveManager:
+        """Install what the machine-config controllers need, and run them; returns once they watch. ``config_server``:
+        host and port at which machines that join are answered. Raises ListenError."""
         from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, machineconfig_user
         from syncline.assembly.machineobjects import machineconfig_objects
         from syncline.assembly.simulatedhosts import SimulatedHosts
@@ -119,7 +134,23 @@ class LiveCluster:
         ready = asyncio.Event()
         self.group.create_task(manager.run(ready.set), name="machine-config")
         await ready.wait()
+        if config_server is not None:
+            await self._start_config_server(control_namespace, *config_server, loop.cache)
         return manager
+
+    async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:
+        from syncline.assembly import configserver
+
+        transport = self.core.transport(judged=False)
+        run_in_place(ensure_objects(configserver.config_server_objects(namespace)), transport)
+
+        def kubeconfig(address: str) -> str:
+            return configserver.joining_kubeconfig(transport.send, namespace, address or self.url)
+
+        tls = tls_context(self.certificate, "") if self.certificate is not None else None
+        face = configserver.config_server(host, port, cache, kubeconfig, tls)
+        taken = await self.faces.enter_async_context(face)
+        self.config_server_url = url_of("https" if tls else "http", host, taken)
 
 
 def write_private(path: Path, content: str) -> None:
@@ -187,6 +218,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
                     found.faces,
                     caller,
                     ports,
+                    certificate=certificate,
                 )
         finally:
             await server.stop()
@@ -303,15 +335,19 @@ def _listener(
 
 def _way_in(settings: ClusterSettings, port: int, keys: ClusterKeys) -> tuple[str, Obj]:
     """The address and the administrator's kubeconfig."""
-    scheme = "https" if settings.tls else "http"
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
-    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    url = url_of("https" if settings.tls else "http", settings.host, port)
     kubeconfig = kubeconfig_for(
         server=url,
         ca_pem=keys.ca_pem if settings.tls else "",
         client=keys.admin if settings.tls else None,
     )
     return url, kubeconfig
+
+
+def url_of(scheme: str, host: str, port: int) -> str:
+    """How this machine reaches what listens there."""
+    reached = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    return f"{scheme}://{f'[{reached}]' if ':' in reached else reached}:{port}"
 
 
 def kubeconfig_text(cluster: LiveCluster) -> str:

@@ -52,8 +52,8 @@ def _labels(labels: tuple[str, ...], machine_config: bool) -> dict[str, str]:
     return given if roles or not machine_config else given | {"node-role.kubernetes.io/worker": ""}
 
 
-def _greet(url: str, settings: ClusterSettings, kubeconfig: Path, machine_config: bool) -> None:
-    print(f"cluster     {url} (data: {settings.data or 'in memory'})")
+def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, machine_config: bool) -> None:
+    print(f"cluster     {cluster.url} (data: {settings.data or 'in memory'})")
     print(f"kubeconfig  {kubeconfig}")
     if settings.encryption is not None:
         print(f"secrets     encrypted at rest with the keys of {settings.encryption}")
@@ -61,6 +61,8 @@ def _greet(url: str, settings: ClusterSettings, kubeconfig: Path, machine_config
     print("gitops      Applications in namespace argocd, project default, repositories by path allowed")
     if machine_config:
         print("pools       master and worker; kubectl get mcp, syncline mc list")
+    if cluster.config_server_url:
+        print(f"machines    that join: {cluster.config_server_url}/config/worker, whoever asks; it holds a credential")
     print()
     print("Type next:")
     print(f"  export KUBECONFIG={kubeconfig}")
@@ -87,6 +89,11 @@ def _greet(url: str, settings: ClusterSettings, kubeconfig: Path, machine_config
 @click.option(
     "--machine-config", is_flag=True, help="Pools master and worker, and the controllers that keep their machines."
 )
+@click.option(
+    "--config-server-listen",
+    default=None,
+    help="HOST:PORT at which machines that join get their Ignition config (upstream: 22623); with --machine-config.",
+)
 @encrypt_option
 @run_commands_option
 def up(
@@ -105,6 +112,7 @@ def up(
     plugins: Path | None,
     sync_timeout: float,
     machine_config: bool,
+    config_server_listen: str | None,
     encryption: Path | None,
     run_commands: str | None,
 ) -> int:
@@ -116,6 +124,9 @@ def up(
         raise CommandFailed("give --data or --memory, not both", USAGE)
     if encryption is not None and memory:
         raise CommandFailed("--encrypt-secrets is for data that is kept; leave --memory out", USAGE)
+    if config_server_listen is not None and not machine_config:
+        raise CommandFailed("--config-server-listen serves the configs of pools; add --machine-config", USAGE)
+    config_server = face_address("--config-server-listen", config_server_listen)
     home = state_directory()
     host, port = host_and_port(listen, tls=True)
     commands = run_commands_of(run_commands)
@@ -148,8 +159,8 @@ def up(
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
         await cluster.start_gitops(gitops)
         if machine_config:
-            await cluster.start_machine_config(application.control_namespace)
-        _greet(cluster.url, settings, config, machine_config)
+            await cluster.start_machine_config(application.control_namespace, config_server)
+        _greet(cluster, settings, config, machine_config)
         await stop.wait()
         print("stopping", flush=True)
         return 0

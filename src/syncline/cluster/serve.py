@@ -211,7 +211,7 @@ class ApiServer:
 
         Raises :class:`ServeError`.
         """
-        context = _tls_context(certificate, client_ca_pem) if certificate else None
+        context = tls_context(certificate, client_ca_pem) if certificate else None
         loop = asyncio.get_running_loop()
         server = self._web = web.Server(self._handle, handler_cancellation=True, access_log=None)
         handshake = HANDSHAKE_S if context else None
@@ -606,7 +606,7 @@ def _gzip(raw: bytes) -> bytes:
 # -- set-up -------------------------------------------------------------------------------------------------------
 
 
-def _tls_context(certificate: KeyPair, client_ca_pem: str) -> ssl.SSLContext:
+def tls_context(certificate: KeyPair, client_ca_pem: str) -> ssl.SSLContext:
     """TLS 1.2 or newer, HTTP/1.1; client certificates are asked for and may be missing."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -53,12 +53,14 @@ def served(request: Request, world: World) -> Answer:
         return _redirect(request.method, f"{moved}?{query}" if query else moved)
     if request.method not in _METHODS:
         return Answer(405, why=f"method {request.method}; allowed: GET, HEAD")
-    place = unquote(path, errors="replace")
-    if place == "/healthz":
+    # An escaped slash separates nothing for the routes, yet it does for the pool: its name is the last of all elements.
+    first, *below = (unquote(part, errors="replace") for part in path[1:].split("/"))
+    if first == "healthz" and not below:
         return Answer(200)
-    if not place.startswith("/config/"):
+    if first != "config" or not below:
         return Answer(404, why="unknown path; there are /config/POOL and /healthz")
-    return _config(place.rstrip("/").rpartition("/")[2], request.accept, world)
+    pool = "/".join((first, *below)).rstrip("/").rpartition("/")[2]
+    return _config(pool, request.accept, world)
 
 
 def _config(pool: str, accept: str, world: World) -> Answer:

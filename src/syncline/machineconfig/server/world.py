@@ -16,7 +16,7 @@ from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.observe import OS_BUILD, OS_CONFIG
 from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 
-__all__ = ["World", "image_for_new_machine", "served_config", "world_of"]
+__all__ = ["World", "address_in_cluster", "image_for_new_machine", "served_config", "world_of"]
 
 _INTERNAL_REGISTRY = re.compile(r"[^/]+\.openshift-image-registry\.svc(\.cluster\.local)?(:[0-9]+)?/")
 
@@ -45,6 +45,12 @@ def world_of(cache: Snapshot, kubeconfig: str) -> World:
         cache.objects(OS_CONFIG),
         cache.objects(OS_BUILD),
     )
+
+
+def address_in_cluster(world: World) -> str:
+    """Where machines reach the API server, by the ControllerConfig; empty if it does not say."""
+    infra = dig(world.controller_config, "spec", "infra", "status", default={}) or {}
+    return str(infra.get("apiServerInternalURI") or infra.get("apiServerURL") or "")
 
 
 def served_config(pool: Obj) -> str:
