@@ -12,6 +12,7 @@ from syncline.machineconfig.agent.hosts import HostFacts, Hosts
 from syncline.machineconfig.names import CURRENT, DESIRED, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL, TOPOLOGY
 from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
+from syncline.machineconfig.server.world import served_config
 
 __all__ = ["WRITING", "AgentObserved", "Checked", "observe_agent"]
 
@@ -82,16 +83,15 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
 
 
 def _served(node: Obj, cache: Snapshot) -> str:
-    """What the config server gives to the node's pool: the new config once a node has it, else the proven one."""
+    """What the config server gives to the node's pool; the new config where none is proven, since a simulated machine
+    does not come from there."""
     try:
         pool = primary_pool(node, cache.objects(POOL))
     except MembershipError:
         return ""
     if pool is None:
         return ""
-    rendered = str(dig(pool, "spec", "configuration", "name", default="") or "")
-    proven = str(dig(pool, "status", "configuration", "name", default="") or "")
-    return rendered if not proven or dig(pool, "status", "updatedMachineCount", default=0) else proven
+    return served_config(pool) or str(dig(pool, "spec", "configuration", "name", default="") or "")
 
 
 def _policies(setting: Mapping[str, object] | None) -> Obj | None:
