@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.machineconfig.memory_host import MemoryHost
 from tests.machineconfig.recordings import cases, judge, same_text
+from tests.machineconfig.tree_host import TreeHost
 
 from syncline.machineconfig.agent.actions import drain_needed, first_boot_actions, first_boot_drain, update_actions
 from syncline.machineconfig.agent.changes import Changes, changed_files, changed_units, changes_between, config_of
@@ -33,9 +35,22 @@ from syncline.machineconfig.extensions import (
 )
 from syncline.machineconfig.policy import effective_policies
 
+Make = Callable[[dict[str, Any]], MemoryHost | TreeHost]
+
 
 def _id(case: dict[str, Any]) -> str:
     return str(case["id"])
+
+
+@pytest.fixture
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    """Makes the host of a case: one in memory, or Linux over a directory of its own."""
+    if request.param == "memory":
+        return MemoryHost.of
+    return lambda given: TreeHost(tmp_path, given)
+
+
+on_both_hosts = pytest.mark.parametrize("made", ["memory", "linux"], indirect=True)
 
 
 @pytest.mark.parametrize("case", cases("kargs"), ids=_id)
@@ -133,10 +148,11 @@ def diff_of(changes: Changes) -> dict[str, Any]:
     }
 
 
+@on_both_hosts
 @pytest.mark.parametrize("case", cases("apply"), ids=_id)
-def test_files_and_units_are_written(case: dict[str, Any]) -> None:
+def test_files_and_units_are_written(case: dict[str, Any], made: Make) -> None:
     given, want = case["input"], dict(case["expect"])
-    host = MemoryHost.of(given)
+    host = made(given)
     before = host.snapshot()
     got: dict[str, Any] = {"error": None}
     try:
@@ -167,10 +183,11 @@ def _agrees(want: dict[str, Any], got: str) -> bool:
     return same_text(want.get("errorWithoutPositions") or want.get("error"), got)
 
 
+@on_both_hosts
 @pytest.mark.parametrize("case", cases("users"), ids=_id)
-def test_keys_and_passwords(case: dict[str, Any]) -> None:
+def test_keys_and_passwords(case: dict[str, Any], made: Make) -> None:
     given, want = case["input"], dict(case["expect"])
-    host = MemoryHost.of(given)
+    host = made(given)
     before = host.snapshot()
     users = (given.get("new") or [], given.get("old") or [])
     got: dict[str, Any] = {}
@@ -187,10 +204,11 @@ def test_keys_and_passwords(case: dict[str, Any]) -> None:
     judge(case, got == want and all(same_text(*pair) for pair in texts), [got, texts])
 
 
+@on_both_hosts
 @pytest.mark.parametrize("case", cases("disk"), ids=_id)
-def test_the_disk_is_compared(case: dict[str, Any]) -> None:
+def test_the_disk_is_compared(case: dict[str, Any], made: Make) -> None:
     given, want = case["input"], case["expect"]
-    host = MemoryHost.of(given)
+    host = made(given)
     drift = drift_of(host, given["config"])
     boot = boot_difference(
         host,

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
     "mc": ("mc:mc", "Show MachineConfigs, render pools and say what changes."),
     "node": ("node:node", "List nodes with their pools; add and remove simulated ones."),
+    "node-agent": ("nodeagent:node_agent", "Bring this machine to the MachineConfig of its node."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
     "pool": ("pool:pool", "List machine config pools; pause and resume them by Holds."),
     "proj": ("proj.group:proj", "What Applications may read and write, with the verbs of argocd."),

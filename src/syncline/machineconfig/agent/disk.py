@@ -18,7 +18,7 @@ from syncline.machineconfig.agent.kernel import missing_arguments
 from syncline.machineconfig.agent.writing import CORE_OS, DEFAULT_MODE, NULL, SYSTEMD
 from syncline.machineconfig.configs import ConfigError, written_config
 
-__all__ = ["Drift", "boot_difference", "drift_of", "watched_paths"]
+__all__ = ["Drift", "boot_difference", "drift_of", "managed_paths", "watched_paths"]
 
 _ELSEWHERE = (
     "/etc/kubernetes/kubelet-ca.crt",
@@ -137,14 +137,16 @@ def _check(host: Host, path: str, wanted: bytes, mode: int) -> None:
 
 
 _GO_KIND = {"file": 0, "dir": 1 << 31, "symlink": 1 << 27}
-_LETTER = {"file": "-", "dir": "d", "symlink": "L"}
+_GO_LETTERS = "dalTLDpSugct?"
+"""Of the bits of Go's ``FileMode`` from the highest down."""
 
 
 def _mode(mode: int, kind: str = "file") -> str:
     """Go's ``%v/%d/%#o`` of a file mode."""
     number = mode | _GO_KIND[kind]
+    special = "".join(letter for at, letter in enumerate(_GO_LETTERS) if number >> (31 - at) & 1)
     bits = "".join(letter if mode >> (8 - at) & 1 else "-" for at, letter in enumerate("rwxrwxrwx"))
-    return f"{_LETTER[kind]}{bits}/{number}/0{number:o}"
+    return f"{special or '-'}{bits}/{number}/0{number:o}"
 
 
 def boot_difference(
@@ -176,6 +178,14 @@ def watched_paths(host: Host, config: Obj) -> tuple[list[str], list[str]]:
         raise ConfigError(f"could not get dirs from ignition config: {error}") from error
     paths = {path for path in _managed(wanted) if _is_there(host, path)}
     return sorted(paths), sorted({posixpath.dirname(path) for path in paths})
+
+
+def managed_paths(config: Obj) -> list[str]:
+    """All paths that a MachineConfig manages, there or not; none of one that cannot be read."""
+    try:
+        return sorted(set(_managed(written_config(dig(config, "spec", "config"))[1])))
+    except ConfigError:
+        return []
 
 
 def _is_there(host: Host, path: str) -> bool:

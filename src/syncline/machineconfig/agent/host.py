@@ -24,7 +24,8 @@ class HostError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """``kind``: ``file``, ``dir`` or ``symlink``; ``mode`` has permission bits only; ``target`` of a link."""
+    """``kind``: ``file``, ``dir`` or ``symlink``; ``target`` of a link. ``mode``: permission bits; setuid, setgid,
+    sticky and what is neither file nor directory nor link by the bits of Go's ``FileMode``."""
 
     kind: str
     mode: int

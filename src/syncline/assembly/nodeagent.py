@@ -1,0 +1,367 @@
+"""The machine-config agent as a process of its own, for the machine it runs on, against any Kubernetes API over HTTP.
+
+Started by ``syncline node-agent``. It works on one node only, begins nothing new once it is told to stop, and ends
+after the step in flight. Rehearsed, it reads the API and the machine, prints every step and changes neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
+from syncline.assembly.ports import HttpPort
+from syncline.base.action import Action, Performer
+from syncline.base.clock import Clock
+from syncline.base.journal import Journal
+from syncline.control.cache import Snapshot
+from syncline.control.executor import kube_performers
+from syncline.control.loop import ControlLoop
+from syncline.control.manager import LiveManager
+from syncline.control.plan import Patch, Plan, SetStatus
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE
+from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of, resource_version
+from syncline.machineconfig.agent.controller import NODE, AgentController
+from syncline.machineconfig.agent.host import Done, HostError
+from syncline.machineconfig.agent.observe import AgentObserved, Checked
+from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
+from syncline.machineconfig.agent.plan import plan_agent
+from syncline.machineconfig.agent.steps import (
+    CheckDisk,
+    HostStep,
+    Provision,
+    RebootHost,
+    SetUsers,
+    StoreConfig,
+    WriteFiles,
+)
+from syncline.machineconfig.agent.writing import UpdateError
+from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, FAILED_STATES, LAST_DRAIN, REASON, STATE
+
+__all__ = ["ShownHost", "Standing", "apply_config", "perform_now", "rehearse", "serve_agent"]
+
+log = logging.getLogger("syncline.assembly")
+
+MANAGER = "machine-config-daemon"
+"""Field manager, as upstream's daemon."""
+WATCH_S = 2.0
+"""Between looks at the machine: a changed file is told this soon."""
+LOOK_S = 0.1
+QUIET_S = 0.5
+"""Nothing has moved for this long: what the node says now is its last word."""
+GRACE_S = 60.0
+"""How long a step in flight may take to end after the signal to stop; every step can be done again."""
+MAX_ROUNDS = 20
+QUERIES = (("rpm", "-qf"), ("rpm", "-qa"), ("systemctl", "is-enabled"), ("getent", "shadow"), ("rpm-ostree", "status"))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a node is: ``rest`` it has what it is to have; ``failed`` it said so; else it waits for ``why``."""
+
+    rest: bool
+    failed: bool
+    why: str
+
+
+class _Gated(AgentController):
+    """Counts its passes; once ``closed`` it begins none."""
+
+    passes = 0
+    closed = False
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> AgentObserved | None:
+        return None if self.closed else super().observe(cache, ref)
+
+    def plan(self, seen: AgentObserved, now: datetime) -> Plan:
+        self.passes += 1
+        return super().plan(seen, now)
+
+
+class _Rehearsed(_Gated):
+    """Plans nothing and shows what it would have planned, once."""
+
+    def __init__(self, hosts: LinuxHosts, tell: Callable[[str], None]) -> None:
+        super().__init__(hosts)
+        self._performer, self._tell = HostPerformer(hosts), tell
+
+    def plan(self, seen: AgentObserved, now: datetime) -> Plan:
+        self.passes += 1
+        if self.passes == 1:
+            rehearse(seen, now, self._performer, self._tell)
+        return Plan(why="rehearsed")
+
+
+async def serve_agent(
+    access: ClusterAccess,
+    hosts: LinuxHosts,
+    clock: Clock,
+    stop: asyncio.Event,
+    *,
+    patience_s: float | None = None,
+    tell: Callable[[str], None] | None = None,
+    started: Callable[[], None] = lambda: None,
+) -> Standing:
+    """Work until ``stop``. ``patience_s``: end as soon as the node is at rest or has failed, or nothing has moved for
+    so long. ``tell``: only rehearse, a line at a time. Raises HostError where another agent works there."""
+    hosts.lock()
+    port = HttpPort(access)
+    try:
+        agent: _Gated = _Gated(hosts) if tell is None else _Rehearsed(hosts, tell)
+        mapper = Mapper()
+        performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
+        performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
+        journal = Journal(limit=10_000)
+        loop = ControlLoop((agent,), mapper=mapper, performers=performers, clock=clock, journal=journal)
+        process = _Process(LiveManager(loop, port, clock), agent, hosts, clock, access.server)
+        return await process.run(stop, started, patience_s, rehearsed=tell is not None)
+    finally:
+        hosts.unlock()
+        await port.close()
+
+
+@dataclass(slots=True)
+class _Process:
+    manager: LiveManager
+    agent: _Gated
+    hosts: LinuxHosts
+    clock: Clock
+    server: str
+    watching: bool = False
+
+    async def run(
+        self, stop: asyncio.Event, started: Callable[[], None], patience_s: float | None, *, rehearsed: bool
+    ) -> Standing:
+        def ready() -> None:
+            self.watching = True
+            started()
+
+        tasks = [
+            asyncio.create_task(self.manager.run(ready), name="node agent"),
+            asyncio.create_task(self._follow(), name="node agent's machine"),
+            asyncio.create_task(stop.wait(), name="node agent's end"),
+        ]
+        if patience_s is not None:
+            tasks.append(asyncio.create_task(self._until_rest(patience_s, rehearsed), name="node agent's rest"))
+        try:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
+            self.agent.closed = True
+            until = self.clock.now() + timedelta(seconds=GRACE_S)
+            while self._busy() and self.clock.now() < until:
+                await asyncio.sleep(LOOK_S)
+            return self._standing()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        """Wake the agent when something changes on the machine; it notices its own writes by itself."""
+        seen: tuple[object, ...] | None = None
+        while True:
+            if not self._busy():
+                try:
+                    found: tuple[object, ...] | None = self.hosts.changing()
+                except HostError as error:
+                    log.warning("%s", error)
+                    found = None
+                if found != seen:
+                    self.manager.wake(AgentController.name, self._ref)
+                seen = found
+            await asyncio.sleep(WATCH_S)
+
+    async def _until_rest(self, patience_s: float, rehearsed: bool) -> None:
+        moved, before = self.clock.now(), self._movement()
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now, found = self.clock.now(), self._movement()
+            if found != before or self._busy():
+                moved, before = now, found
+                continue
+            quiet = (now - moved).total_seconds()
+            standing = self._standing()
+            settled = rehearsed or standing.rest or standing.failed
+            if quiet >= patience_s or (self.agent.passes and settled and quiet >= QUIET_S):
+                return
+
+    def _movement(self) -> tuple[object, ...]:
+        node = self.manager.loop.cache.get(self._ref)
+        return self.watching, self.agent.passes, resource_version(node) if node is not None else ""
+
+    def _busy(self) -> bool:
+        return bool(self.manager.loop.queue.busy())
+
+    @property
+    def _ref(self) -> ObjectRef:
+        return ObjectRef(NODE.group, NODE.kind, "", self.hosts.node)
+
+    def _standing(self) -> Standing:
+        cache, name = self.manager.loop.cache, self.hosts.node
+        if not self.watching:
+            return Standing(False, True, f"{self.server} does not answer")
+        if not cache.has_synced(MACHINE_CONFIG_NODE.group_kind):
+            return Standing(False, True, f"{self.server} serves no MachineConfigNodes; install their definition")
+        node = cache.get(self._ref)
+        if node is None:
+            return Standing(False, False, f"the cluster has no node {name}")
+        try:
+            facts = self.hosts.facts(name)
+        except HostError as error:
+            return Standing(False, True, str(error))
+        return _standing_of(node, name_of(facts.stored) if facts is not None and facts.stored is not None else "")
+
+
+def _standing_of(node: Obj, there: str) -> Standing:
+    have, name = annotations_of(node), name_of(node)
+    if have.get(STATE) in FAILED_STATES:
+        return Standing(False, True, f"{name} is {have[STATE]}: {have.get(REASON, '')}")
+    wanted = have.get(DESIRED, "")
+    if wanted and have.get(STATE) == DONE and have.get(CURRENT) == wanted == there:
+        return Standing(True, False, f"{name} has {wanted}")
+    asked = have.get(DESIRED_DRAIN, "")
+    if asked and asked != have.get(LAST_DRAIN, ""):
+        return Standing(False, False, f"{name} waits for {asked}")
+    return Standing(False, False, f"{name} is on the way to {wanted}" if wanted else f"no pool has a config for {name}")
+
+
+# -- rehearsals -----------------------------------------------------------------------------------------------------
+
+
+class ShownHost(LinuxHost):
+    """Answers questions as the machine does; whatever would change it is told instead."""
+
+    def __init__(self, *arguments: Any, tell: Callable[[str], None], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.tell = tell
+
+    def write(
+        self,
+        path: str,
+        content: bytes,
+        *,
+        mode: int = 0o644,
+        owner: tuple[int, int] | None = None,
+        parents: int = 0o755,
+    ) -> None:
+        uid, gid = owner or (0, 0)
+        there = self.stat(path)
+        same = there is not None and (there.kind, there.mode) == ("file", mode) and self.read(path) == content
+        verb = "keep" if same else "write" if there is None else "replace"
+        self.tell(f"{verb} {path} mode {mode:04o} owner {uid}:{gid}, {len(content)} bytes")
+
+    def copy(self, source: str, target: str) -> None:
+        self.tell(f"copy {source} to {target}")
+
+    def link(self, path: str, target: str) -> None:
+        self.tell(f"link {path} to {target}")
+
+    def remove(self, path: str) -> None:
+        self.tell(f"remove {path}")
+
+    def remove_all(self, path: str) -> None:
+        if self.stat(path) is not None:
+            self.tell(f"remove {path} and all below")
+
+    def make_directories(self, path: str, mode: int = 0o755) -> None:
+        if not self.exists(path):
+            self.tell(f"make directory {path} mode {mode:04o}")
+
+    def run(self, command: Sequence[str]) -> Done:
+        if tuple(command[:2]) in QUERIES:
+            return super().run(command)
+        shown = ["usermod", "-p", "…", *command[3:]] if command[0] == "usermod" else command  # hashes are secret
+        self.tell("run " + " ".join(shown))
+        return Done(0)
+
+
+def perform_now(performer: HostPerformer, step: HostStep) -> Any:
+    """On hosts whose steps run in place. Raises UpdateError and HostError."""
+    steps = performer.perform(step)
+    try:
+        next(steps)
+    except StopIteration as ended:
+        return ended.value
+    raise AssertionError("its hosts work in place")
+
+
+def rehearse(seen: AgentObserved, now: datetime, performer: HostPerformer, tell: Callable[[str], None]) -> None:
+    """Tell every step from here to rest, as if drains ended at once and services did as they are told; a reboot ends
+    it, as what comes after depends on the boot. ``performer`` works on a :class:`ShownHost`."""
+    written = False
+    for _ in range(MAX_ROUNDS):
+        plan = plan_agent(seen, now)
+        check = next((one for step in plan.steps for one in step if isinstance(one, CheckDisk)), None)
+        if check is not None:
+            found = None if written else perform_now(performer, check)
+            tell(f"{check.describe()}: {found or 'it is as it should be'}")
+            seen = replace(seen, checked=Checked(found), facts=replace(seen.facts, touched=False))
+            continue
+        tell(plan.why)
+        if not plan.steps:
+            return
+        for action in (one for step in plan.steps for one in step):
+            tell(f"  {_shown(action)}")
+            if isinstance(action, HOST_STEPS):
+                try:
+                    perform_now(performer, action)
+                except (UpdateError, HostError) as error:
+                    tell(f"    would fail: {error}")
+                    return
+                written = True
+            seen = _after(seen, action)
+            if isinstance(action, RebootHost):
+                return
+        if annotations_of(seen.node).get(STATE) in FAILED_STATES:
+            return
+        seen = replace(seen, checked=None)
+
+
+def _shown(action: Action) -> str:
+    if not isinstance(action, Patch):
+        return action.describe()
+    notes = ((action.body.get("metadata") or {}).get("annotations") or {}) if isinstance(action.body, dict) else {}
+    short = {key.rpartition("/")[2]: value for key, value in notes.items()}
+    told = ", ".join(f"{key}-" if value is None else f"{key}={value}" for key, value in short.items())
+    return f"{action.describe()}: {told}"
+
+
+def _after(seen: AgentObserved, action: Action) -> AgentObserved:
+    """What would be seen once it was done; the drain controller does what it is asked at once."""
+    match action:
+        case Patch(body=dict() as body):
+            notes = (body.get("metadata") or {}).get("annotations") or {}
+            have = {key: value for key, value in (annotations_of(seen.node) | notes).items() if value is not None}
+            if DESIRED_DRAIN in notes:
+                have[LAST_DRAIN] = have[DESIRED_DRAIN]
+            return replace(seen, node=seen.node | {"metadata": seen.node["metadata"] | {"annotations": have}})
+        case SetStatus(new=new) if seen.record is not None:
+            return replace(seen, record=seen.record | {"status": new})
+        case Provision(config=config) | StoreConfig(config=config):
+            facts = replace(seen.facts, stored=config, forced=False)
+            return replace(seen, current=seen.current or config, facts=facts)
+        case WriteFiles():
+            return replace(seen, facts=replace(seen.facts, forced=False))
+    return seen
+
+
+# -- without a cluster ----------------------------------------------------------------------------------------------
+
+
+def apply_config(hosts: LinuxHosts, config: Obj) -> None:
+    """Bring the files, units and users of a tree to ``config``, and note it there; all is written, and what the config
+    of before had alone goes. Raises UpdateError, HostError and ConfigError."""
+    performer = HostPerformer(hosts)
+    facts = hosts.facts(hosts.node)
+    assert facts is not None, "it is its own node"
+    why = "it is applied by hand"
+    perform_now(performer, WriteFiles(hosts.node, facts.stored, config, True, why))
+    perform_now(performer, SetUsers(hosts.node, facts.stored, config, why))
+    perform_now(performer, StoreConfig(hosts.node, config, why))

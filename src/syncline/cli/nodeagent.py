@@ -1,0 +1,156 @@
+"""``syncline node-agent``: bring the machine that it runs on to the MachineConfig of its node, or a tree to a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import platform
+import signal
+from pathlib import Path
+
+import click
+
+from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
+from syncline.assembly.nodeagent import ShownHost, Standing, apply_config, serve_agent
+from syncline.base.clock import SystemClock
+from syncline.cli.connection import connection_options, default_kubeconfig
+from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
+from syncline.cli.lazy import CONTEXT
+from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
+from syncline.kube.objects import Obj, dig
+from syncline.kube.yaml import load_all
+from syncline.machineconfig.agent.host import HostError
+from syncline.machineconfig.agent.writing import UpdateError
+from syncline.machineconfig.configs import ConfigError
+
+__all__ = ["node_agent"]
+
+_ROOT = click.option(
+    "--root",
+    default=Path("/"),
+    show_default=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory of the machine's files; nothing outside is touched.",
+)
+_DRY = click.option("--dry-run", is_flag=True, help="Print every step: paths, modes, command lines; do nothing.")
+
+
+@click.group("node-agent", invoke_without_command=True, context_settings=CONTEXT)
+@connection_options
+@click.option("--node", default=None, envvar="NODE_NAME", help="Its node [env: NODE_NAME; default: the host name].")
+@_ROOT
+@click.option("--offline", is_flag=True, help="The system below --root does not run: skip what needs that.")
+@click.option("--once", is_flag=True, help="End when the node is at rest or has failed.")
+@click.option("--patience", default=10.0, show_default=True, help="Seconds that --once waits when nothing moves.")
+@_DRY
+@click.pass_context
+def node_agent(
+    ctx: click.Context,
+    kubeconfig: str | None,
+    context: str | None,
+    node: str | None,
+    root: Path,
+    offline: bool,
+    once: bool,
+    patience: float,
+    dry_run: bool,
+) -> int | None:
+    """Bring this machine to the MachineConfig of its node: files, units, users, kernel, reboots, as upstream's daemon.
+
+    \b
+    Examples: syncline node-agent --node worker-1 --dry-run      what it would do, step by step
+              syncline node-agent --node worker-1                keep it so, until stopped
+              syncline node-agent apply -f config.yaml --root D  a tree, without any cluster
+    \b
+    Exit codes of --once: 0 the node is at rest, 1 it failed, 3 it waits for others
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    try:
+        access = load_kubeconfig(kubeconfig or default_kubeconfig(), context)
+    except (KubeconfigError, OSError) as error:
+        raise CommandFailed(str(error), USAGE) from error
+    name = node or platform.node().lower()
+    host = _host(root, offline, dry_run)
+    hosts = LinuxHosts(name, host, in_place=dry_run)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+
+    async def serve() -> Standing:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError):  # no signal handlers here: Ctrl-C raises instead
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+        def started() -> None:
+            if not once and not dry_run:
+                print(f"the agent of {name} watches {access.server}; SIGTERM or Ctrl-C ends it", flush=True)
+
+        waits = patience if once or dry_run else None
+        tell = print if dry_run else None
+        return await serve_agent(access, hosts, SystemClock(), stop, patience_s=waits, tell=tell, started=started)
+
+    try:
+        standing = asyncio.run(serve())
+    except HostError as error:
+        raise CommandFailed(str(error)) from error
+    _print_notes(host)
+    if not once and not dry_run:
+        return 0
+    if not dry_run or standing.failed:
+        print(standing.why)
+    if dry_run:
+        return FAILED if standing.failed else 0
+    return 0 if standing.rest else FAILED if standing.failed else BLOCKED
+
+
+@node_agent.command()
+@click.option("-f", "--file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_ROOT
+@_DRY
+def apply(file: Path, root: Path, dry_run: bool) -> int:
+    """Write a MachineConfig below a root directory, without any cluster: files, units, keys and passwords.
+
+    What the MachineConfig applied before had alone is taken away. Nothing is restarted. Good for images.
+
+    \b
+    Example:  syncline node-agent apply -f 99-worker-motd.yaml --root ./tree --dry-run
+    """
+    config = _machine_config(file)
+    host = _host(root, root.resolve() != Path("/"), dry_run)
+    hosts = LinuxHosts(platform.node().lower(), host, in_place=True)
+    try:
+        hosts.lock()
+        apply_config(hosts, config)
+    except (UpdateError, HostError, ConfigError) as error:
+        raise CommandFailed(str(error)) from error
+    finally:
+        hosts.unlock()
+    _print_notes(host)
+    return 0
+
+
+def _host(root: Path, offline: bool, dry_run: bool) -> LinuxHost:
+    try:
+        if dry_run:
+            return ShownHost(root, SystemClock(), offline=offline, tell=lambda line: print(f"    {line}"))
+        return LinuxHost(root, SystemClock(), offline=offline)
+    except HostError as error:
+        raise CommandFailed(str(error), USAGE) from error
+
+
+def _machine_config(file: Path) -> Obj:
+    loaded = load_all(file.read_text(encoding="utf-8"), file=str(file))
+    if not loaded.report.ok:
+        raise CommandFailed(str(loaded.report), USAGE)
+    found: list[Obj] = [one.value for one in loaded.documents if isinstance(one.value, dict)]
+    kinds = [str(one.get("kind", "")) for one in found]
+    if kinds != ["MachineConfig"] or not dig(found[0], "metadata", "name"):
+        told = ", ".join(kind or "no kind" for kind in kinds) or "nothing"
+        raise CommandFailed(f"{file}: found {told}; give one MachineConfig with a name", USAGE)
+    return found[0]
+
+
+def _print_notes(host: LinuxHost) -> None:
+    for note in host.notes:
+        print(note)

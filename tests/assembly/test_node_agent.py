@@ -1,0 +1,125 @@
+"""``syncline node-agent`` against a served cluster, on a tree of its own; and a tree without any cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live import START_S, Served, served_cluster
+
+from syncline.kube.client import Request
+from syncline.kube.kinds.syncline import hold_crd
+
+MCO = "/apis/machineconfiguration.openshift.io/v1"
+NODE = "/api/v1/nodes/edge"
+RUN = "import sys; from syncline.cli.main import main; sys.exit(main(sys.argv[1:]))"
+PREFIX = "machineconfiguration.openshift.io"
+
+
+def syncline(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *words], capture_output=True, text=True, timeout=START_S, check=False
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """As little of a machine as the agent needs."""
+    root = tmp_path / "tree"
+    for path, text in {
+        "etc/os-release": "ID=debian\n",
+        "etc/passwd": "root:x:0:0::/root:/bin/sh\ncore:x:1000:1000::/home/core:/bin/sh\n",
+        "etc/group": "root:x:0:\ncore:x:1000:\n",
+        "etc/shadow": "root:*:1::::::\ncore:*:1::::::\n",
+        "usr/lib/systemd/system/chronyd.service": "[Service]\nExecStart=/x\n[Install]\nWantedBy=multi-user.target\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    (root / "home").mkdir()
+    return root
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with served_cluster(tmp_path) as cluster:
+        work = asyncio.run_coroutine_threadsafe(cluster.cluster.start_machine_config("argocd"), cluster.loop)
+        work.result(START_S)
+        _send(cluster, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", hold_crd())
+        yield cluster
+
+
+def _send(served: Served, verb: str, path: str, body: Any) -> Any:
+    async def send() -> Any:
+        answer = served.cluster.core.transport(judged=False).send(Request(verb, path, body=body))
+        return answer.or_raise()
+
+    return asyncio.run_coroutine_threadsafe(send(), served.loop).result(START_S)
+
+
+def machine_config(name: str, files: dict[str, str], **config: Any) -> dict[str, Any]:
+    storage = {"files": [{"path": path, "contents": {"source": f"data:,{text}"}} for path, text in files.items()]}
+    return {
+        "apiVersion": f"{PREFIX}/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": name, "labels": {f"{PREFIX}/role": "worker"}},
+        "spec": {"config": {"ignition": {"version": "3.5.0"}, "storage": storage, **config}},
+    }
+
+
+def test_a_node_that_joins_gets_its_files_and_is_told_of_drift(served: Served, tree: Path) -> None:
+    """The cluster renders and says what it has; the agent does the rest."""
+    labels = {"node-role.kubernetes.io/worker": ""}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge", "labels": labels}}
+    made = _send(served, "POST", "/api/v1/nodes", node)
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it is"}
+    _send(served, "PUT", f"{NODE}/status", made | {"status": {"conditions": [ready]}})
+    agent = ("node-agent", "--kubeconfig", str(served.kubeconfig), "--node", "edge", "--root", str(tree))
+    once = (*agent, "--offline", "--once", "--patience", "30")
+    born = syncline(*once)
+    assert born.returncode == 0, born.stdout + born.stderr
+    first = json.loads((tree / "etc/machine-config-daemon/currentconfig").read_text())["metadata"]["name"]
+    assert f"edge has {first}" in born.stdout
+
+    (tree / "etc/containers/registries.conf").write_text("mine")
+    drifted = syncline(*once)
+    assert drifted.returncode == 1
+    assert 'content mismatch for file "/etc/containers/registries.conf"' in drifted.stdout
+
+
+def test_a_tree_is_brought_to_a_file_and_to_the_next_one(tree: Path, tmp_path: Path) -> None:
+    units = {"units": [{"name": "chronyd.service", "enabled": True}]}
+    users = {"users": [{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA me"], "passwordHash": "$6$x"}]}
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(json.dumps(machine_config("a", {"/etc/a": "1", "/opt/b": "2"}, systemd=units, passwd=users)))
+    second.write_text(json.dumps(machine_config("b", {"/etc/a": "3"}, systemd=units, passwd=users)))
+
+    dry = syncline("node-agent", "apply", "-f", str(first), "--root", str(tree), "--dry-run")
+    assert "write /opt/b mode 0644 owner 0:0, 1 bytes" in dry.stdout, dry.stderr
+    assert "run systemctl enable chronyd.service" in dry.stdout
+    assert "run usermod -p … core" in dry.stdout and "$6$x" not in dry.stdout
+    assert not (tree / "etc/a").exists()
+
+    done = syncline("node-agent", "apply", "-f", str(first), "--root", str(tree))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tree / "opt/b").read_text() == "2"
+    assert (tree / "etc/systemd/system/multi-user.target.wants/chronyd.service").is_symlink()
+    assert (tree / "home/core/.ssh/authorized_keys.d/ignition").read_text() == "ssh-ed25519 AAAA me\n"
+    assert "core:$6$x:" in (tree / "etc/shadow").read_text()
+
+    again = syncline("node-agent", "apply", "-f", str(second), "--root", str(tree))
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert (tree / "etc/a").read_text() == "3"
+    assert not (tree / "opt/b").exists()
+
+
+def test_a_file_that_is_no_machine_config_is_refused(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("kind: Pod\n")
+    refused = syncline("node-agent", "apply", "-f", str(tmp_path / "pod.yaml"), "--root", str(tree))
+    assert refused.returncode == 2
+    assert "found Pod; give one MachineConfig with a name" in refused.stderr
