@@ -359,6 +359,7 @@ def long_header() -> bytes:
         (archive(("c/a", b"x" * 5000, FILE))[:-200], Problem.INVALID),
         (b"\x1f\x8b broken", Problem.INVALID),
     ],
+    ids=lambda value: value.name if isinstance(value, Problem) else "archive",  # an archive says when it was made
 )
 def test_archives_stay_inside_and_small(content: bytes, problem: Problem) -> None:
     with pytest.raises(SourceError) as caught:
