@@ -11,6 +11,7 @@ from syncline.assembly.core import ClusterCore
 from syncline.assembly.settings import MACHINES, ClusterSettings, RunCommands
 from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
+from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
 from syncline.cluster.machines.disk import MachineDisk
 from syncline.cluster.machines.launching import sandbox_problem
 from syncline.cluster.machines.machine import MachineKeeper, MachineSpec
@@ -23,6 +24,7 @@ from syncline.control.controller import Controller
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager
 from syncline.kube.mapper import Mapper
+from syncline.kube.objects import ObjectRef
 
 __all__ = [
     "LiveMachines",
@@ -120,6 +122,12 @@ class VirtualMachines:
     def attach(self, loop: ControlLoop) -> None:
         """Called once the loop exists."""
         self.room.connect(loop)
+
+        def changed(name: str) -> None:
+            # A machine without power says nothing, and nobody looks at one that was well before.
+            loop.wake(NodeLifecycleController.name, ObjectRef("", "Node", "", name))
+
+        self.room.machines.listeners.append(changed)
 
 
 def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:

@@ -241,9 +241,11 @@ class SimulatedMachine:
         return state
 
     def last_beat(self, now: datetime) -> datetime | None:
-        """When it last ran: ``now`` while it does."""
+        """When it last ran: ``now`` while it does, and just before the moment at which it stopped."""
         state = self.at(now)
-        return now if state.power is Power.ON else state.stopped_at
+        if state.power is Power.ON:
+            return now
+        return None if state.stopped_at is None else state.stopped_at - timedelta(microseconds=1)
 
     def _become(self, state: MachineState) -> None:
         if state == self._state:
