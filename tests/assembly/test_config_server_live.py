@@ -6,6 +6,7 @@ import asyncio
 import base64
 import http.client
 import json
+import logging
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -144,6 +145,15 @@ def test_what_is_not_served_is_refused_without_a_word(
 def test_other_spellings_of_a_path_are_sent_to_the_short_one(joining: Joining) -> None:
     answer, _ = joining.ask("/config//x/../worker?y=z", IGNITION_2)
     assert (answer.status, answer.getheader("Location")) == (307, "/config/worker?y=z")
+
+
+def test_why_a_machine_got_nothing_is_logged_once(joining: Joining, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "syncline.assembly"):
+        for _ in range(3):
+            assert joining.ask("/config/stranger", IGNITION_2)[0].status == 500
+    assert [each.getMessage() for each in caplog.records] == [
+        "config server: 500: config of pool 'stranger' in version 3.4.0: MachineConfigPool 'stranger' does not exist"
+    ]
 
 
 def test_without_tls_credentials_stay_on_the_loopback() -> None:

@@ -14,7 +14,7 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.names import CURRENT_IMAGE, DESIRED_IMAGE
 from syncline.machineconfig.server.answering import Answer, Request, served
 from syncline.machineconfig.server.joining import CONTENT, ENCAPSULATED, KUBELET_CA, NODE_ANNOTATIONS
-from syncline.machineconfig.server.world import World, served_config
+from syncline.machineconfig.server.world import World, address_in_cluster, served_config
 
 IMAGE = "quay.io/x/os@sha256:1"
 SECRET = "token: abracadabra"
@@ -136,6 +136,24 @@ def test_paths_are_read_as_gos_server_reads_them(target: str, status: int) -> No
     answer = ask(world(), target)
     assert answer.status == status
     assert not answer.location or (answer.location.startswith("/") and not answer.location.startswith("//"))
+
+
+def test_the_log_learns_what_is_missing_and_the_client_does_not() -> None:
+    young = World({"worker": {"metadata": {"name": "worker"}}}, {}, None, "")
+    answer = ask(young)
+    assert (answer.status, answer.body) == (500, "")
+    assert answer.why.endswith("MachineConfigPool worker has no config in force yet")
+
+
+def test_machines_reach_the_cluster_where_its_controller_config_says() -> None:
+    where = world()
+    assert address_in_cluster(where) == ""
+    assert where.controller_config is not None
+    outside = {"apiServerURL": "https://api.example:6443"}
+    where.controller_config["spec"]["infra"] = {"status": outside}
+    assert address_in_cluster(where) == "https://api.example:6443"
+    outside["apiServerInternalURI"] = "https://api-int.example:6443"
+    assert address_in_cluster(where) == "https://api-int.example:6443"
 
 
 def test_what_is_shown_of_an_answer_and_of_its_world_holds_no_credential() -> None:

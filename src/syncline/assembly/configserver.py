@@ -45,6 +45,8 @@ MAX_AT_ONCE = 4
 """Configs that are made at the same moment."""
 WAIT_S = 30.0
 """For one's turn; who waited longer is told to come again, as Ignition does by itself."""
+MAX_TOLD = 100
+"""Reasons for which a machine got no config that are warned of, once each: whoever asks for nonsense fills no log."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SECRETS = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
 
@@ -106,7 +108,7 @@ async def config_server(
             f"cannot serve machine configs on {host}:{port}: they hold credentials, and the cluster has no TLS; "
             "listen on 127.0.0.1"
         )
-    slots = asyncio.Semaphore(MAX_AT_ONCE)
+    slots, told = asyncio.Semaphore(MAX_AT_ONCE), set[str]()
 
     async def handle(request: web.BaseRequest) -> web.Response:
         asked = Request(request.method, request.rel_url.raw_path_qs, request.headers.get("Accept", ""))
@@ -120,7 +122,9 @@ async def config_server(
         finally:
             slots.release()
         if answer.why:
-            log.info("config server: %s: %s", answer.status, answer.why)
+            new = answer.status >= 500 and answer.why not in told and len(told) < MAX_TOLD
+            told.update({answer.why} if new else ())
+            log.log(logging.WARNING if new else logging.INFO, "config server: %s: %.1000s", answer.status, answer.why)
         return _response(answer)
 
     runner = web.ServerRunner(web.Server(handle, access_log=None), handle_signals=False, shutdown_timeout=1.0)

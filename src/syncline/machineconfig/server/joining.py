@@ -56,6 +56,8 @@ def config_for(pool_name: str, version: str, world: World) -> Obj:
     """The config in ``version`` (``2.2.0``, ``3.0.0`` to ``3.5.0``). Raises Unserved."""
     pool = _pool(pool_name, world)
     rendered = str(dig(pool, "status", "configuration", "name", default="")) if world.bootstrap else served_config(pool)
+    if not rendered:
+        raise Unserved(404 if world.bootstrap else 500, f"MachineConfigPool {pool_name} has no config in force yet")
     found = world.configs.get(rendered)
     if found is None:
         raise Unserved(404 if world.bootstrap else 500, f"MachineConfig {rendered!r} does not exist")
