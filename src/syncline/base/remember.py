@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 __all__ = ["MAX_REMEMBERED_CHARS", "remember"]
@@ -22,6 +23,14 @@ def remember(maxsize: int) -> Callable[[F], F]:
 
     def wrap(function: F) -> F:
         known = lru_cache(maxsize)(function)
+
+        if len(signature(function).parameters) == 1:
+
+            @wraps(function)
+            def ask_one(text: Any) -> Any:
+                return known(text) if len(text) <= MAX_REMEMBERED_CHARS else function(text)
+
+            return cast(F, ask_one)
 
         @wraps(function)
         def ask(*texts: Any, **others: Any) -> Any:
