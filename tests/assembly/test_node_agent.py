@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.live import START_S, Served, served_cluster
 
-from syncline.kube.client import Request
+from syncline.kube.client import Request, taking
 from syncline.kube.kinds.syncline import hold_crd
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"
@@ -72,8 +72,8 @@ def machine_config(name: str, files: dict[str, str], **config: Any) -> dict[str,
     }
 
 
-def test_a_node_that_joins_gets_its_files_and_is_told_of_drift(served: Served, tree: Path) -> None:
-    """The cluster renders and says what it has; the agent does the rest."""
+def test_a_node_gets_its_files_reboots_and_is_told_of_drift(served: Served, tree: Path) -> None:
+    """The cluster renders, drains and uncordons; the agent does the rest in three runs of one pass to rest."""
     labels = {"node-role.kubernetes.io/worker": ""}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge", "labels": labels}}
     made = _send(served, "POST", "/api/v1/nodes", node)
@@ -86,10 +86,46 @@ def test_a_node_that_joins_gets_its_files_and_is_told_of_drift(served: Served, t
     first = json.loads((tree / "etc/machine-config-daemon/currentconfig").read_text())["metadata"]["name"]
     assert f"edge has {first}" in born.stdout
 
-    (tree / "etc/containers/registries.conf").write_text("mine")
+    _send(served, "POST", f"{MCO}/machineconfigs", machine_config("99-motd", {"/etc/motd": "hello"}))
+    target = _targeted(served, first)
+    before = sorted(tree.rglob("*"))
+    dry = syncline(*agent, "--offline", "--dry-run")
+    assert dry.returncode == 0, dry.stdout + dry.stderr
+    assert "write /etc/motd mode 0644 owner 0:0, 5 bytes" in dry.stdout
+    assert "reboot edge" in dry.stdout
+    assert sorted(tree.rglob("*")) == before
+
+    done = syncline(*once)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tree / "etc/motd").read_text() == "hello"
+    assert "skipped: reboot" in done.stdout and f"edge has {target}" in done.stdout
+
+    (tree / "etc/motd").write_text("mine")
     drifted = syncline(*once)
     assert drifted.returncode == 1
-    assert 'content mismatch for file "/etc/containers/registries.conf"' in drifted.stdout
+    assert 'content mismatch for file "/etc/motd"' in drifted.stdout
+
+
+def _targeted(served: Served, first: str) -> str:
+    """Waits until the pool asks the node for another config than ``first``."""
+
+    async def wait() -> str:
+        transport = served.cluster.core.transport(judged=False)
+        stream = transport.send(Request("GET", "/api/v1/nodes", {"watch": "true"})).stream
+        assert stream is not None
+        take = taking(stream)
+        woken, loop = asyncio.Event(), asyncio.get_running_loop()
+        stream.on_ready = lambda: loop.call_soon_threadsafe(woken.set)
+        while True:
+            notes = transport.send(Request("GET", NODE)).or_raise()["metadata"].get("annotations") or {}
+            target = str(notes.get(f"{PREFIX}/desiredConfig", ""))
+            if target not in ("", first):
+                return target
+            await woken.wait()
+            woken.clear()
+            take(100)  # a watch wakes again only once it was read
+
+    return asyncio.run_coroutine_threadsafe(asyncio.wait_for(wait(), START_S), served.loop).result(2 * START_S)
 
 
 def test_a_tree_is_brought_to_a_file_and_to_the_next_one(tree: Path, tmp_path: Path) -> None:
