@@ -14,7 +14,6 @@ import pytest
 from tests.live import START_S, Served, served_cluster
 
 from syncline.kube.client import Request, taking
-from syncline.kube.kinds.syncline import hold_crd
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"
 NODE = "/api/v1/nodes/edge"
@@ -50,7 +49,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
     with served_cluster(tmp_path) as cluster:
         work = asyncio.run_coroutine_threadsafe(cluster.cluster.start_machine_config("argocd"), cluster.loop)
         work.result(START_S)
-        _send(cluster, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", hold_crd())
         yield cluster
 
 

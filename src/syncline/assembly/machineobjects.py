@@ -13,6 +13,7 @@ from syncline.kube.kinds.machineconfiguration import (
     machine_config_crds,
 )
 from syncline.kube.kinds.openshiftconfig import IMAGE_CONFIG, openshift_config_crds
+from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import GVK, Obj
 from syncline.machineconfig.images.plan import BUILT_IN
 from syncline.machineconfig.render.rendering import GENERATED_VERSION, RELEASE, Release
@@ -41,6 +42,7 @@ def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> li
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},
         *machine_config_crds(),
         *openshift_config_crds(),
+        hold_crd(),
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
