@@ -74,9 +74,10 @@ def test_a_node_gets_its_files_reboots_and_is_told_of_drift(served: Served, tree
     """The cluster renders, drains and uncordons; the agent does the rest in three runs of one pass to rest."""
     labels = {"node-role.kubernetes.io/worker": ""}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge", "labels": labels}}
-    made = _send(served, "POST", "/api/v1/nodes", node)
+    _send(served, "POST", "/api/v1/nodes", node)
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it is"}
-    _send(served, "PUT", f"{NODE}/status", made | {"status": {"conditions": [ready]}})
+    # Without a resourceVersion: the cluster's controllers write to a new node at the same time.
+    _send(served, "PUT", f"{NODE}/status", node | {"status": {"conditions": [ready]}})
     agent = ("node-agent", "--kubeconfig", str(served.kubeconfig), "--node", "edge", "--root", str(tree))
     once = (*agent, "--offline", "--once", "--patience", "30")
     born = syncline(*once)
