@@ -33,6 +33,7 @@ __all__ = [
     "parse_payload",
     "parse_supported",
     "refusal",
+    "refused_modes",
     "without_duplicates",
 ]
 
@@ -40,6 +41,7 @@ Value: TypeAlias = "dict[str, Any]"
 
 CURRENT = 5
 """Everything is kept as 3.5.0 (Machine Config Operator 4.22)."""
+MAX_MODE = 0o777
 _SUPPORTED = "Supported spec versions: 2.2,3.0,3.1,3.2,3.3,3.4,3.5"
 
 
@@ -128,11 +130,21 @@ def refusal(raw: bytes) -> str | None:
         report = check(Spec(CURRENT, release_2_26=True), config)
         if report.fatal:
             return f"invalid ignition V3 config found: {report}"
-    for file in config.get("storage", {}).get("files", ()):
+    return refused_modes(config)
+
+
+def refused_modes(config: Value) -> str | None:
+    """Files with bits above 0777 would not be what they were on every machine."""
+    for file in (config.get("storage") or {}).get("files") or ():
         mode = file.get("mode")
-        if mode is not None and mode > 0o777:
-            return f"invalid mode 0{mode:o} for {file.get('path', '')}, cannot exceed 0777"
+        if mode is not None and mode % 2**32 > MAX_MODE:
+            return f"invalid mode {_octal(mode)} for {file.get('path', '')}, cannot exceed {_octal(MAX_MODE)}"
     return None
+
+
+def _octal(mode: int) -> str:
+    """Go's ``%#o``."""
+    return f"-0{-mode:o}" if mode < 0 else f"0{mode:o}"
 
 
 def convert_to(config: Value, version: str) -> Value:

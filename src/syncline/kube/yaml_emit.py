@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from syncline.base.natural import by_number
 from syncline.kube.yaml_resolve import INT64_MAX, INT64_MIN, go_number, go_shortest, is_timestamp, resolve_plain
 
 __all__ = ["emit_all", "emit_typed", "natural_order", "scalar_style"]
@@ -128,30 +129,8 @@ def natural_order(left: str, right: str) -> int:
             return -1 if a < b else 1
         if a.isalpha() or b.isalpha():
             return -1 if b.isalpha() else 1
-        return _by_number(left, right, index)
+        return by_number(left, right, index)
     return len(left) - len(right)
-
-
-def _by_number(left: str, right: str, index: int) -> int:
-    head = 0
-    if "0" in (left[index], right[index]):
-        before = len(left[:index]) - len(left[:index].rstrip("0123456789"))
-        head = 1 if left[index - before : index].strip("0") else 0
-    a, a_end = _run(left, index, head)
-    b, b_end = _run(right, index, head)
-    if a != b:
-        return -1 if a < b else 1
-    if a_end != b_end:
-        return -1 if a_end < b_end else 1
-    return -1 if left[index] < right[index] else 1
-
-
-def _run(text: str, start: int, value: int) -> tuple[int, int]:
-    end = start
-    while end < len(text) and text[end].isdecimal():
-        value = value * 10 + int(text[end])
-        end += 1
-    return value, end
 
 
 _natural = functools.cmp_to_key(natural_order)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from syncline.ignition import jsontext
-from syncline.ignition.converting import CURRENT, ConversionError, parse_and_convert, parse_supported
+from syncline.ignition.converting import CURRENT, ConversionError, parse_and_convert, parse_supported, refused_modes
 from syncline.ignition.parsing import validate
 from syncline.ignition.report import Report
 from syncline.ignition.spec2.checking import check as check_spec2
@@ -26,7 +26,6 @@ __all__ = [
     "invalid_config",
     "invalid_lifted",
     "lifted_config",
-    "refused_modes",
     "written_config",
 ]
 
@@ -34,7 +33,6 @@ NEWEST, NEWEST_VERSION = CURRENT, f"3.{CURRENT}.0"
 """The version in which configurations are rendered."""
 KEPT = 1024
 """Configurations whose reading is remembered; a cluster has a few hundred."""
-MAX_MODE = 0o777
 
 
 class ConfigError(ValueError):
@@ -122,17 +120,3 @@ def _placeless(problem: ConversionError) -> str:
 def _without_places(report: Report) -> str:
     entries = tuple(replace(entry, line=None, column=None, excerpt="") for entry in report.entries)
     return str(Report(entries))
-
-
-def refused_modes(config: Obj) -> str | None:
-    """Files with bits above 0777 would not be what they were on every machine."""
-    for file in (config.get("storage") or {}).get("files") or ():
-        mode = file.get("mode")
-        if mode is not None and mode % 2**32 > MAX_MODE:
-            return f"invalid mode {_octal(mode)} for {file.get('path', '')}, cannot exceed {_octal(MAX_MODE)}"
-    return None
-
-
-def _octal(mode: int) -> str:
-    """Go's ``%#o``."""
-    return f"-0{-mode:o}" if mode < 0 else f"0{mode:o}"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from syncline.base.natural import by_number
 from syncline.ignition.butane.scalars import OLD_BOOLS, resolve
 from syncline.kube.yaml_resolve import go_shortest
 
@@ -159,27 +160,5 @@ def key_order(left: str, right: str) -> int:
             return -1 if a < b else 1
         if a.isalpha() or b.isalpha():
             return -1 if (a.isalpha() if digits else b.isalpha()) else 1
-        return _by_number(left, right, index)
+        return by_number(left, right, index)
     return len(left) - len(right)
-
-
-def _by_number(left: str, right: str, index: int) -> int:
-    head = 0
-    if "0" in (left[index], right[index]):
-        run = len(left[:index]) - len(left[:index].rstrip("0123456789"))
-        head = 1 if left[index - run : index].strip("0") else 0
-    a, a_end = _run(left, index, head)
-    b, b_end = _run(right, index, head)
-    if a != b:
-        return -1 if a < b else 1
-    if a_end != b_end:
-        return -1 if a_end < b_end else 1
-    return -1 if left[index] < right[index] else 1
-
-
-def _run(text: str, start: int, value: int) -> tuple[int, int]:
-    end = start
-    while end < len(text) and text[end].isdecimal():
-        value = value * 10 + int(text[end])
-        end += 1
-    return (value + 2**63) % 2**64 - 2**63, end
