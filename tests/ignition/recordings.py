@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import base64
-import json
-import os
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.recorded import cases_of as cases
+from tests.recorded import judge_by, known
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT.parent / "shared" / "conformance"))
+__all__ = ["cases", "judge", "raw_input", "run_as", "same_text"]
+
 KNOWN = Path(__file__).with_name("known.json")
-
-
-@cache
-def cases(room: str, kind: str) -> list[dict[str, Any]]:
-    """``room``: ``ignition`` or ``machineconfig``."""
-    path = FOLDER / room / f"{kind}.jsonl"
-    if not path.exists():
-        print(f"no recordings at {path}: set SYNCLINE_CONFORMANCE")  # noqa: T201
-        return []
-    return [json.loads(line) for line in path.read_text().split("\n") if line]
 
 
 def run_as(kind: str, program: str) -> list[dict[str, Any]]:
@@ -36,18 +24,9 @@ def raw_input(case: dict[str, Any]) -> bytes:
     return base64.b64decode(case["input_base64"]) if text is None else text.encode("utf-8", "surrogatepass")
 
 
-@cache
-def _known() -> dict[str, str]:
-    found: dict[str, str] = json.loads(KNOWN.read_text())
-    return found
-
-
 def judge(case: dict[str, Any], agrees: bool, got: object) -> None:
-    """A case must agree, unless ``known.json`` says why it does not; then it must really differ."""
-    if case["id"] in _known():
-        assert not agrees, f"{case['id']} agrees now: take it off {KNOWN.name}"
-        pytest.xfail(_known()[case["id"]])
-    assert agrees, f"{case['id']}: expected {case['expect']}, got {got}"
+    """See :func:`tests.recorded.judge_by`."""
+    judge_by(known(KNOWN), case, agrees, got)
 
 
 def same_text(case: dict[str, Any], got: str, expect: str) -> bool:

@@ -1,41 +1,22 @@
-"""Reads the recorded conformance cases of machine configuration; empty where the folder is missing."""
+"""The recorded conformance cases of machine configuration; empty where the folder is missing."""
 
 from __future__ import annotations
 
-import json
-import os
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.recorded import Case, cases_of, judge_by, known
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT.parent / "shared" / "conformance")) / "machineconfig"
 KNOWN = Path(__file__).with_name("known.json")
 
 
-@cache
-def cases(kind: str) -> list[dict[str, Any]]:
-    path = FOLDER / f"{kind}.jsonl"
-    if not path.exists():
-        print(f"no recordings at {path}: set SYNCLINE_CONFORMANCE")  # noqa: T201
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def cases(kind: str) -> list[Case]:
+    return cases_of("machineconfig", kind)
 
 
-@cache
-def _known(kind: str) -> dict[str, str]:
-    found: dict[str, str] = json.loads(KNOWN.read_text()).get(kind, {})
-    return found
-
-
-def judge(case: dict[str, Any], agrees: bool, got: object) -> None:
-    """A case must agree, unless ``known.json`` says why it does not; then it must really differ."""
-    if case["id"] in _known(case["kind"]):
-        assert not agrees, f"{case['id']} agrees now: take it off {KNOWN.name}"
-        pytest.xfail(_known(case["kind"])[case["id"]])
-    assert agrees, f"{case['id']} {case['about']}: expected {case['expect']}, got {got}"
+def judge(case: Case, agrees: bool, got: object) -> None:
+    """See :func:`tests.recorded.judge_by`."""
+    judge_by(known(KNOWN).get(case["kind"], {}), case, agrees, got)
 
 
 def without_nil(value: Any) -> Any:
