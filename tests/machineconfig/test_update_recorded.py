@@ -57,7 +57,7 @@ class OneHost:
     def provision(self, node: str, config: Obj) -> None:
         raise AssertionError("a running node is not provisioned")
 
-    def store(self, _node: str, config: Obj) -> None:
+    def store(self, _node: str, config: Obj, image: str = "") -> None:
         self.stored = config
 
     def compared(self, _node: str) -> None: ...

@@ -26,12 +26,12 @@ from syncline.base.clock import Clock
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.disk import managed_paths
 from syncline.machineconfig.agent.host import Done, HostError
-from syncline.machineconfig.agent.hosts import FORCE_FILE, HostFacts
+from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts
 from syncline.machineconfig.agent.kernel import parsed_arguments
 
 __all__ = ["LinuxHost", "LinuxHosts", "run_program"]
 
-CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
+FIPS_ENABLED = "/proc/sys/crypto/fips_enabled"
 BOOT_ID, OFFLINE_BOOT_ID = "/proc/sys/kernel/random/boot_id", "/etc/machine-config-daemon/boot-id"
 REBOOT_REQUEST = "/run/syncline-node-agent/reboot"
 """In memory: a boot takes it away."""
@@ -243,6 +243,7 @@ class LinuxHosts:
             self._boot_id(),
             up=not (host.running and host.exists(REBOOT_REQUEST)),
             stored=self._stored_config(),
+            image=self._text(CURRENT_IMAGE_FILE).strip(),
             forced=host.exists(FORCE_FILE),
             touched=self._seen != self._stamp(),
         )
@@ -259,8 +260,9 @@ class LinuxHosts:
     def provision(self, node: str, config: Obj) -> None:
         """Nobody can give a running machine another system or kernel; it has what it booted."""
 
-    def store(self, node: str, config: Obj) -> None:
+    def store(self, node: str, config: Obj, image: str = "") -> None:
         kept = {"metadata": {"name": name_of(config)}, "spec": config.get("spec") or {}}
+        self.host(node).write(CURRENT_IMAGE_FILE, image.encode(), mode=0o600)
         self.host(node).write(CURRENT_CONFIG, json.dumps(kept, separators=(",", ":")).encode(), mode=0o600)
         self.compared(node)
 
@@ -300,10 +302,14 @@ class LinuxHosts:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _boot_id(self) -> str:
+        return self._text(BOOT_ID if self._host.running else OFFLINE_BOOT_ID).strip() or "never-booted"
+
+    def _text(self, path: str) -> str:
+        """Of a small file; empty where there is none."""
         try:
-            return self._host.read(BOOT_ID if self._host.running else OFFLINE_BOOT_ID).decode().strip()
+            return self._host.read(path).decode("utf-8", "replace")
         except HostError:
-            return "never-booted"
+            return ""
 
     def _stamp(self) -> tuple[object, ...]:
         return tuple(self._host.stamp(path) for path in self._managed)

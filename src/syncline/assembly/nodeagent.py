@@ -344,8 +344,11 @@ def _after(seen: AgentObserved, action: Action) -> AgentObserved:
             return replace(seen, node=seen.node | {"metadata": seen.node["metadata"] | {"annotations": have}})
         case SetStatus(new=new) if seen.record is not None:
             return replace(seen, record=seen.record | {"status": new})
-        case Provision(config=config) | StoreConfig(config=config):
-            facts = replace(seen.facts, stored=config, forced=False)
+        case StoreConfig(config=config, image=image):
+            facts = replace(seen.facts, stored=config, image=image, forced=False)
+            return replace(seen, current=seen.current or config, facts=facts)
+        case Provision(config=config):
+            facts = replace(seen.facts, stored=config, image="", forced=False)
             return replace(seen, current=seen.current or config, facts=facts)
         case WriteFiles():
             return replace(seen, facts=replace(seen.facts, forced=False))

@@ -15,12 +15,11 @@ from syncline.cluster.machines.machine import Entry, EntryKind, Power, Unit
 from syncline.cluster.machines.simulated import Machines, SimulatedMachine
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.host import Done, HostError, Stat
-from syncline.machineconfig.agent.hosts import FORCE_FILE, HostFacts
+from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts
 from syncline.machineconfig.agent.kernel import parsed_arguments
 
 __all__ = ["SimulatedHost", "SimulatedHosts"]
 
-CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
 SHADOW = "/etc/shadow"
 KINDS = {EntryKind.FILE: "file", EntryKind.DIRECTORY: "dir", EntryKind.SYMLINK: "symlink"}
 USERS = {"root": 0, "core": 1000}
@@ -216,6 +215,11 @@ class SimulatedHost:
         return None
 
 
+def _stored_image(machine: SimulatedMachine) -> str:
+    entry = machine.root.read(CURRENT_IMAGE_FILE)
+    return "" if entry is None else entry.content.decode("utf-8", "replace").strip()
+
+
 def _number(name: str) -> int:
     return USERS.get(name, int(name) if name.isdigit() else 0)
 
@@ -259,6 +263,7 @@ class SimulatedHosts:
             state.boot_id,
             up=up,
             stored=self._stored_config(machine),
+            image=_stored_image(machine),
             forced=machine.root.read(FORCE_FILE) is not None,
             touched=self._seen.get(node) != machine.root.revision,
         )
@@ -283,9 +288,11 @@ class SimulatedHosts:
             )
         )
 
-    def store(self, node: str, config: Obj) -> None:
+    def store(self, node: str, config: Obj, image: str = "") -> None:
         kept = {"metadata": {"name": name_of(config)}, "spec": config.get("spec") or {}}
-        self.host(node).write(CURRENT_CONFIG, json.dumps(kept, separators=(",", ":")).encode())
+        host = self.host(node)
+        host.write(CURRENT_IMAGE_FILE, image.encode())  # first: the config is what an update is told by
+        host.write(CURRENT_CONFIG, json.dumps(kept, separators=(",", ":")).encode())
         self.compared(node)
 
     def compared(self, node: str) -> None:

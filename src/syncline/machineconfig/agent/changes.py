@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.kube.objects import Obj, dig
+from syncline.machineconfig.agent.imagemode import own_image
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.reconcile import stated_config
 
@@ -33,8 +34,9 @@ class Changes:
     kernel_type: bool = False
     extensions: bool = False
     image_mode: bool = False
-    """One of the two is an image of its own (``machineconfiguration.openshift.io`` image mode)."""
+    """One of the two comes with an image of image mode, which holds extensions and kernel already."""
     from_image_mode: bool = False
+    """The old one does, the new one does not: its extensions and kernel come on top of its own image."""
 
     @property
     def empty(self) -> bool:
@@ -77,7 +79,8 @@ def kernel_type(config: Obj | None) -> str:
 
 
 def changes_between(old: Obj | None, new: Obj, *, forced: bool = False) -> Changes:
-    """``old`` None: the node has none. ``forced``: everything is written anew. Raises ConfigError."""
+    """``old`` None: the node has none. ``forced``: everything is written anew. Images of image mode are those that
+    the configs carry (``machineconfig/agent/imagemode.py``). Raises ConfigError."""
     try:
         before = config_of(old)
     except ConfigError as error:
@@ -90,8 +93,9 @@ def changes_between(old: Obj | None, new: Obj, *, forced: bool = False) -> Chang
     def differs(*path: str) -> bool:
         return bool((dig(old, "spec", *path) or None) != (dig(new, "spec", *path) or None))
 
+    was, will = (own_image(config) for config in (old, new))
     return Changes(
-        os_update=differs("osImageURL") or forced,
+        os_update=(was != will if was or will else differs("osImageURL")) or forced,
         kargs=differs("kernelArguments"),
         fips=differs("fips"),
         passwd=(before.get("passwd") or {}) != (after.get("passwd") or {}),
@@ -99,6 +103,8 @@ def changes_between(old: Obj | None, new: Obj, *, forced: bool = False) -> Chang
         units=_part(before, "systemd", "units") != _part(after, "systemd", "units"),
         kernel_type=kernel_type(old) != kernel_type(new),
         extensions=differs("extensions"),
+        image_mode=bool(was or will),
+        from_image_mode=bool(was) and not will,
     )
 
 

@@ -12,13 +12,15 @@ from syncline.control.plan import Plan, Result
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, ref_of
 from syncline.machineconfig.agent.hosts import Hosts
-from syncline.machineconfig.agent.observe import WRITING, AgentObserved, observe_agent
+from syncline.machineconfig.agent.observe import WRITING, WRITING_IMAGE, AgentObserved, observe_agent
 from syncline.machineconfig.agent.plan import POST_ACTION, AgentSettings, plan_agent, settle_agent
 from syncline.machineconfig.drain.progress import PROGRESS
 from syncline.machineconfig.names import (
     CURRENT,
+    CURRENT_IMAGE,
     DESIRED,
     DESIRED_DRAIN,
+    DESIRED_IMAGE,
     LAST_DRAIN,
     MACHINE_CONFIG,
     MACHINE_CONFIG_NODE,
@@ -30,12 +32,13 @@ from syncline.machineconfig.names import (
 __all__ = ["AgentController"]
 
 NODE = GroupKind("", "Node")
-_NOTES = (CURRENT, DESIRED, STATE, REASON, DESIRED_DRAIN, LAST_DRAIN, POST_ACTION, PROGRESS, WRITING)
+_NOTES = (CURRENT, DESIRED, CURRENT_IMAGE, DESIRED_IMAGE, STATE, REASON, DESIRED_DRAIN, LAST_DRAIN, POST_ACTION)
+_OURS = (PROGRESS, WRITING, WRITING_IMAGE)
 
 
 def _notes(node: Obj) -> tuple[Any, ...]:
     have = annotations_of(node)
-    return tuple(have.get(key) for key in _NOTES)
+    return tuple(have.get(key) for key in (*_NOTES, *_OURS))
 
 
 def _unborn(pool: Obj) -> Any:

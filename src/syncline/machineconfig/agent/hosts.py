@@ -8,21 +8,24 @@ from typing import Protocol
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Host
 
-__all__ = ["FORCE_FILE", "HostFacts", "Hosts"]
+__all__ = ["CURRENT_CONFIG", "CURRENT_IMAGE_FILE", "FORCE_FILE", "HostFacts", "Hosts"]
 
+CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
+CURRENT_IMAGE_FILE = "/etc/machine-config-daemon/currentimage"
 FORCE_FILE = "/run/machine-config-daemon-force"
 """Whoever makes it asks for a full rewrite and a reboot."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What a plan needs to know. ``up``: it runs and is not about to reboot; ``stored``: the MachineConfig that the
-    disk says it has; ``fips``: whether the kernel
-    runs so, None where it cannot; ``touched``: files changed since the disk was last compared, and not by us."""
+    """What a plan needs to know. ``up``: it runs and is not about to reboot; ``stored``, ``image``: the MachineConfig
+    that the disk says it has, and the image of image mode, empty without; ``fips``: whether the kernel runs so, None
+    where it cannot; ``touched``: files changed since the disk was last compared, and not by us."""
 
     boot_id: str
     up: bool = True
     stored: Obj | None = None
+    image: str = ""
     forced: bool = False
     fips: bool | None = None
     touched: bool = False
@@ -44,8 +47,8 @@ class Hosts(Protocol):
         """Image and kernel arguments of a MachineConfig are in force from now on, without a boot."""
         ...
 
-    def store(self, node: str, config: Obj) -> None:
-        """Note on the disk, at once and whole, which configuration it has."""
+    def store(self, node: str, config: Obj, image: str = "") -> None:
+        """Note on the disk, each at once and whole, which configuration it has, and which image of image mode."""
         ...
 
     def compared(self, node: str) -> None:

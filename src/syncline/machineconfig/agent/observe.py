@@ -7,17 +7,28 @@ from dataclasses import dataclass
 
 from syncline.control.cache import Snapshot
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
-from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
+from syncline.machineconfig.agent.due import Due, OnDisk, told_by, update_due
 from syncline.machineconfig.agent.hosts import HostFacts, Hosts
-from syncline.machineconfig.names import CURRENT, DESIRED, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL, TOPOLOGY
+from syncline.machineconfig.names import (
+    CURRENT,
+    CURRENT_IMAGE,
+    DESIRED,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_NODE,
+    POOL,
+    STATE,
+    TOPOLOGY,
+)
 from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 from syncline.machineconfig.server.world import served_config
 
-__all__ = ["WRITING", "AgentObserved", "Checked", "observe_agent"]
+__all__ = ["WRITING", "WRITING_IMAGE", "AgentObserved", "Checked", "observe_agent"]
 
-WRITING = "syncline.dev/writing"
-"""Of a node: the MachineConfig whose files are being written. It is finished before another one is begun."""
+WRITING, WRITING_IMAGE = "syncline.dev/writing", "syncline.dev/writing-image"
+"""Of a node: the MachineConfig whose files are being written, and its image of image mode. It is finished before
+another one is begun."""
 
 _CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
 
@@ -31,7 +42,8 @@ class Checked:
 
 @dataclass(frozen=True)
 class AgentObserved:
-    """``current`` and ``desired``: MachineConfigs that the annotations name. ``birth``: what the pool serves to a
+    """``current`` and ``desired``: MachineConfigs that the annotations name; ``desired`` is the one whose files are
+    being written, if there is one. ``birth``: what the pool serves to a
     machine that joins. ``policies``: effective ones, None while the cluster has not caught up. ``misplaced``: why
     no pool can be told for it. ``checked``: what this pass found on the disk."""
 
@@ -49,6 +61,27 @@ class AgentObserved:
     @property
     def topology(self) -> str:
         return annotations_of(self.node).get(TOPOLOGY, "")
+
+    @property
+    def due(self) -> Due | None:
+        """See :func:`~syncline.machineconfig.agent.due.update_due`; a node that never said a state has just joined.
+        Raises DueError."""
+        configs = {name_of(one): one for one in (self.current, self.desired) if one is not None}
+        disk = OnDisk(self.facts.stored, self.facts.image) if self.facts.stored is not None else None
+        if STATE in annotations_of(self.node):
+            return update_due(self.node, configs, disk)
+        told = told_by(self.node, configs)
+        there = disk or OnDisk(told.current, told.current_image)
+        return Due(there.config, told.desired, there.image, told.desired_image)
+
+    @property
+    def begun(self) -> Due | None:
+        """The update whose files are being written: from what the node last said it has. None: there is none, or one
+        of its configs is gone."""
+        have = annotations_of(self.node)
+        if not have.get(WRITING) or self.current is None or self.desired is None:
+            return None
+        return Due(self.current, self.desired, have.get(CURRENT_IMAGE, ""), have.get(WRITING_IMAGE, ""))
 
 
 def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserved | None:

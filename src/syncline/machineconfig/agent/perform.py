@@ -65,7 +65,7 @@ class HostPerformer:
             case StageSystem():
                 _stage(host, action)
             case StoreConfig():
-                self._hosts.store(action.node, action.config)
+                self._hosts.store(action.node, action.config, action.image)
             case RunService():
                 _run_service(host, action)
             case RebootHost():
@@ -100,6 +100,7 @@ class HostPerformer:
             action.config,
             booted_image=self._hosts.booted_image(action.node),
             running=self._hosts.command_line(action.node),
+            image=action.image,
         )
 
 
@@ -137,7 +138,8 @@ def _drop_staged(host: Host) -> None:
 
 
 def _stage(host: Host, action: StageSystem) -> None:
-    """Nothing is in force before the next boot. Systems without rpm-ostree are left alone."""
+    """Nothing is in force before the next boot. Systems without rpm-ostree are left alone. An image of image mode holds
+    kernel and extensions already."""
     if host.os not in CORE_OS:
         return
     old, new, changes = action.old, action.new, action.changes
@@ -148,7 +150,9 @@ def _stage(host: Host, action: StageSystem) -> None:
         arguments = change_arguments(*(dig(one, "spec", "kernelArguments") for one in (old, new)))
         if arguments:
             _run(host, "rpm-ostree", "kargs", *arguments)
-    if kernel_type(new) != "default":
+    if changes.image_mode and not changes.from_image_mode:
+        return
+    if (changes.os_update or changes.kernel_type) and kernel_type(new) != "default":
         _run(host, "rpm-ostree", "override", "remove", *_kernel_packages(kernel_type(new)))
     if changes.extensions or (changes.os_update and dig(new, "spec", "extensions")):
         packages = change_packages(_installed(host), dig(new, "spec", "extensions"))

@@ -8,7 +8,7 @@ Operator ``update`` and ``syncNode``, reference machine-config 4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -17,7 +17,9 @@ from syncline.control.plan import Emit, Outcome, Patch, Plan, Requeue, Result, R
 from syncline.kube.objects import GVK, Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action, drain_needed, update_actions
 from syncline.machineconfig.agent.changes import Changes, changed_files, changed_units, changes_between, config_of
-from syncline.machineconfig.agent.observe import WRITING, AgentObserved, Checked
+from syncline.machineconfig.agent.due import Due, DueError, drain_is_open
+from syncline.machineconfig.agent.imagemode import extracted
+from syncline.machineconfig.agent.observe import WRITING, WRITING_IMAGE, AgentObserved, Checked
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     DropStaged,
@@ -34,8 +36,10 @@ from syncline.machineconfig.drain.progress import Progress
 from syncline.machineconfig.drain.registries import RegistriesError
 from syncline.machineconfig.names import (
     CURRENT,
+    CURRENT_IMAGE,
     DESIRED,
     DESIRED_DRAIN,
+    DESIRED_IMAGE,
     DONE,
     FAILED_STATES,
     LAST_DRAIN,
@@ -58,6 +62,7 @@ SINGLE_REPLICA = "SingleReplica"
 MAX_REASON = 2000
 CRIO = "crio"
 FIPS = "detected change to FIPS flag; refusing to modify FIPS on a running cluster"
+_NOT_WRITING: dict[str, str | None] = {WRITING: None, WRITING_IMAGE: None}
 RUNNING = ("Working", *FAILED_STATES)
 """States of a node whose update has begun; one that failed keeps saying so until it has succeeded."""
 
@@ -78,9 +83,9 @@ class _Script:
         self._seen, self._now, self._why = seen, now, why
         self._record, self._node = seen.record, seen.node
 
-    def annotate(self, notes: dict[str, str | None]) -> None:
-        body = {"metadata": {"annotations": notes}}
-        have = {key: value for key, value in (annotations_of(self._node) | notes).items() if value is not None}
+    def annotate(self, notes: Mapping[str, str | None]) -> None:
+        body = {"metadata": {"annotations": dict(notes)}}
+        have = {key: value for key, value in {**annotations_of(self._node), **notes}.items() if value is not None}
         self._node = self._node | {"metadata": self._node["metadata"] | {"annotations": have}}
         self.do(Patch(NODE, "", name_of(self._seen.node), body, self._why))
 
@@ -120,15 +125,27 @@ def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = Age
         return Plan(((step,),), Requeue(0, "provisioned"), f"{name} is taken over as it is")
     if have.get(POST_ACTION) == REBOOTING and have.get(REBOOT_FROM):
         return _after_reboot(seen, now)
-    asked, applied = have.get(DESIRED_DRAIN, ""), have.get(LAST_DRAIN, "")
-    if asked and asked != applied:
-        return _await_drain(seen, asked, now, settings)
-    begun = have.get(WRITING, "")
-    target = begun or have[DESIRED]
-    there = name_of(facts.stored) if facts.stored is not None else have[CURRENT]
-    if there != target or begun or facts.forced:
-        return _update(seen, target, now)
-    return _come_to_rest(seen, target, now)
+    if drain_is_open(seen.node):
+        return _await_drain(seen, have[DESIRED_DRAIN], now, settings)
+    if have.get(WRITING):
+        # A pass that died half way is done again from the start: neither disk nor note says how far it came.
+        begun = seen.begun
+        return _update(seen, begun, now) if begun is not None else _fail(seen, _lost(seen), now)
+    try:
+        due = seen.due
+    except DueError as error:
+        return _fail(seen, str(error), now)
+    if facts.forced and seen.desired is not None and facts.stored is not None:
+        return _update(seen, Due(facts.stored, seen.desired, facts.image, have.get(DESIRED_IMAGE, "")), now)
+    if due is None:
+        return _watch(seen, now)
+    return _come_to_rest(seen, due, now) if due.arrived else _update(seen, due, now)
+
+
+def _lost(seen: AgentObserved) -> str:
+    """A MachineConfig without which what was begun cannot be finished."""
+    name = annotations_of(seen.node)[CURRENT if seen.current is None else WRITING]
+    return f'machineconfig.machineconfiguration.openshift.io "{name}" not found'
 
 
 def _birth(seen: AgentObserved, now: datetime) -> Plan:
@@ -180,18 +197,13 @@ def _await_drain(seen: AgentObserved, asked: str, now: datetime, settings: Agent
 # -- an update ------------------------------------------------------------------------------------------------------
 
 
-def _update(seen: AgentObserved, target: str, now: datetime) -> Plan:
+def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     name = name_of(seen.node)
-    if seen.desired is None:
-        return _fail(seen, f'machineconfig.machineconfiguration.openshift.io "{target}" not found', now)
+    old, new = due.embedded
     begun = bool(annotations_of(seen.node).get(WRITING))
-    # A pass that died half way is done again from the start: neither disk nor note says how far it came.
-    old, new = seen.current if begun else seen.facts.stored or seen.current, seen.desired
-    if old is None:
-        missing = annotations_of(seen.node)[CURRENT]
-        return _fail(seen, f'machineconfig.machineconfiguration.openshift.io "{missing}" not found', now)
     if seen.checked is None and not begun and not seen.facts.forced:
-        return Plan(((CheckDisk(name, old, True, "before an update"),),), why=f"look at the disk of {name} first")
+        check = CheckDisk(name, due.old, True, "before an update", due.old_image)
+        return Plan(((check,),), why=f"look at the disk of {name} first")
     if seen.checked is not None and seen.checked.difference:
         return _fail(seen, seen.checked.difference, now, event="PreflightConfigDriftCheckFailed")
     if seen.policies is None:
@@ -308,7 +320,8 @@ def _write(script: _Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work
             f"SSH Keys will {keys} need an update",
         ),
     )
-    script.annotate({WRITING: name_of(new)})
+    config, own = extracted(new)
+    script.annotate({WRITING: name_of(new), **({WRITING_IMAGE: own} if own else {})})
     script.do(WriteFiles(name, old, new, seen.facts.forced, why))
     if changes.passwd:
         script.do(SetUsers(name, old, new, why))
@@ -323,7 +336,7 @@ def _write(script: _Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work
             script.event("OSUpgradeSkipped", f"{told} MachineConfig ({name_of(old)})")
         script.do(StageSystem(name, old, new, changes, why))
         script.event("OSUpdateStaged", "Changes to OS staged")
-    script.do(StoreConfig(name, new, why))
+    script.do(StoreConfig(name, config, why, own))
     script.phase(
         Phase(executed, "True", applied, "Updated the Files and OS on disk as a part of the in progress phase"),
         Phase(
@@ -345,7 +358,7 @@ def _act(script: _Script, seen: AgentObserved, target: str, work: _Work) -> None
                 script.phase(Phase("RebootedNode", "Unknown", "RebootedNode", "Upgrade requires a reboot."))
                 script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
                 script.event("Reboot", f"Node will reboot into config {target}")
-                script.annotate({POST_ACTION: REBOOTING, REBOOT_FROM: seen.facts.boot_id, WRITING: None})
+                script.annotate({POST_ACTION: REBOOTING, REBOOT_FROM: seen.facts.boot_id, **_NOT_WRITING})
                 script.do(RebootHost(name, _request(target, seen.facts.boot_id), f"it gets {target}"))
                 script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
             case "None":
@@ -359,7 +372,7 @@ def _act(script: _Script, seen: AgentObserved, target: str, work: _Work) -> None
             case "Reload" | "Special" | "DaemonReload":
                 _reload(script, name, target, action)
     if not any(action.type == "Reboot" for action in work.actions):
-        script.annotate({WRITING: None})
+        script.annotate(_NOT_WRITING)
 
 
 def _reload(script: _Script, name: str, target: str, action: Action) -> None:
@@ -375,14 +388,12 @@ def _reload(script: _Script, name: str, target: str, action: Action) -> None:
 # -- the end of an update -------------------------------------------------------------------------------------------
 
 
-def _come_to_rest(seen: AgentObserved, target: str, now: datetime) -> Plan:
-    have, name, facts = annotations_of(seen.node), name_of(seen.node), seen.facts
-    config = facts.stored or seen.desired
-    assert config is not None, "the disk has the target"
-    if have.get(STATE) == DONE and have.get(CURRENT) == target:
-        return _watch(seen, config, target, now)
+def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
+    """The disk has it: the machine has booted into it, or needed no boot."""
+    have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(due.new)
     if seen.checked is None:
-        return Plan(((CheckDisk(name, config, True, "after an update"),),), why=f"look at the disk of {name}")
+        check = CheckDisk(name, due.old, True, "after an update", due.new_image)
+        return Plan(((check,),), why=f"look at the disk of {name}")
     if seen.checked.difference:
         return _fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
     uncordon = f"uncordon-{target}"
@@ -395,7 +406,7 @@ def _come_to_rest(seen: AgentObserved, target: str, now: datetime) -> Plan:
     script = _Script(seen, now, f"{name} is done with {target}")
     script.event("Uncordon", f"Update completed for config {target} and node has been uncordoned")
     script.event("NodeDone", f"Setting node {name}, currentConfig {target} to Done")
-    script.annotate({CURRENT: target, STATE: DONE, REASON: ""})
+    script.annotate({CURRENT: target, STATE: DONE, REASON: "", **_images(have, due.new_image)})
     script.event("ConfigDriftMonitorStarted", f"Config Drift Monitor started, watching against {target}")
     script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
     script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
@@ -403,9 +414,18 @@ def _come_to_rest(seen: AgentObserved, target: str, now: datetime) -> Plan:
     return script.plan()
 
 
-def _watch(seen: AgentObserved, config: Obj, target: str, now: datetime) -> Plan:
+def _images(have: Mapping[str, str], image: str) -> dict[str, str | None]:
+    """What a node says of its image once it is done; nothing is said of none."""
+    if image:
+        return {CURRENT_IMAGE: image}
+    return {key: None for key in (CURRENT_IMAGE, DESIRED_IMAGE) if key in have}
+
+
+def _watch(seen: AgentObserved, now: datetime) -> Plan:
     """Drift is told, never repaired."""
-    name = name_of(seen.node)
+    name, config = name_of(seen.node), seen.facts.stored or seen.desired
+    assert config is not None, "it has what it is to have"
+    target = name_of(config)
     if seen.checked is None and seen.facts.touched:
         return Plan(((CheckDisk(name, config, False, "its files were touched"),),), why=f"look for drift on {name}")
     if seen.checked is not None and seen.checked.difference:
@@ -473,7 +493,7 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
     for step in reversed(done):
         match step:
             case StoreConfig() if seen.facts.stored is not None:
-                script.do(StoreConfig(name, seen.facts.stored, "the update failed"))
+                script.do(StoreConfig(name, seen.facts.stored, "the update failed", seen.facts.image))
             case StageSystem(old=old, new=new) if old is not None:
                 script.do(DropStaged(name, "the update failed"))
                 script.do(StageSystem(name, new, old, changes_between(new, old), "the update failed"))
@@ -481,6 +501,6 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
                 script.do(SetUsers(name, new, old, "the update failed"))
             case WriteFiles(old=old, new=new) if old is not None:
                 script.do(WriteFiles(name, new, old, False, "the update failed"))
-    script.annotate({WRITING: None, REBOOT_FROM: None})
+    script.annotate({REBOOT_FROM: None, **_NOT_WRITING})
     _give_up(script, name, text, protected=not isinstance(action, RebootHost))
     return script.plan(Retry(text))

@@ -89,11 +89,12 @@ class StageSystem:
 
 @dataclass(frozen=True)
 class StoreConfig:
-    """Note on the disk which configuration it has: it beats every annotation."""
+    """Note on the disk which configuration it has: it beats every annotation. ``image``: of image mode, else empty."""
 
     node: str
     config: Obj = field(repr=False)
     reason: str
+    image: str = ""
 
     def describe(self) -> str:
         return f"note on the disk of {self.node} that it has {name_of(self.config)}"
@@ -126,12 +127,14 @@ class RebootHost:
 
 @dataclass(frozen=True)
 class CheckDisk:
-    """Is the disk what ``config`` says; ``booted``: also image and kernel. Its value is the difference, or None."""
+    """Is the disk what ``config`` says; ``booted``: also image and kernel. ``image``: of image mode, in place of the
+    config's. Its value is the difference, or None."""
 
     node: str
     config: Obj = field(repr=False)
     booted: bool
     reason: str
+    image: str = ""
 
     def describe(self) -> str:
         return f"compare the disk of {self.node} with {name_of(self.config)}"

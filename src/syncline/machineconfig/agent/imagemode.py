@@ -1,0 +1,42 @@
+"""Image mode: a node that runs an image of its pool instead of the one its MachineConfig names; pure.
+
+The image is carried inside a copy of the MachineConfig, so that whatever stages a system sees one field; what is noted
+on the disk is the MachineConfig as it was, and the image beside it. Source: Machine Config Operator
+``pkg/daemon/ocl.go``.
+"""
+
+from __future__ import annotations
+
+from syncline.kube.objects import Obj, annotations_of, dig
+from syncline.machineconfig.names import annotation
+
+__all__ = ["embedded", "extracted", "own_image"]
+
+ORIGINAL = annotation("original-osimageurl")
+OWN = annotation("ocl-osimageurl")
+
+
+def embedded(config: Obj, image: str) -> Obj:
+    """``config`` with ``image`` in place of its own; without an image as it is."""
+    if not image:
+        return config
+    metadata: Obj = config.get("metadata") or {}
+    spec: Obj = config.get("spec") or {}
+    notes = annotations_of(config) | {ORIGINAL: str(spec.get("osImageURL") or ""), OWN: image}
+    return config | {"metadata": metadata | {"annotations": notes}, "spec": spec | {"osImageURL": image}}
+
+
+def extracted(config: Obj) -> tuple[Obj, str]:
+    """The config as it was before :func:`embedded`, and its image; empty if there is none in it."""
+    notes = annotations_of(config)
+    if ORIGINAL not in notes and OWN not in notes:
+        return config, ""
+    image = notes.get(OWN, "")
+    kept = {key: value for key, value in notes.items() if key not in (ORIGINAL, OWN)}
+    metadata = {key: value for key, value in (config.get("metadata") or {}).items() if key != "annotations"}
+    spec = (config.get("spec") or {}) | {"osImageURL": notes.get(ORIGINAL, "")}
+    return config | {"metadata": metadata | ({"annotations": kept} if kept else {}), "spec": spec}, image
+
+
+def own_image(config: Obj | None) -> str:
+    return str(dig(config, "metadata", "annotations", OWN, default="") or "")

@@ -1,0 +1,80 @@
+"""Image mode on simulated machines: nodes move to an image of their pool, change it, and leave it again."""
+
+from __future__ import annotations
+
+from tests.machineconfig.rendering import files, machine_config
+from tests.machineconfig.room import NODES, POOLS, PoolWorld
+from tests.machineconfig.test_machines_updated import apply, host, state, target, world
+
+from syncline.kube.objects import annotations_of
+from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE
+from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE
+
+ONE, TWO = "quay.io/pool/os@sha256:1", "quay.io/pool/os@sha256:2"
+
+
+def asked(one: PoolWorld, image: str | None) -> None:
+    """As the pool controller asks for it once an image is built; the pool itself stands still meanwhile."""
+    one.merge(f"{NODES}/worker-0", {"metadata": {"annotations": {DESIRED_IMAGE: image}}})
+
+
+def there(one: PoolWorld) -> tuple[str, str, int]:
+    """What it booted, what the disk says, how often it has booted."""
+    machine = host(one)
+    return machine.machine.state.os_image, machine.read(CURRENT_IMAGE_FILE).decode(), one.reboots()["worker-0"]
+
+
+def paused() -> PoolWorld:
+    one = world(1)
+    one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})
+    return one
+
+
+def test_a_node_boots_the_image_that_it_is_asked_for_and_says_so() -> None:
+    one = paused()
+    before, config = one.reboots()["worker-0"], target(one)
+    asked(one, ONE)
+    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE, limit_s=900)
+    assert there(one) == (ONE, ONE, before + 1)
+    have = annotations_of(one.nodes()["worker-0"])
+    assert (have[CURRENT], state(one)) == (config, "Done")
+    assert f"Updating from oscontainer {ONE}" in one.events("InClusterUpgrade")
+
+
+def test_a_config_comes_with_its_image_in_one_reboot() -> None:
+    one = paused()
+    asked(one, ONE)
+    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE, limit_s=900)
+    before = one.reboots()["worker-0"]
+    config = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
+    one.merge(f"{NODES}/worker-0", {"metadata": {"annotations": {DESIRED: config, DESIRED_IMAGE: TWO}}})
+    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == TWO, limit_s=900)
+    assert there(one) == (TWO, TWO, before + 1)
+    assert host(one).read("/etc/motd") == b"hello"
+    assert annotations_of(one.nodes()["worker-0"])[CURRENT] == config
+
+
+def test_a_node_that_leaves_image_mode_boots_the_image_of_its_config() -> None:
+    one = paused()
+    plain = there_before = host(one).machine.state.os_image
+    asked(one, ONE)
+    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE, limit_s=900)
+    asked(one, None)
+    one.driver.until(
+        lambda: CURRENT_IMAGE not in annotations_of(one.nodes()["worker-0"]) and state(one) == "Done", limit_s=900
+    )
+    assert there(one)[:2] == (plain, "") and there_before != ONE
+
+
+def test_what_the_disk_says_overrules_what_the_node_says() -> None:
+    """A cluster restored from a backup tells of the config before: the machine is brought from what it really has."""
+    one = world(1)
+    first = target(one)
+    config = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
+    one.until_updated(config)
+    before = one.reboots()["worker-0"]
+    one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})
+    one.merge(f"{NODES}/worker-0", {"metadata": {"annotations": {CURRENT: first, DESIRED: first}}})
+    one.driver.until(lambda: not host(one).exists("/etc/motd") and state(one) == "Done", limit_s=900)
+    assert one.reboots()["worker-0"] == before + 1
+    assert first.encode() in host(one).read(CURRENT_CONFIG)
