@@ -158,3 +158,31 @@ def test_a_file_that_is_no_machine_config_is_refused(tree: Path, tmp_path: Path)
     refused = syncline("node-agent", "apply", "-f", str(tmp_path / "pod.yaml"), "--root", str(tree))
     assert refused.returncode == 2
     assert "found Pod; give one MachineConfig with a name" in refused.stderr
+
+
+def test_a_first_boot_is_finished_before_the_machine_joins(tree: Path) -> None:
+    """Upstream's machine-config-daemon-firstboot.service, on the disk of a system of images that does not run."""
+    (tree / "etc/os-release").write_text("ID=rhel\nVARIANT_ID=coreos\n")
+    left = tree / "etc/ignition-machine-config-encapsulated.json"
+    spec = {"osImageURL": "quay.io/os@sha256:1", "kernelArguments": ["audit=0"]}
+    empty = {"config": {"ignition": {"version": "3.5.0"}}}
+    left.write_text(json.dumps({"metadata": {"name": "rendered-worker-1"}, "spec": spec | empty}))
+    command = ("node-agent", "firstboot", "--root", str(tree), "--offline")
+
+    dry = syncline(*command, "--dry-run")
+    assert dry.returncode == 0, dry.stdout + dry.stderr
+    assert "run rpm-ostree rebase --experimental ostree-unverified-registry:quay.io/os@sha256:1" in dry.stdout
+    assert "run rpm-ostree kargs --append=audit=0" in dry.stdout
+    assert left.exists()
+
+    done = syncline(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped: rpm-ostree kargs --append=audit=0" in done.stdout and "skipped: reboot" in done.stdout
+    assert not left.exists() and left.with_name(f"{left.name}.bak").exists()
+
+    assert "end of the first boot" in syncline(*command).stdout, "it has booted anew"
+    assert "this was no first boot" in syncline(*command).stdout
+
+    left.write_text("{")
+    broken = syncline(*command)
+    assert broken.returncode == 1 and "failed to parse MachineConfig" in broken.stderr

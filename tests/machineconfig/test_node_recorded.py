@@ -11,6 +11,7 @@ from tests.machineconfig.test_agent_recorded import diff_of
 from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.agent.changes import changes_between
 from syncline.machineconfig.agent.due import DueError, OnDisk, drain_is_open, told_by, update_due
+from syncline.machineconfig.agent.firstboot import Booted, FirstBootError, first_boot
 from syncline.machineconfig.configs import ConfigError
 
 
@@ -72,3 +73,20 @@ def _first_run(node: Obj, configs: dict[str, Obj]) -> dict[str, Any]:
         "inDesiredConfig": told.arrived,
         "label": told.label,
     }
+
+
+@pytest.mark.parametrize("case", cases("firstboot"), ids=_id)
+def test_what_a_first_boot_has_to_do(case: dict[str, Any]) -> None:
+    given, want = case["input"], dict(case["expect"])
+    booted = Booted(given.get("bootedImage") or "", given.get("runningKargs") or "", given.get("nodeFips"))
+    try:
+        boot = first_boot(given["config"], booted)
+    except FirstBootError as error:
+        expected = want.get("errorWithoutPositions") or want.get("error")
+        judge(case, same_text(expected, str(error)), str(error))
+        return
+    got: dict[str, Any] = {"runningKargs": boot.running or None, "changed": boot.changed, "reconcilable": boot.refusal}
+    if boot.refusal is None:
+        got |= {"diff": diff_of(boot.changes), "actions": boot.actions, "actionsError": None}
+    refused = (want.pop("reconcilable", None), got.pop("reconcilable"))
+    judge(case, got == want and same_text(*refused), [got, refused])

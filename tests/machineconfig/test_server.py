@@ -11,9 +11,9 @@ import pytest
 
 from syncline.ignition.dataurl import decode_data_url
 from syncline.kube.objects import Obj
-from syncline.machineconfig.names import CURRENT_IMAGE, DESIRED_IMAGE
+from syncline.machineconfig.names import CURRENT_IMAGE, DESIRED_IMAGE, ENCAPSULATED, INSTALLED, NODE_ANNOTATIONS
 from syncline.machineconfig.server.answering import Answer, Request, served
-from syncline.machineconfig.server.joining import CONTENT, ENCAPSULATED, KUBELET_CA, NODE_ANNOTATIONS
+from syncline.machineconfig.server.joining import KUBELET_CA
 from syncline.machineconfig.server.world import World, address_in_cluster, served_config
 
 IMAGE = "quay.io/x/os@sha256:1"
@@ -105,7 +105,7 @@ def test_the_authority_of_today_takes_the_place_of_the_one_in_the_rendered_confi
     answer = ask(world(old, authority=base64.b64encode(b"new").decode()))
     assert files(answer)[KUBELET_CA] == "new"
     assert json.loads(answer.body)["storage"]["files"][0]["mode"] == 0o600
-    assert json.loads(files(answer)[CONTENT])["spec"]["config"] == {"ignition": {"version": "3.5.0"}} | old
+    assert json.loads(files(answer)[INSTALLED])["spec"]["config"] == {"ignition": {"version": "3.5.0"}} | old
 
 
 def test_a_config_that_brings_a_file_of_the_servers_own_is_not_served() -> None:

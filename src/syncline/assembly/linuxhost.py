@@ -25,13 +25,13 @@ from syncline.assembly.linuxunits import OfflineUnits, unit_files
 from syncline.base.clock import Clock
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.disk import managed_paths
+from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.host import Done, HostError
 from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts
 from syncline.machineconfig.agent.kernel import parsed_arguments
 
 __all__ = ["LinuxHost", "LinuxHosts", "run_program"]
 
-FIPS_ENABLED = "/proc/sys/crypto/fips_enabled"
 BOOT_ID, OFFLINE_BOOT_ID = "/proc/sys/kernel/random/boot_id", "/etc/machine-config-daemon/boot-id"
 REBOOT_REQUEST = "/run/syncline-node-agent/reboot"
 """In memory: a boot takes it away."""
@@ -244,6 +244,8 @@ class LinuxHosts:
             up=not (host.running and host.exists(REBOOT_REQUEST)),
             stored=self._stored_config(),
             image=self._text(CURRENT_IMAGE_FILE).strip(),
+            fips=kernel_fips(self._text(FIPS_ENABLED)) if host.running else None,
+            joining=joining_of(self._content),
             forced=host.exists(FORCE_FILE),
             touched=self._seen != self._stamp(),
         )
@@ -306,10 +308,13 @@ class LinuxHosts:
 
     def _text(self, path: str) -> str:
         """Of a small file; empty where there is none."""
+        return (self._content(path) or b"").decode("utf-8", "replace")
+
+    def _content(self, path: str) -> bytes | None:
         try:
-            return self._host.read(path).decode("utf-8", "replace")
+            return self._host.read(path)
         except HostError:
-            return ""
+            return None
 
     def _stamp(self) -> tuple[object, ...]:
         return tuple(self._host.stamp(path) for path in self._managed)

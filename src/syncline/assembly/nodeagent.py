@@ -28,13 +28,23 @@ from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of, resource_version
 from syncline.machineconfig.agent.controller import NODE, AgentController
+from syncline.machineconfig.agent.firstboot import (
+    Booted,
+    FirstBootError,
+    first_boot,
+    first_boot_steps,
+    interrupted_steps,
+)
 from syncline.machineconfig.agent.host import Done, HostError
-from syncline.machineconfig.agent.observe import AgentObserved, Checked
+from syncline.machineconfig.agent.observe import AgentObserved
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
-from syncline.machineconfig.agent.plan import plan_agent
+from syncline.machineconfig.agent.plan import QUESTIONS, answered, plan_agent
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
+    EndFirstBoot,
+    EndJoining,
     HostStep,
+    LookAtBoot,
     Provision,
     RebootHost,
     SetUsers,
@@ -44,7 +54,7 @@ from syncline.machineconfig.agent.steps import (
 from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, FAILED_STATES, LAST_DRAIN, REASON, STATE
 
-__all__ = ["ShownHost", "Standing", "apply_config", "perform_now", "rehearse", "serve_agent"]
+__all__ = ["ShownHost", "Standing", "apply_config", "boot_first", "perform_now", "rehearse", "serve_agent"]
 
 log = logging.getLogger("syncline.assembly")
 
@@ -298,11 +308,12 @@ def rehearse(seen: AgentObserved, now: datetime, performer: HostPerformer, tell:
     written = False
     for _ in range(MAX_ROUNDS):
         plan = plan_agent(seen, now)
-        check = next((one for step in plan.steps for one in step if isinstance(one, CheckDisk)), None)
-        if check is not None:
-            found = None if written else perform_now(performer, check)
-            tell(f"{check.describe()}: {found or 'it is as it should be'}")
-            seen = replace(seen, checked=Checked(found), facts=replace(seen.facts, touched=False))
+        question = next((one for step in plan.steps for one in step if isinstance(one, QUESTIONS)), None)
+        if question is not None:
+            found = None if written and isinstance(question, CheckDisk) else perform_now(performer, question)
+            told = found.told if isinstance(found, Booted) else found or "it is as it should be"
+            tell(f"{question.describe()}: {told}")
+            seen = replace(answered(seen, question, found), facts=replace(seen.facts, touched=False))
             continue
         tell(plan.why)
         if not plan.steps:
@@ -352,10 +363,41 @@ def _after(seen: AgentObserved, action: Action) -> AgentObserved:
             return replace(seen, current=seen.current or config, facts=facts)
         case WriteFiles():
             return replace(seen, facts=replace(seen.facts, forced=False))
+        case EndFirstBoot():
+            return replace(seen, facts=replace(seen.facts, joining=replace(seen.facts.joining, encapsulated=None)))
+        case EndJoining():
+            return replace(seen, facts=replace(seen.facts, joining=replace(seen.facts.joining, annotations=None)))
     return seen
 
 
 # -- without a cluster ----------------------------------------------------------------------------------------------
+
+
+def boot_first(hosts: LinuxHosts, tell: Callable[[str], None]) -> str | None:
+    """What upstream's ``machine-config-daemon-firstboot.service`` does: stage what the booted system lacks, reboot.
+    ``tell``: each step; None: nothing of it is left to do. Raises UpdateError, HostError and FirstBootError."""
+    performer, node = HostPerformer(hosts), hosts.node
+    facts = hosts.facts(node)
+    assert facts is not None, "it is its own node"
+    joining = facts.joining
+    if joining.damage:
+        raise FirstBootError(joining.damage)
+    if joining.reboot_from:
+        steps = interrupted_steps(node, joining.reboot_from, facts.boot_id)
+    elif joining.encapsulated is None:
+        return None
+    else:
+        booted = perform_now(performer, LookAtBoot(node, "its first boot"))
+        tell(f"{node} has booted {booted.told}")
+        boot = first_boot(joining.encapsulated, booted)
+        if boot.changed and boot.refusal is not None:
+            names = f"{name_of(boot.old)} with {name_of(boot.new)}"
+            raise FirstBootError(f"can't reconcile config {names}: {boot.refusal}")
+        steps = first_boot_steps(node, boot, facts.boot_id)
+    for step in steps:
+        tell(step.describe())
+        perform_now(performer, step)
+    return f"{node} reboots" if any(isinstance(step, RebootHost) for step in steps) else f"{node} needs no reboot"
 
 
 def apply_config(hosts: LinuxHosts, config: Obj) -> None:

@@ -14,8 +14,9 @@ from syncline.base.clock import Clock
 from syncline.cluster.machines.machine import Entry, EntryKind, Power, Unit
 from syncline.cluster.machines.simulated import Machines, SimulatedMachine
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.host import Done, HostError, Stat
-from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts
+from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts, Joining
 from syncline.machineconfig.agent.kernel import parsed_arguments
 
 __all__ = ["SimulatedHost", "SimulatedHosts"]
@@ -215,9 +216,9 @@ class SimulatedHost:
         return None
 
 
-def _stored_image(machine: SimulatedMachine) -> str:
-    entry = machine.root.read(CURRENT_IMAGE_FILE)
-    return "" if entry is None else entry.content.decode("utf-8", "replace").strip()
+def _content(machine: SimulatedMachine, path: str) -> bytes | None:
+    entry = machine.root.read(path)
+    return None if entry is None or entry.kind is not EntryKind.FILE else entry.content
 
 
 def _number(name: str) -> int:
@@ -259,13 +260,18 @@ class SimulatedHosts:
             return None
         state = machine.state
         up = state.power is Power.ON and not state.reboot.pending
+        stored, joining = self._stored_config(machine), joining_of(lambda path: _content(machine, path))
+        fips = _content(machine, FIPS_ENABLED)
         return HostFacts(
             state.boot_id,
             up=up,
-            stored=self._stored_config(machine),
-            image=_stored_image(machine),
+            stored=stored,
+            image=(_content(machine, CURRENT_IMAGE_FILE) or b"").decode("utf-8", "replace").strip(),
             forced=machine.root.read(FORCE_FILE) is not None,
+            fips=None if fips is None else kernel_fips(fips.decode("utf-8", "replace")),
             touched=self._seen.get(node) != machine.root.revision,
+            blank=stored is None and joining == Joining(),
+            joining=joining,
         )
 
     def host(self, node: str) -> SimulatedHost:

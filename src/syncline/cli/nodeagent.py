@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
-from syncline.assembly.nodeagent import ShownHost, Standing, apply_config, serve_agent
+from syncline.assembly.nodeagent import ShownHost, Standing, apply_config, boot_first, serve_agent
 from syncline.base.clock import SystemClock
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
@@ -20,6 +20,7 @@ from syncline.cli.lazy import CONTEXT
 from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
 from syncline.kube.objects import Obj, dig
 from syncline.kube.yaml import load_all
+from syncline.machineconfig.agent.firstboot import FirstBootError
 from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.configs import ConfigError
@@ -127,6 +128,34 @@ def apply(file: Path, root: Path, dry_run: bool) -> int:
     finally:
         hosts.unlock()
     _print_notes(host)
+    return 0
+
+
+@node_agent.command()
+@_ROOT
+@click.option("--offline", is_flag=True, help="The system below --root does not run: skip what needs that.")
+@_DRY
+def firstboot(root: Path, offline: bool, dry_run: bool) -> int:
+    """Finish the first boot of an installed machine, before it joins: image, kernel, packages, and a reboot.
+
+    For a unit that runs before the kubelet, where /etc/ignition-machine-config-encapsulated.json is. That file is
+    renamed to .bak, or removed where nothing differs. The agent does the same by itself if nobody did.
+
+    \b
+    Examples: syncline node-agent firstboot --dry-run         what it would stage
+              syncline node-agent firstboot                   do it, and reboot if it is needed
+    """
+    host = _host(root, offline, dry_run)
+    hosts = LinuxHosts(platform.node().lower(), host, in_place=True)
+    try:
+        hosts.lock()
+        done = boot_first(hosts, print)
+    except (UpdateError, HostError, FirstBootError) as error:
+        raise CommandFailed(str(error)) from error
+    finally:
+        hosts.unlock()
+    _print_notes(host)
+    print("nothing to do: this was no first boot" if done is None else done)
     return 0
 
 

@@ -19,14 +19,17 @@ __all__ = [
     "DESIRED_DRAIN",
     "DESIRED_IMAGE",
     "DONE",
+    "ENCAPSULATED",
     "FAILED_STATES",
     "FIRST_PIVOT",
     "GROUP",
+    "INSTALLED",
     "LABELS_APPLIED",
     "LAST_DRAIN",
     "MACHINE_CONFIG",
     "MACHINE_CONFIG_NODE",
     "MASTER",
+    "NODE_ANNOTATIONS",
     "NOT_YET_SET",
     "POOL",
     "REASON",
@@ -59,6 +62,13 @@ LAST_DRAIN = annotation("lastAppliedDrain")
 FIRST_PIVOT = annotation("firstPivotConfig")
 LABELS_APPLIED = annotation("customPoolLabelsApplied")
 TOPOLOGY = annotation("controlPlaneTopology")
+
+ENCAPSULATED = "/etc/ignition-machine-config-encapsulated.json"
+"""The MachineConfig of the first boot, as the config server sends it: without its files."""
+NODE_ANNOTATIONS = "/etc/machine-config-daemon/node-annotations.json"
+"""What the node of a machine that joins says first."""
+INSTALLED = "/etc/mcs-machine-config-content.json"
+"""The whole MachineConfig that a machine was installed with; it stays."""
 
 DONE = "Done"
 FAILED_STATES = ("Degraded", "Unreconcilable")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Host
 
-__all__ = ["CURRENT_CONFIG", "CURRENT_IMAGE_FILE", "FORCE_FILE", "HostFacts", "Hosts"]
+__all__ = ["CURRENT_CONFIG", "CURRENT_IMAGE_FILE", "FORCE_FILE", "HostFacts", "Hosts", "Joining"]
 
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
 CURRENT_IMAGE_FILE = "/etc/machine-config-daemon/currentimage"
@@ -17,10 +18,23 @@ FORCE_FILE = "/run/machine-config-daemon-force"
 
 
 @dataclass(frozen=True, slots=True)
+class Joining:
+    """What the install of a machine has left for its agent; each goes when it is done. ``encapsulated``: the
+    MachineConfig of the first boot; ``annotations``: what its node is to say first; ``reboot_from``: the boot in which
+    it asked for its reboot; ``damage``: why one of them cannot be read."""
+
+    encapsulated: Obj | None = None
+    annotations: Mapping[str, str] | None = None
+    reboot_from: str = ""
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HostFacts:
     """What a plan needs to know. ``up``: it runs and is not about to reboot; ``stored``, ``image``: the MachineConfig
     that the disk says it has, and the image of image mode, empty without; ``fips``: whether the kernel runs so, None
-    where it cannot; ``touched``: files changed since the disk was last compared, and not by us."""
+    where it cannot; ``touched``: files changed since the disk was last compared, and not by us; ``blank``: it has no
+    system of its own yet, and takes whatever its pool gives it."""
 
     boot_id: str
     up: bool = True
@@ -29,6 +43,8 @@ class HostFacts:
     forced: bool = False
     fips: bool | None = None
     touched: bool = False
+    blank: bool = False
+    joining: Joining = Joining()
 
 
 class Hosts(Protocol):

@@ -9,6 +9,7 @@ from syncline.control.cache import Snapshot
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 from syncline.machineconfig.agent.due import Due, OnDisk, told_by, update_due
+from syncline.machineconfig.agent.firstboot import Booted
 from syncline.machineconfig.agent.hosts import HostFacts, Hosts
 from syncline.machineconfig.names import (
     CURRENT,
@@ -22,9 +23,9 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
-from syncline.machineconfig.server.world import served_config
+from syncline.machineconfig.server.world import image_for_new_machine, served_config, world_of
 
-__all__ = ["WRITING", "WRITING_IMAGE", "AgentObserved", "Checked", "observe_agent"]
+__all__ = ["WRITING", "WRITING_IMAGE", "AgentObserved", "Birth", "Checked", "observe_agent"]
 
 WRITING, WRITING_IMAGE = "syncline.dev/writing", "syncline.dev/writing-image"
 """Of a node: the MachineConfig whose files are being written, and its image of image mode. It is finished before
@@ -40,23 +41,35 @@ class Checked:
     difference: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """``named``: the name of the config, ``config`` it, None if it is not there. ``image``: of image mode, else empty;
+    ``boot_image``: what a blank machine boots before anything else, the release's own image if it tells one."""
+
+    named: str
+    config: Obj | None
+    image: str = ""
+    boot_image: str = ""
+
+
 @dataclass(frozen=True)
 class AgentObserved:
     """``current`` and ``desired``: MachineConfigs that the annotations name; ``desired`` is the one whose files are
-    being written, if there is one. ``birth``: what the pool serves to a
-    machine that joins. ``policies``: effective ones, None while the cluster has not caught up. ``misplaced``: why
-    no pool can be told for it. ``checked``: what this pass found on the disk."""
+    being written, if there is one. ``birth``: what a machine without annotations begins with. ``policies``: effective
+    ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it. ``checked`` and
+    ``booted``: what this pass found on the disk, and what runs."""
 
     node: Obj
     facts: HostFacts
     current: Obj | None = None
     desired: Obj | None = None
-    birth: Obj | None = None
+    birth: Birth | None = None
     record: Obj | None = None
     policies: Obj | None = None
     misplaced: str = ""
     waived: tuple[str, ...] = ()
     checked: Checked | None = None
+    booted: Booted | None = None
 
     @property
     def topology(self) -> str:
@@ -107,7 +120,7 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
         facts,
         current=config(have.get(CURRENT, "")),
         desired=config(have.get(WRITING) or have.get(DESIRED, "")),
-        birth=None if have.get(CURRENT) else config(_served(node, cache)),
+        birth=None if have.get(CURRENT) else _birth(node, facts, cache),
         record=cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
         policies=_policies(setting),
         misplaced=misplaced,
@@ -115,16 +128,29 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
     )
 
 
-def _served(node: Obj, cache: Snapshot) -> str:
-    """What the config server gives to the node's pool; the new config where none is proven, since a simulated machine
-    does not come from there."""
+def _birth(node: Obj, facts: HostFacts, cache: Snapshot) -> Birth | None:
+    """What the install said; what the disk has; else what the config server gives to the node's pool, and the new
+    config where none is proven, since a simulated machine does not come from there. None: nobody knows yet."""
+
+    def config(name: str) -> Obj | None:
+        return cache.get(ObjectRef(*MACHINE_CONFIG, "", name))
+
+    said, stored = facts.joining.annotations, facts.stored
+    if said is not None:
+        return Birth(said.get(CURRENT, ""), config(said.get(CURRENT, "")), said.get(CURRENT_IMAGE, ""))
+    if stored is not None and config(name_of(stored)) is not None:
+        return Birth(name_of(stored), config(name_of(stored)), facts.image)
     try:
         pool = primary_pool(node, cache.objects(POOL))
     except MembershipError:
-        return ""
-    if pool is None:
-        return ""
-    return served_config(pool) or str(dig(pool, "spec", "configuration", "name", default="") or "")
+        return None
+    name = "" if pool is None else served_config(pool) or str(dig(pool, "spec", "configuration", "name") or "")
+    found = config(name) if name else None
+    if pool is None or found is None:
+        return None
+    world = world_of(cache, "")
+    base = str(dig(world.controller_config, "spec", "baseOSContainerImage") or dig(found, "spec", "osImageURL") or "")
+    return Birth(name, found, image_for_new_machine(pool, world), base)
 
 
 def _policies(setting: Mapping[str, object] | None) -> Obj | None:

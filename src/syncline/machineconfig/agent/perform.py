@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from syncline.base.action import Work
 from syncline.kube.objects import Obj, dig
+from syncline.machineconfig.agent.birth import begin_machine
 from syncline.machineconfig.agent.changes import changed_units, config_of, kernel_type
 from syncline.machineconfig.agent.disk import boot_difference, drift_of
+from syncline.machineconfig.agent.firstboot import Booted
 from syncline.machineconfig.agent.host import Host
 from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
 from syncline.machineconfig.agent.kernel import change_arguments
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     DropStaged,
+    EndFirstBoot,
+    EndJoining,
     HostStep,
+    Ignite,
+    LookAtBoot,
     Provision,
     RebootHost,
     RunService,
@@ -30,7 +36,7 @@ from syncline.machineconfig.extensions import change_packages
 
 __all__ = ["HOST_STEPS", "HostPerformer"]
 
-HOST_STEPS = (Provision, WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost, CheckDisk)
+HOST_STEPS = get_args(HostStep)
 KUBECONFIG = "/etc/kubernetes/kubeconfig"
 
 
@@ -46,7 +52,7 @@ class HostPerformer:
             return self._do(action)
         return (yield Work(action.describe(), lambda: self._do(action)))
 
-    def _do(self, action: HostStep) -> str | None:
+    def _do(self, action: HostStep) -> str | Booted | None:
         host = self._hosts.host(action.node)
         match action:
             case Provision():
@@ -54,6 +60,11 @@ class HostPerformer:
                 update_keys(host, _users(action.config), [])
                 self._hosts.provision(action.node, action.config)
                 self._hosts.store(action.node, action.config)
+            case Ignite():
+                self._write(host, WriteFiles(action.node, None, action.config, True, action.reason))
+                begin_machine(self._hosts, host, action)
+            case LookAtBoot() | EndFirstBoot() | EndJoining():
+                return begin_machine(self._hosts, host, action)
             case WriteFiles():
                 self._write(host, action)
             case SetUsers():

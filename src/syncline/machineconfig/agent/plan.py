@@ -11,19 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from syncline.base.action import Action as Step
-from syncline.control.plan import Emit, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
-from syncline.kube.objects import GVK, Obj, annotations_of, dig, name_of
+from syncline.control.plan import Plan, Requeue, Result, Retry
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action, drain_needed, update_actions
 from syncline.machineconfig.agent.changes import Changes, changed_files, changed_units, changes_between, config_of
 from syncline.machineconfig.agent.due import Due, DueError, drain_is_open
 from syncline.machineconfig.agent.imagemode import extracted
+from syncline.machineconfig.agent.joining import plan_joining
 from syncline.machineconfig.agent.observe import WRITING, WRITING_IMAGE, AgentObserved, Checked
+from syncline.machineconfig.agent.script import MAX_REASON, Script, fail, give_up, say_degraded
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     DropStaged,
-    Provision,
+    LookAtBoot,
     RebootHost,
     RunService,
     SetUsers,
@@ -47,19 +50,16 @@ from syncline.machineconfig.names import (
     STATE,
     annotation,
 )
-from syncline.machineconfig.phases import Phase, advance
+from syncline.machineconfig.phases import Phase
 from syncline.machineconfig.reconcile import unreconcilable
 
-__all__ = ["COMPONENT", "POST_ACTION", "REBOOT_FROM", "AgentSettings", "plan_agent", "settle_agent"]
+__all__ = ["POST_ACTION", "QUESTIONS", "REBOOT_FROM", "AgentSettings", "answered", "plan_agent", "settle_agent"]
 
-NODE = GVK("", "v1", "Node")
-COMPONENT = "machineconfigdaemon"
 POST_ACTION = annotation("post-config-action")
 REBOOTING = "Rebooting"
 REBOOT_FROM = "syncline.dev/reboot-from"
 """Boot id at the moment a reboot was asked for: another one tells that it has happened."""
 SINGLE_REPLICA = "SingleReplica"
-MAX_REASON = 2000
 CRIO = "crio"
 FIPS = "detected change to FIPS flag; refusing to modify FIPS on a running cluster"
 _NOT_WRITING: dict[str, str | None] = {WRITING: None, WRITING_IMAGE: None}
@@ -75,54 +75,14 @@ class AgentSettings:
     """After this long a drain that has not ended makes the node Degraded; it goes on all the same."""
 
 
-class _Script:
-    """Steps in order, with the phases of the MachineConfigNode folded one onto the other."""
-
-    def __init__(self, seen: AgentObserved, now: datetime, why: str) -> None:
-        self.steps: list[tuple[Step, ...]] = []
-        self._seen, self._now, self._why = seen, now, why
-        self._record, self._node = seen.record, seen.node
-
-    def annotate(self, notes: Mapping[str, str | None]) -> None:
-        body = {"metadata": {"annotations": dict(notes)}}
-        have = {key: value for key, value in {**annotations_of(self._node), **notes}.items() if value is not None}
-        self._node = self._node | {"metadata": self._node["metadata"] | {"annotations": have}}
-        self.do(Patch(NODE, "", name_of(self._seen.node), body, self._why))
-
-    def event(self, reason: str, message: str, *, warning: bool = False) -> None:
-        self.do(Emit(self._seen.node, reason, message, COMPONENT, warning=warning))
-
-    def phase(self, parent: Phase, child: Phase | None = None) -> None:
-        record = self._record
-        status = advance(record, self._node, parent, child, self._now) if record is not None else None
-        if record is None or status is None:
-            return
-        # The agent is the only one that writes while it works; the drain controller has its own turn.
-        for write in set_status(record, status, f"node {name_of(self._seen.node)}: {(child or parent).type}"):
-            self.do(replace(write, resource_version=""))
-        self._record = record | {"status": status}
-
-    def do(self, step: Step) -> None:
-        self.steps.append((step,))
-
-    def plan(self, outcome: Outcome | None = None) -> Plan:
-        return (
-            Plan(tuple(self.steps), outcome, self._why)
-            if outcome is not None
-            else Plan(tuple(self.steps), why=self._why)
-        )
-
-
 def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
     """One pass."""
     have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
     if not facts.up:
         return Plan(why=f"machine {name} is not up")
-    if not have.get(CURRENT) or not have.get(DESIRED):
-        return _birth(seen, now)
-    if facts.stored is None and seen.current is not None:
-        step = Provision(name, seen.current, "its disk does not say what it has")
-        return Plan(((step,),), Requeue(0, "provisioned"), f"{name} is taken over as it is")
+    joining = plan_joining(seen, now)
+    if joining is not None:
+        return joining
     if have.get(POST_ACTION) == REBOOTING and have.get(REBOOT_FROM):
         return _after_reboot(seen, now)
     if drain_is_open(seen.node):
@@ -130,11 +90,11 @@ def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = Age
     if have.get(WRITING):
         # A pass that died half way is done again from the start: neither disk nor note says how far it came.
         begun = seen.begun
-        return _update(seen, begun, now) if begun is not None else _fail(seen, _lost(seen), now)
+        return _update(seen, begun, now) if begun is not None else fail(seen, _lost(seen), now)
     try:
         due = seen.due
     except DueError as error:
-        return _fail(seen, str(error), now)
+        return fail(seen, str(error), now)
     if facts.forced and seen.desired is not None and facts.stored is not None:
         return _update(seen, Due(facts.stored, seen.desired, facts.image, have.get(DESIRED_IMAGE, "")), now)
     if due is None:
@@ -148,25 +108,12 @@ def _lost(seen: AgentObserved) -> str:
     return f'machineconfig.machineconfiguration.openshift.io "{name}" not found'
 
 
-def _birth(seen: AgentObserved, now: datetime) -> Plan:
-    """A machine that joins has what its pool serves."""
-    if seen.birth is None:
-        return Plan(why="no pool has a config for it yet")
-    config, name = seen.birth, name_of(seen.node)
-    script = _Script(seen, now, f"{name} joins with {name_of(config)}")
-    script.do(Provision(name, config, "it joins"))
-    asked = f"uncordon-{name_of(config)}"
-    born = {CURRENT: name_of(config), DESIRED: name_of(config), STATE: DONE, REASON: ""}
-    script.annotate({**born, DESIRED_DRAIN: asked, LAST_DRAIN: asked})
-    return script.plan()
-
-
 def _after_reboot(seen: AgentObserved, now: datetime) -> Plan:
     have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
     if have.get(REBOOT_FROM, "") == facts.boot_id:
         request = _request(have[DESIRED], facts.boot_id)
         return Plan(((RebootHost(name, request, "its update needs it"),),), why=f"{name} has not rebooted yet")
-    script = _Script(seen, now, f"{name} has rebooted")
+    script = Script(seen, now, f"{name} has rebooted")
     script.phase(Phase("RebootedNode", "True", "RebootedNode", "Node has rebooted"))
     script.annotate({POST_ACTION: "", REBOOT_FROM: None})
     return script.plan()
@@ -188,9 +135,9 @@ def _await_drain(seen: AgentObserved, asked: str, now: datetime, settings: Agent
     if annotations_of(seen.node).get(STATE) in FAILED_STATES:
         return Plan(why=f"{name} waits for {asked}, and says so")
     text = f"failed to drain node: {name} after 1 hour. Please see machine-config-controller logs for more information"
-    script = _Script(seen, now, text)
+    script = Script(seen, now, text)
     script.event("FailedToDrain", text, warning=True)
-    _say_degraded(script, name, text)
+    say_degraded(script, name, text)
     return script.plan()
 
 
@@ -205,7 +152,7 @@ def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
         check = CheckDisk(name, due.old, True, "before an update", due.old_image)
         return Plan(((check,),), why=f"look at the disk of {name} first")
     if seen.checked is not None and seen.checked.difference:
-        return _fail(seen, seen.checked.difference, now, event="PreflightConfigDriftCheckFailed")
+        return fail(seen, seen.checked.difference, now, event="PreflightConfigDriftCheckFailed")
     if seen.policies is None:
         return Plan(outcome=Retry("NodeDisruptionPolicyStatus was not ready"), why="the policies are not ready")
     if seen.misplaced:
@@ -213,7 +160,7 @@ def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     try:
         changes_between(old, new)
     except ConfigError as error:
-        return _fail(seen, f"could not calculate config diff: {error}", now)
+        return fail(seen, f"could not calculate config diff: {error}", now)
     refusal = unreconcilable(old, [new], seen.waived)
     if refusal is not None:
         return _refuse(seen, old, new, f"configs {name_of(old)}, {name_of(new)} are not reconcilable: {refusal}", now)
@@ -223,7 +170,7 @@ def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
         work = _work(seen, old, new)
     except (ConfigError, RegistriesError) as error:
         script = _begun(seen, now, str(error))
-        _give_up(script, name, str(error))
+        give_up(script, name, str(error))
         return script.plan(Retry(str(error)))
     return _carry_out(seen, old, new, work, now)
 
@@ -260,13 +207,13 @@ def _refuse(seen: AgentObserved, old: Obj, new: Obj, error: str, now: datetime) 
     script.phase(Phase("UpdatePrepared", "Unknown", "UpdatePrepared", told))
     if annotations_of(seen.node).get(STATE) != "Unreconcilable":
         script.event("FailedToReconcile", text, warning=True)
-    _give_up(script, name_of(seen.node), text, state="Unreconcilable")
+    give_up(script, name_of(seen.node), text, state="Unreconcilable")
     return script.plan(Retry(text))
 
 
-def _begun(seen: AgentObserved, now: datetime, why: str) -> _Script:
+def _begun(seen: AgentObserved, now: datetime, why: str) -> Script:
     """A node that failed keeps saying so until it has succeeded."""
-    script = _Script(seen, now, why)
+    script = Script(seen, now, why)
     name, state = name_of(seen.node), annotations_of(seen.node).get(STATE)
     script.phase(Phase("Updated", "False", "Updated", f"Node {name} needs an update"))
     if state not in (*FAILED_STATES, "Working"):
@@ -279,7 +226,7 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: _Work, now: dateti
     have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(new)
     drained = have.get(LAST_DRAIN) == f"drain-{target}"
     why = f"bring {name} from {name_of(old)} to {target}"
-    script = _Script(seen, now, why) if drained and have.get(STATE) in RUNNING else _begun(seen, now, why)
+    script = Script(seen, now, why) if drained and have.get(STATE) in RUNNING else _begun(seen, now, why)
     told = f"Update Compatible. Post Cfg Actions: [] Drain Required: {str(work.drain).lower()}"
     script.phase(Phase("UpdatePrepared", "True", "UpdatePrepared", told))
     if work.drain and seen.topology == SINGLE_REPLICA:
@@ -297,7 +244,7 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: _Work, now: dateti
     return script.plan()
 
 
-def _not_drained(script: _Script) -> None:
+def _not_drained(script: Script) -> None:
     text = "Node Drain Not required for this update."
     script.phase(
         Phase("UpdateExecuted", "Unknown", "Drained", text),
@@ -305,7 +252,7 @@ def _not_drained(script: _Script) -> None:
     )
 
 
-def _write(script: _Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work) -> None:
+def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work) -> None:
     changes, name, why = work.changes, name_of(seen.node), f"it gets {name_of(new)}"
     system = "" if changes.os_update or changes.extensions or changes.kernel_type else "not"
     keys = "" if changes.passwd or changes.files else "not"
@@ -349,7 +296,7 @@ def _write(script: _Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work
     )
 
 
-def _act(script: _Script, seen: AgentObserved, target: str, work: _Work) -> None:
+def _act(script: Script, seen: AgentObserved, target: str, work: _Work) -> None:
     """What brings it into force; without a reboot the next pass finds a disk that has its target."""
     name = name_of(seen.node)
     for action in work.actions:
@@ -375,7 +322,7 @@ def _act(script: _Script, seen: AgentObserved, target: str, work: _Work) -> None
         script.annotate(_NOT_WRITING)
 
 
-def _reload(script: _Script, name: str, target: str, action: Action) -> None:
+def _reload(script: Script, name: str, target: str, action: Action) -> None:
     verb = "daemon-reload" if action.type == "DaemonReload" else "reload"
     service = {"DaemonReload": "", "Special": CRIO}.get(action.type, action.service)
     script.do(RunService(name, verb, service, f"it gets {target}"))
@@ -395,15 +342,15 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
         check = CheckDisk(name, due.old, True, "after an update", due.new_image)
         return Plan(((check,),), why=f"look at the disk of {name}")
     if seen.checked.difference:
-        return _fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
+        return fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
     uncordon = f"uncordon-{target}"
     if have.get(DESIRED_DRAIN) != uncordon:
-        script = _Script(seen, now, f"{name} has {target}")
+        script = Script(seen, now, f"{name} has {target}")
         text = f"In desired config {target}. Resumed normal operations. Applying proper annotations."
         script.phase(Phase("Resumed", "True", "Resumed", text))
         script.annotate({DESIRED_DRAIN: uncordon})
         return script.plan()
-    script = _Script(seen, now, f"{name} is done with {target}")
+    script = Script(seen, now, f"{name} is done with {target}")
     script.event("Uncordon", f"Update completed for config {target} and node has been uncordoned")
     script.event("NodeDone", f"Setting node {name}, currentConfig {target} to Done")
     script.annotate({CURRENT: target, STATE: DONE, REASON: "", **_images(have, due.new_image)})
@@ -429,8 +376,8 @@ def _watch(seen: AgentObserved, now: datetime) -> Plan:
     if seen.checked is None and seen.facts.touched:
         return Plan(((CheckDisk(name, config, False, "its files were touched"),),), why=f"look for drift on {name}")
     if seen.checked is not None and seen.checked.difference:
-        return _fail(seen, seen.checked.difference, now, event="ConfigDriftDetected")
-    script = _Script(seen, now, f"{name} has {target}")
+        return fail(seen, seen.checked.difference, now, event="ConfigDriftDetected")
+    script = Script(seen, now, f"{name} has {target}")
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
     return script.plan()
 
@@ -438,41 +385,29 @@ def _watch(seen: AgentObserved, now: datetime) -> Plan:
 # -- failures -------------------------------------------------------------------------------------------------------
 
 
-def _fail(seen: AgentObserved, text: str, now: datetime, *, event: str = "") -> Plan:
-    script = _Script(seen, now, text)
-    have = annotations_of(seen.node)
-    known = have.get(STATE) in FAILED_STATES and have.get(REASON) == text[:MAX_REASON]
-    if event and not known:
-        script.event(event, text, warning=True)
-    if not known:
-        _say_degraded(script, name_of(seen.node), text)
-    return script.plan(Retry(text))
-
-
-def _say_degraded(script: _Script, name: str, text: str, *, state: str = "Degraded") -> None:
-    script.annotate({STATE: state, REASON: text[:MAX_REASON]})
-    script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
-
-
-def _give_up(script: _Script, name: str, text: str, *, state: str = "Degraded", protected: bool = True) -> None:
-    script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
-    if protected:
-        script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
-    script.annotate({STATE: state, REASON: text[:MAX_REASON]})
-
-
 def settle_agent(
     seen: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = AgentSettings()
 ) -> tuple[AgentObserved, Plan] | None:
     """Go on from what the host answered: a comparison decides, a failure is undone and told."""
     for result in results:
-        if isinstance(result.action, CheckDisk) and result.ok:
-            seen = replace(seen, checked=Checked(result.value))
+        if result.ok and isinstance(result.action, QUESTIONS):
+            seen = answered(seen, result.action, result.value)
             return seen, plan_agent(seen, now, settings)
     failed = next((r for r in results if not r.ok and isinstance(r.action, _UNDONE)), None)
     if failed is None:
         return None
     return seen, _undo(seen, [r.action for r in results if r.ok], failed, now)
+
+
+QUESTIONS = (CheckDisk, LookAtBoot)
+"""Steps whose values decide what comes next."""
+
+
+def answered(seen: AgentObserved, question: CheckDisk | LookAtBoot, value: Any) -> AgentObserved:
+    """What is seen once a step of :data:`QUESTIONS` has its value."""
+    if isinstance(question, LookAtBoot):
+        return replace(seen, booted=value)
+    return replace(seen, checked=Checked(value))
 
 
 _UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost)
@@ -482,7 +417,7 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
     """What was done is done the other way round, in reverse; what failed half way stays, as upstream."""
     text = str(failed.error)
     name = name_of(seen.node)
-    script = _Script(seen, now, text)
+    script = Script(seen, now, text)
     action = failed.action
     if isinstance(action, RunService):
         verb = "Restart" if action.verb == "restart" else "Reload"
@@ -502,5 +437,5 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
             case WriteFiles(old=old, new=new) if old is not None:
                 script.do(WriteFiles(name, new, old, False, "the update failed"))
     script.annotate({REBOOT_FROM: None, **_NOT_WRITING})
-    _give_up(script, name, text, protected=not isinstance(action, RebootHost))
+    give_up(script, name, text, protected=not isinstance(action, RebootHost))
     return script.plan(Retry(text))

@@ -14,7 +14,11 @@ from syncline.machineconfig.agent.changes import Changes
 __all__ = [
     "CheckDisk",
     "DropStaged",
+    "EndFirstBoot",
+    "EndJoining",
     "HostStep",
+    "Ignite",
+    "LookAtBoot",
     "Provision",
     "RebootHost",
     "RunService",
@@ -35,6 +39,58 @@ class Provision:
 
     def describe(self) -> str:
         return f"provision {self.node} with {name_of(self.config)}"
+
+
+@dataclass(frozen=True)
+class Ignite:
+    """A blank machine gets what a machine that joins its pool gets: the config's files and users, the image that it
+    boots from, and what its first boot and its agent go on with. ``image``: of image mode, else empty."""
+
+    node: str
+    config: Obj = field(repr=False)
+    image: str
+    boot_image: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"ignite {self.node} with {name_of(self.config)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtBoot:
+    """What the running system is; its value is a :class:`~syncline.machineconfig.agent.firstboot.Booted`."""
+
+    node: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"look at what {self.node} has booted"
+
+
+@dataclass(frozen=True, slots=True)
+class EndFirstBoot:
+    """The MachineConfig of the first boot is done with. ``reboot_from``: a reboot is due, asked for in that boot;
+    empty: nothing was to be done, or it has been done."""
+
+    node: str
+    reboot_from: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"{'note that the reboot' if self.reboot_from else 'end'} of the first boot of {self.node}" + (
+            " is due" if self.reboot_from else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EndJoining:
+    """Its node says what it was to say first."""
+
+    node: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"put away the first annotations of {self.node}"
 
 
 @dataclass(frozen=True)
@@ -141,5 +197,17 @@ class CheckDisk:
 
 
 HostStep: TypeAlias = (
-    Provision | WriteFiles | SetUsers | DropStaged | StageSystem | StoreConfig | RunService | RebootHost | CheckDisk
+    Provision
+    | Ignite
+    | LookAtBoot
+    | EndFirstBoot
+    | EndJoining
+    | WriteFiles
+    | SetUsers
+    | DropStaged
+    | StageSystem
+    | StoreConfig
+    | RunService
+    | RebootHost
+    | CheckDisk
 )

@@ -23,23 +23,24 @@ from syncline.machineconfig.names import (
     DESIRED,
     DESIRED_IMAGE,
     DONE,
+    ENCAPSULATED,
     FIRST_PIVOT,
+    INSTALLED,
     MASTER,
+    NODE_ANNOTATIONS,
     STATE,
     annotation,
 )
 from syncline.machineconfig.render.naming import typed_spec
 from syncline.machineconfig.server.world import World, image_for_new_machine, served_config
 
-__all__ = ["Unserved", "config_for"]
+__all__ = ["Unserved", "config_for", "joining_files"]
 
 PRE_BUILT_IMAGE = annotation("pre-built-image")
 KUBELET_CA = "/etc/kubernetes/kubelet-ca.crt"
 CLOUD_CA = "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem"
-NODE_ANNOTATIONS = "/etc/machine-config-daemon/node-annotations.json"
 KUBECONFIG = "/etc/kubernetes/kubeconfig"
-CONTENT = "/etc/mcs-machine-config-content.json"
-ENCAPSULATED = "/etc/ignition-machine-config-encapsulated.json"
+EMPTY: Obj = {"ignition": {"version": NEWEST_VERSION}}
 FIRST_WITH_ARGUMENTS = Version(3, 3, 0)
 _FIELDS = ("osImageURL", "baseOSExtensionsContainerImage", "config", "kernelArguments", "extensions", "fips")
 
@@ -72,17 +73,26 @@ def config_for(pool_name: str, version: str, world: World) -> Obj:
         machine_config = _with_arguments(found, config, asked)
         image = "" if world.bootstrap else image_for_new_machine(pool, world)
         _add_authorities(config, world.controller_config)
-        _append(config, NODE_ANNOTATIONS, dump(_birth_annotations(rendered, image, found)))
-        _append(config, KUBECONFIG, world.kubeconfig)
-        if image:
-            machine_config["spec"]["osImageURL"] = image
-        _append(config, CONTENT, dump(machine_config, indent=4))
-        empty = convert_to({"ignition": {"version": NEWEST_VERSION}}, NEWEST_VERSION if world.bootstrap else version)
-        machine_config["spec"]["config"] = empty
-        _append(config, ENCAPSULATED, dump(machine_config))
+        empty = convert_to(EMPTY, NEWEST_VERSION if world.bootstrap else version)
+        first, *others = _agents_files(machine_config, image, empty)
+        for path, contents in (first, (KUBECONFIG, world.kubeconfig), *others):
+            _append(config, path, contents)
         return convert_raw_to(dump(config).encode(), version)
     except (ConfigError, ConversionError) as problem:
         raise Unserved(500, f"MachineConfig {rendered}: {problem}") from problem
+
+
+def joining_files(found: Obj, image: str) -> tuple[tuple[str, str], ...]:
+    """Paths and texts that a machine which joins with the rendered config ``found`` gets beside the config's own files:
+    for the first boot, and for its agent. ``image``: of image mode, else empty."""
+    return _agents_files(_told(found, typed_spec(found.get("spec"))), image, EMPTY)
+
+
+def _agents_files(config: Obj, image: str, empty: Obj) -> tuple[tuple[str, str], ...]:
+    notes = dump(_birth_annotations(name_of(config), image, config))
+    whole = config | {"spec": config["spec"] | ({"osImageURL": image} if image else {})}
+    first_boot = whole | {"spec": whole["spec"] | {"config": empty}}
+    return (NODE_ANNOTATIONS, notes), (INSTALLED, dump(whole, indent=4)), (ENCAPSULATED, dump(first_boot))
 
 
 def _pool(name: str, world: World) -> Obj:
@@ -104,6 +114,10 @@ def _with_arguments(found: Obj, config: Obj, asked: Version) -> Obj:
             raise Unserved(500, f"version {asked} cannot say that kernel arguments should not exist")
         if arguments.get("shouldExist"):
             spec["kernelArguments"] = [*(spec["kernelArguments"] or ()), *arguments["shouldExist"]]
+    return _told(found, spec)
+
+
+def _told(found: Obj, spec: Obj) -> Obj:
     ordered = {key: spec[key] for key in _FIELDS} | spec
     kind: Obj = {key: found[key] for key in ("kind", "apiVersion") if key in found}
     return {**kind, "metadata": meta(found), "spec": ordered}

@@ -1,0 +1,84 @@
+"""A pass of the agent being written down: steps in order, what the node says, how far its record has come; pure.
+
+Used by the planners of ``machineconfig/agent``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from syncline.base.action import Action as Step
+from syncline.control.plan import Emit, Outcome, Patch, Plan, Retry, set_status
+from syncline.kube.objects import GVK, annotations_of, name_of
+from syncline.machineconfig.agent.observe import AgentObserved
+from syncline.machineconfig.names import FAILED_STATES, REASON, STATE
+from syncline.machineconfig.phases import Phase, advance
+
+__all__ = ["COMPONENT", "MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
+
+NODE = GVK("", "v1", "Node")
+COMPONENT = "machineconfigdaemon"
+MAX_REASON = 2000
+
+
+class Script:
+    """Steps in order, with the phases of the MachineConfigNode folded one onto the other."""
+
+    def __init__(self, seen: AgentObserved, now: datetime, why: str) -> None:
+        self.steps: list[tuple[Step, ...]] = []
+        self._seen, self._now, self._why = seen, now, why
+        self._record, self._node = seen.record, seen.node
+
+    def annotate(self, notes: Mapping[str, str | None]) -> None:
+        body = {"metadata": {"annotations": dict(notes)}}
+        have = {key: value for key, value in {**annotations_of(self._node), **notes}.items() if value is not None}
+        self._node = self._node | {"metadata": self._node["metadata"] | {"annotations": have}}
+        self.do(Patch(NODE, "", name_of(self._seen.node), body, self._why))
+
+    def event(self, reason: str, message: str, *, warning: bool = False) -> None:
+        self.do(Emit(self._seen.node, reason, message, COMPONENT, warning=warning))
+
+    def phase(self, parent: Phase, child: Phase | None = None) -> None:
+        record = self._record
+        status = advance(record, self._node, parent, child, self._now) if record is not None else None
+        if record is None or status is None:
+            return
+        # The agent is the only one that writes while it works; the drain controller has its own turn.
+        for write in set_status(record, status, f"node {name_of(self._seen.node)}: {(child or parent).type}"):
+            self.do(replace(write, resource_version=""))
+        self._record = record | {"status": status}
+
+    def do(self, step: Step) -> None:
+        self.steps.append((step,))
+
+    def plan(self, outcome: Outcome | None = None) -> Plan:
+        return (
+            Plan(tuple(self.steps), outcome, self._why)
+            if outcome is not None
+            else Plan(tuple(self.steps), why=self._why)
+        )
+
+
+def fail(seen: AgentObserved, text: str, now: datetime, *, event: str = "") -> Plan:
+    script = Script(seen, now, text)
+    have = annotations_of(seen.node)
+    known = have.get(STATE) in FAILED_STATES and have.get(REASON) == text[:MAX_REASON]
+    if event and not known:
+        script.event(event, text, warning=True)
+    if not known:
+        say_degraded(script, name_of(seen.node), text)
+    return script.plan(Retry(text))
+
+
+def say_degraded(script: Script, name: str, text: str, *, state: str = "Degraded") -> None:
+    script.annotate({STATE: state, REASON: text[:MAX_REASON]})
+    script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
+
+
+def give_up(script: Script, name: str, text: str, *, state: str = "Degraded", protected: bool = True) -> None:
+    script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
+    if protected:
+        script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+    script.annotate({STATE: state, REASON: text[:MAX_REASON]})

@@ -1,0 +1,155 @@
+"""Machines that join: blank ones and installed ones, what their first boot does, and deaths in between."""
+
+from __future__ import annotations
+
+import json
+
+from tests.machineconfig.rendering import machine_config, pool
+from tests.machineconfig.room import POOLS, ROLE, PoolWorld
+from tests.machineconfig.test_convergence import MOST_REQUESTS, DyingAtWork
+from tests.machineconfig.test_machines_updated import CONFIGS, host, reason, state, target, world
+
+from syncline.cluster.machines.machine import Entry, MachineSpec
+from syncline.cluster.machines.simulated import SimulatedMachine
+from syncline.control.virtual import Killed
+from syncline.kube.objects import Obj, annotations_of
+from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, REBOOT_NOTE
+from syncline.machineconfig.names import CURRENT, DESIRED, ENCAPSULATED, FIRST_PIVOT, INSTALLED, NODE_ANNOTATIONS
+
+WORKER = "worker-0"
+
+
+def with_arguments(*arguments: str, **spec: object) -> PoolWorld:
+    """A cluster without workers whose pool asks for these."""
+    one = world(0)
+    first = target(one)
+    config = machine_config("99-kernel", None)
+    config["spec"] |= {"kernelArguments": list(arguments), **spec}
+    one.send("POST", CONFIGS, config)
+    one.driver.until(lambda: target(one) != first, limit_s=60)
+    one.at_rest()
+    return one
+
+
+def join(one: PoolWorld, limit_s: float = 600) -> None:
+    one.add_node(WORKER, "worker", born="")
+    one.driver.until(lambda: state(one, WORKER) == "Done", limit_s=limit_s)
+
+
+def notes(one: PoolWorld) -> dict[str, str]:
+    return annotations_of(one.nodes()[WORKER])
+
+
+def test_a_machine_with_the_boot_image_and_no_arguments_joins_without_a_reboot() -> None:
+    one = world(0)
+    join(one)
+    have = notes(one)
+    assert one.reboots() == {WORKER: 1}
+    assert (have[CURRENT], have[DESIRED], have[FIRST_PIVOT]) == (target(one),) * 3
+    assert not host(one).exists(ENCAPSULATED) and not host(one).exists(f"{ENCAPSULATED}.bak")
+    assert not host(one).exists(NODE_ANNOTATIONS), "the node says it"
+    assert json.loads(host(one).read(INSTALLED))["metadata"]["name"] == target(one), "kept for comparisons"
+
+
+def test_kernel_arguments_take_a_reboot_before_the_machine_joins() -> None:
+    one = with_arguments("audit=0", "quiet")
+    join(one)
+    assert host(one).machine.state.kernel_arguments == ("audit=0", "quiet")
+    assert one.reboots() == {WORKER: 2}
+    assert not host(one).exists(ENCAPSULATED) and host(one).exists(f"{ENCAPSULATED}.bak")
+    assert not host(one).exists(REBOOT_NOTE)
+    assert one.events("Reboot") == [f"Completing firstboot provisioning to {target(one)}"]
+
+
+def test_an_image_of_somebodys_own_is_pivoted_to_at_the_first_boot() -> None:
+    one = with_arguments(osImageURL="quay.io/mine/os@sha256:7")
+    join(one)
+    assert host(one).machine.state.os_image == "quay.io/mine/os@sha256:7"
+    assert one.reboots() == {WORKER: 2}
+
+
+def test_a_machine_of_a_pool_with_fips_is_installed_with_it() -> None:
+    one = PoolWorld({}, renders=True, machines=True)
+    one.send("POST", CONFIGS, machine_config("99-fips", None) | {"spec": {"fips": True}})
+    one.send("POST", POOLS, pool("worker"))
+    one.driver.until(lambda: target(one) != "", limit_s=120)
+    join(one)
+    assert host(one).read(FIPS_ENABLED) == b"1\n" and one.reboots() == {WORKER: 1}
+
+
+def blank(one: PoolWorld) -> SimulatedMachine:
+    """A machine that no node is made for yet."""
+    return one.machines.room.machines.add(MachineSpec(WORKER, labels={f"{ROLE}/worker": ""}))
+
+
+def installed(one: PoolWorld, **changes: object) -> None:
+    """As the config server and Ignition leave a machine that boots for the first time."""
+    name = target(one)
+    config: Obj = one.get(f"{CONFIGS}/{name}")
+    spec = config["spec"] | {"config": {"ignition": {"version": "3.5.0"}}} | changes
+    machine, said = blank(one), {CURRENT: name, DESIRED: name}
+    machine.root.write(ENCAPSULATED, Entry(content=json.dumps({"metadata": {"name": name}, "spec": spec}).encode()))
+    machine.root.write(NODE_ANNOTATIONS, Entry(content=json.dumps(said).encode()))
+
+
+def test_what_cannot_be_done_at_the_first_boot_is_told_and_the_machine_does_not_join() -> None:
+    one = world(0)
+    installed(one, fips=True)
+    one.add_node(WORKER, "worker", born="")
+    one.driver.advance(30)
+    assert state(one) == "Degraded" and CURRENT not in notes(one)
+    assert reason(one).endswith("detected change to FIPS flag; refusing to modify FIPS on a running cluster")
+
+
+def test_a_first_boot_that_cannot_be_read_says_which_file() -> None:
+    one = world(0)
+    blank(one).root.write(ENCAPSULATED, Entry(content=b"{"))
+    one.add_node(WORKER, "worker", born="")
+    one.driver.advance(30)
+    assert reason(one).startswith("failed to parse MachineConfig: ")
+
+
+def test_an_installed_machine_whose_disk_is_not_what_it_was_installed_with_says_so() -> None:
+    """Its node says what it was to say, and the first look at the disk finds the files missing."""
+    one = world(0)
+    installed(one, osImageURL="")
+    one.add_node(WORKER, "worker", born="")
+    one.driver.advance(60)
+    assert state(one) == "Degraded" and notes(one)[CURRENT] == target(one)
+    assert one.events("OnDiskStateValidationFailed")
+
+
+def test_it_joins_with_one_reboot_whatever_request_the_agents_death_follows() -> None:
+    one = with_arguments("audit=0")
+    for after in range(1, MOST_REQUESTS):
+        node = f"worker-{after}"
+        one.start_room(lambda inner, after=after: DyingAtWork(inner, after))
+        one.add_node(node, "worker", born="")
+        died = False
+        while True:
+            try:
+                one.driver.until(
+                    lambda node=node: state(one, node) == "Done" and CURRENT in annotations_of(one.nodes()[node]),
+                    limit_s=900,
+                )
+                one.driver.advance(30)
+                break
+            except Killed:
+                died = True
+                one.start_room()
+        assert host(one, node).machine.state.kernel_arguments == ("audit=0",), f"dead after request {after}"
+        assert one.reboots()[node] == 2, f"dead after request {after}"
+        assert not host(one, node).exists(ENCAPSULATED) and not host(one, node).exists(NODE_ANNOTATIONS)
+        if not died:
+            assert after > 3
+            return
+    raise AssertionError(f"still writing after {MOST_REQUESTS} requests")
+
+
+def test_a_node_made_anew_says_what_its_disk_has() -> None:
+    """Upstream: annotations that were lost come back from the disk."""
+    one = world(1)
+    before, name = one.reboots(), target(one)
+    one.merge("/api/v1/nodes/worker-0", {"metadata": {"annotations": {CURRENT: None, DESIRED: None}}})
+    one.driver.until(lambda: notes(one).get(CURRENT) == name and state(one) == "Done", limit_s=300)
+    assert one.reboots() == before
