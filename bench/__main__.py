@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import applications, butane, ignition, machineconfig, monorepo, syncing, verbs, virtual, watching
+from bench import applications, butane, ignition, machineconfig, monorepo, pool, syncing, verbs, virtual, watching
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -29,6 +29,7 @@ ALONE: dict[str, Any] = {
     "butane": butane,
     "ignition": ignition,
     "machineconfig": machineconfig,
+    "pool": pool,
 }
 """Those that need no server: long ones in virtual time, and translators."""
 BUSY = 0.5

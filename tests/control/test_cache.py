@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from syncline.control.cache import Cache, OfKind
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GroupKind, labels_of, name_of, namespace_of, owner_references
+from syncline.kube.objects import GroupKind, Obj, labels_of, name_of, namespace_of, owner_references
 from syncline.kube.selectors import NOTHING, parse_label_selector
 
 PODS = GroupKind("", "Pod")
@@ -32,6 +32,29 @@ def test_objects_are_ordered_by_namespace_and_name_after_any_changes(steps: list
     for namespace in "xyz":
         found = [name_of(each) for each in cache.objects(PODS, namespace)]
         assert found == sorted(name for space, name in there if space == namespace)
+
+
+def test_a_view_is_made_once_for_each_version_of_an_object_and_kept_in_order() -> None:
+    cache = Cache(Mapper())
+    made: list[str] = []
+
+    def view(obj: Obj) -> str:
+        made.append(name_of(obj))
+        return f"{name_of(obj)}{obj['v']}"
+
+    def put(name: str, version: int) -> None:
+        cache.put(PODS, {"kind": "Pod", "v": version, "metadata": {"namespace": "x", "name": name}})
+
+    for name in "cab":
+        put(name, 1)
+    assert cache.views(PODS, view) == ["a1", "b1", "c1"]
+    put("b", 2)
+    cache.drop(PODS, "x", "c")
+    put("d", 1)
+    made.clear()
+    assert cache.views(PODS, view) == ["a1", "b2", "d1"]
+    assert made == ["b", "d"]
+    assert cache.views(PODS, view) == ["a1", "b2", "d1"] and made == ["b", "d"]
 
 
 LABELS = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["a", "b"]))

@@ -16,7 +16,7 @@ from syncline.cluster.kinds.base import Context
 from syncline.cluster.kinds.metadata import common_update_causes, finalizer_warnings, metadata_causes
 from syncline.cluster.versions import version_order
 from syncline.kube import structural
-from syncline.kube.embedded import coerce_embedded, coerce_root, embedded_objects
+from syncline.kube.embedded import coerce_embedded, coerce_root, embedded_objects, holds_objects
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, ResourceInfo, dig
 from syncline.kube.rules import check_rules
@@ -52,6 +52,11 @@ class CustomVersion:
     def schema(self) -> Schema:
         return Schema.from_openapi(self.root, resource=True)
 
+    @cached_property
+    def holds_objects(self) -> bool:
+        """Whole objects may stand inside those of this version."""
+        return holds_objects(self.root)
+
     def pruned(self, obj: Obj) -> tuple[Obj, list[str]]:
         """Without unknown fields, and which they were (``unknown field "spec.x"``).
 
@@ -62,7 +67,7 @@ class CustomVersion:
             kept = structural.prune(obj, self.schema)
             unknown += [] if kept is obj else structural.unknown_fields(obj, self.schema)
             obj = kept
-        if embedded_objects(obj, self.root):
+        if self.holds_objects and embedded_objects(obj, self.root):
             obj = msgspec.json.decode(msgspec.json.encode(obj))
             unknown += coerce_embedded(obj, self.root)
         return obj, unknown
@@ -164,7 +169,8 @@ class CustomStrategy:
     def _validate(self, obj: Obj, old: Obj | None) -> list[FieldCause]:
         schema = self._version.schema
         found = structural.validate(obj, schema, old) + _scale_causes(obj, self._version.scale)
-        found += _embedded_metadata(obj, self._version.root)
+        if self._version.holds_objects:
+            found += _embedded_metadata(obj, self._version.root)
         return found + check_rules(obj, old, schema, found)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
@@ -24,6 +24,8 @@ from syncline.kube.objects import (
 from syncline.kube.selectors import Selector
 
 __all__ = ["Cache", "IndexFn", "OfKind", "Snapshot"]
+
+T = TypeVar("T")
 
 IndexFn = Callable[[Obj], Iterable[str]]
 """The values under which an object is to be found in an index. One with an attribute ``of_metadata`` that is true reads
@@ -59,6 +61,16 @@ class Snapshot(Protocol):
 
     def indexed(self, index: str, value: str) -> list[Obj]:
         """Objects under ``value`` of a named index."""
+        ...
+
+    def count(self, index: str, value: str) -> int:
+        """How many objects are under ``value`` of a named index."""
+        ...
+
+    def views(self, kind: GroupKind, view: Callable[[Obj], T]) -> list[T]:
+        """What ``view`` makes of each object of a kind, ordered by (namespace, name): once for each version of an
+        object, so that a look at thousands reads again what has changed. ``view`` is pure, and the same one each time.
+        """
         ...
 
     def kinds(self) -> Iterator[GroupKind]:
@@ -131,6 +143,7 @@ class Cache:
         self._asked: dict[GroupKind, list[tuple[str, IndexFn]]] = {}
         """The indices that may have something to say about a kind."""
         self._shelves: dict[tuple[GroupKind, str], _Shelf] = {}
+        self._views: dict[tuple[GroupKind, Callable[[Obj], Any]], dict[tuple[str, str], tuple[Obj, Any]]] = {}
 
     def add_index(self, name: str, values: IndexFn) -> None:
         """Declare an index before anything is cached."""
@@ -268,6 +281,27 @@ class Cache:
             for name, obj in self._objects.get(kind, {}).get(namespace, {}).items():
                 shelf.add(name, obj)
         return shelf
+
+    def count(self, index: str, value: str) -> int:
+        self._refresh_index(index)
+        return len(self._indexed[index].get(value, ()))
+
+    def views(self, kind: GroupKind, view: Callable[[Obj], T]) -> list[T]:
+        made = self._views.get((kind, view), {})
+        kept: dict[tuple[str, str], tuple[Obj, Any]] = {}
+        found: list[T] = []
+        spaces = self._objects.get(kind, {})
+        for space in sorted(spaces):
+            bucket = spaces[space]
+            for name in self._sorted_names(kind, space, bucket):
+                obj, place = bucket[name], (space, name)
+                known = made.get(place)
+                if known is None or known[0] is not obj:
+                    known = (obj, view(obj))
+                kept[place] = known
+                found.append(known[1])
+        self._views[(kind, view)] = kept
+        return found
 
     def _refresh_index(self, index: str) -> None:
         """An index whose values depend on settings says by ``version`` that they changed; then it is built anew."""

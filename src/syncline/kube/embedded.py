@@ -17,7 +17,7 @@ from syncline.kube.objects import Obj
 from syncline.kube.schema import store
 from syncline.kube.schema.model import Schema
 
-__all__ = ["MetadataError", "coerce_embedded", "coerce_root", "embedded_objects"]
+__all__ = ["MetadataError", "coerce_embedded", "coerce_root", "embedded_objects", "holds_objects"]
 
 
 class MetadataError(ValueError):
@@ -58,6 +58,14 @@ def coerce_root(obj: Obj) -> tuple[Obj, list[str]]:
 def _below(text: str, path: str) -> str:
     """``unknown field "x"`` of metadata, told from the object."""
     return text.replace('"', f'"{causes.child(path, "metadata")}.', 1)
+
+
+def holds_objects(raw: Any) -> bool:
+    """Whether whole objects may stand below this schema at all."""
+    if not isinstance(raw, dict):
+        return False
+    below = [*(raw.get("properties") or {}).values(), raw.get("additionalProperties"), raw.get("items")]
+    return any(isinstance(e, dict) and (e.get("x-kubernetes-embedded-resource") or holds_objects(e)) for e in below)
 
 
 def embedded_objects(value: Any, raw: Any, path: str = "") -> list[tuple[Obj, str]]:

@@ -99,15 +99,19 @@ def canonical_numbers(value: Any) -> Any:
     ``1.0`` and ``1`` are the same number to every reader; the same value where nothing has to change. Raises
     OverflowError for an integer that is larger than all float64.
     """
-    match value:
-        case bool() | str() | None:
-            return value
-        case int() | float():
-            return go_number(value)
-        case dict():
-            made = {key: canonical_numbers(part) for key, part in value.items()}
-            return made if any(made[key] is not part for key, part in value.items()) else value
-        case list():
-            listed = [canonical_numbers(part) for part in value]
-            return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
-    return value
+    kind = type(value)
+    if kind is dict:
+        made = value
+        for key, part in value.items():
+            if type(part) in _UNTOUCHED or (new := canonical_numbers(part)) is part:
+                continue
+            made = dict(value) if made is value else made
+            made[key] = new
+        return made
+    if kind is list:
+        listed = [part if type(part) in _UNTOUCHED else canonical_numbers(part) for part in value]
+        return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
+    return go_number(value) if kind is int or kind is float else value
+
+
+_UNTOUCHED = frozenset({str, bool, type(None)})

@@ -23,7 +23,7 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.fieldpath import FieldPathError, told_path
 from syncline.kube.objects import Obj
 from syncline.kube.schema.model import Schema
-from syncline.kube.valuecheck import UNRELATED, old_item, same_json
+from syncline.kube.valuecheck import UNRELATED, old_item, unchanged
 
 __all__ = ["check_part_rules", "check_rules"]
 
@@ -58,13 +58,14 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A schema that has rules, or has such below it."""
+    """A schema that has rules, or has such below it. ``about_change``: one of them names ``oldSelf``."""
 
     raw: Mapping[str, Any]
     rules: tuple[_Rule, ...]
     fields: Mapping[str, _Node]
     items: _Node | None
     additional: _Node | None
+    about_change: bool
 
 
 @lru_cache(maxsize=1024)
@@ -80,7 +81,9 @@ def _node(raw: Any, *, resource: bool = False) -> _Node | None:
     rules = _compiled(raw, resource or bool(raw.get("x-kubernetes-embedded-resource")))
     if not (rules or fields or items or additional):
         return None
-    return _Node(raw, rules, dict(sorted(fields.items())), items, additional)
+    below = [*fields.values(), *(node for node in (items, additional) if node is not None)]
+    about_change = any(rule.about_change for rule in rules) or any(node.about_change for node in below)
+    return _Node(raw, rules, dict(sorted(fields.items())), items, additional, about_change)
 
 
 def _compiled(raw: Mapping[str, Any], resource: bool) -> tuple[_Rule, ...]:
@@ -125,7 +128,7 @@ def check_part_rules(value: Any, raw: Mapping[str, Any], path: str) -> list[Fiel
 
 def _check(value: Any, old: Any, node: _Node, path: str, *, settled: bool = True) -> list[FieldCause]:
     """``settled``: what is unchanged was accepted before, so it is not refused for what it broke then."""
-    if value is None:
+    if value is None or (settled and not node.about_change and old is not None and unchanged(old, value)):
         return []
     result: list[FieldCause] = []
     if node.rules:
@@ -133,6 +136,8 @@ def _check(value: Any, old: Any, node: _Node, path: str, *, settled: bool = True
     if isinstance(value, dict):
         for name in sorted(value):
             below = node.fields.get(name)
+            if below is None and node.additional is None:
+                continue
             here = causes.child(path, name)
             if below is None and node.additional is not None and name not in (node.raw.get("properties") or {}):
                 below, here = node.additional, f"{path}[{name}]"
@@ -147,7 +152,7 @@ def _check(value: Any, old: Any, node: _Node, path: str, *, settled: bool = True
 
 
 def _run_all(value: Any, old: Any, node: _Node, path: str, settled: bool) -> list[FieldCause]:
-    unchanged: bool | None = None
+    stays: bool | None = None
     known = old is not UNRELATED and old is not None
     mine = to_cel(value, node.raw)
     theirs = to_cel(old, node.raw) if known and any(rule.about_change for rule in node.rules) else None
@@ -161,8 +166,8 @@ def _run_all(value: Any, old: Any, node: _Node, path: str, settled: bool) -> lis
         if cause is None:
             continue
         if known and settled and not rule.about_change:
-            unchanged = same_json(old, value) if unchanged is None else unchanged
-            if unchanged:
+            stays = unchanged(old, value) if stays is None else stays
+            if stays:
                 continue
         found.append(cause)
     return found

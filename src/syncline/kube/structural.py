@@ -9,7 +9,8 @@ Source: apiextensions-apiserver ``pkg/apiserver/schema`` (pruning, defaulting, l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,7 +24,8 @@ from syncline.kube.valuecheck import UNRELATED, check_value
 
 __all__ = ["check_part", "fill_defaults", "prune", "prune_part", "unknown_fields", "validate"]
 
-Pruned = Callable[[str], None]
+Pruned = Callable[[str], None] | None
+"""Is told the path of each field that goes; None: nobody asks, and paths are not made."""
 
 
 # --- pruning -------------------------------------------------------------------------------------------------------
@@ -31,14 +33,14 @@ Pruned = Callable[[str], None]
 
 def prune(obj: Obj, schema: Schema) -> Obj:
     """``obj`` without the fields that the schema does not declare."""
-    pruned = _prune(obj, schema, "", lambda path: None)
+    pruned = _prune(obj, schema, "", None)
     assert isinstance(pruned, dict)
     return pruned
 
 
 def prune_part(value: Any, schema: Schema) -> Any:
     """As :func:`prune` for a value inside an object, such as a default."""
-    return _prune(value, schema, "", lambda path: None)
+    return _prune(value, schema, "", None)
 
 
 def unknown_fields(obj: Obj, schema: Schema) -> list[str]:
@@ -59,7 +61,10 @@ def _prune(value: Any, schema: Schema | None, path: str, gone: Pruned, *, free: 
         inside = free or (schema is not None and schema.preserve_unknown)
         if inside and below is None:
             return value
-        items = [_prune(item, below, f"{path}[{at}]", gone, free=inside) for at, item in enumerate(value)]
+        items = [
+            item if type(item) in _PLAIN else _prune(item, below, f"{path}[{at}]" if gone else "", gone, free=inside)
+            for at, item in enumerate(value)
+        ]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     return value
 
@@ -68,22 +73,25 @@ def _prune_map(value: Obj, schema: Schema | None, path: str, gone: Pruned, free:
     result: Obj = {}
     same = True
     for name, item in value.items():
-        here = causes.child(path, name)
+        here = causes.child(path, name) if gone else ""
         below = schema.field(name) if schema else None
         if schema is not None and schema.embedded and name in _META_FIELDS:
             result[name] = item
         elif below is not None or (schema is not None and schema.raw.get("additionalProperties") is False):
-            kept = _prune(item, below, here, gone)
+            kept = item if type(item) in _PLAIN else _prune(item, below, here, gone)
             result[name] = kept
             same = same and kept is item
         elif free or (schema is not None and schema.preserve_unknown):
             result[name] = item
         else:
-            gone(here)
             same = False
+            if gone is not None:
+                gone(here)
     return value if same else result
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""Types of values that have no fields."""
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 """Read by their own types (``embedded.py``), never pruned."""
 
@@ -107,7 +115,12 @@ def _fill(value: Any, schema: Schema | None) -> Any:
     if isinstance(value, dict):
         return _fill_map(value, schema)
     if isinstance(value, list) and schema.items is not None:
-        items = [_fill(_instead_of_null(item, schema.items), schema.items) for item in value]
+        items = [
+            item
+            if item is not None and type(item) in _PLAIN
+            else _fill(_instead_of_null(item, schema.items), schema.items)
+            for item in value
+        ]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     return value
 
@@ -126,6 +139,8 @@ def _fill_map(value: Obj, schema: Schema) -> Obj:
                 result = dict(result) if result is value else result
                 result[name] = below.default
     for name, item in list(result.items()):
+        if item is not None and type(item) in _PLAIN:
+            continue
         below = schema.field(name)
         if below is None:
             continue
@@ -152,9 +167,40 @@ def validate(obj: Obj, schema: Schema, old: Obj | None = None) -> list[FieldCaus
     ``old`` is what it replaces: what was wrong in it and did not change is let through. Names and labels of the object
     itself, and validation rules, are checked elsewhere.
     """
-    found = check_value(obj, schema.raw, "", UNRELATED if old is None else old) + _embedded(obj, schema.raw, "")
-    twice = _lists(obj, schema.raw, "")
-    return found if twice and old is not None and _lists(old, schema.raw, "") else found + twice
+    found = check_value(obj, schema.raw, "", UNRELATED if old is None else old)
+    parts = _parts(schema)
+    if parts is None:
+        return found
+    found += _embedded(obj, parts, "")
+    twice = _lists(obj, parts, "")
+    return found if twice and old is not None and _lists(old, parts, "") else found + twice
+
+
+@lru_cache(maxsize=1024)
+def _parts(schema: Schema) -> Obj | None:
+    """The schema as far as it holds whole objects, sets or lists that are maps, which most of it does not."""
+    return _reduced(schema.raw)
+
+
+_TELLING = ("x-kubernetes-embedded-resource", "x-kubernetes-list-type", "x-kubernetes-list-map-keys")
+
+
+def _reduced(raw: Any, *, inside: bool = False) -> Obj | None:
+    """None where neither the schema nor anything below it is of interest."""
+    if not isinstance(raw, Mapping):
+        return None
+    kept: Obj = {key: raw[key] for key in _TELLING if key in raw} if inside else {}
+    telling = bool(kept.get("x-kubernetes-embedded-resource")) or kept.get("x-kubernetes-list-type") in ("set", "map")
+    kept = kept if telling else {}
+    properties = {name: _reduced(below, inside=True) for name, below in (raw.get("properties") or {}).items()}
+    # A field that is described is not one of the others, also where nothing in it is of interest.
+    additional = _reduced(raw.get("additionalProperties"), inside=True)
+    if any(properties.values()) or (additional is not None and properties):
+        kept["properties"] = properties
+    for key, below in (("additionalProperties", additional), ("items", _reduced(raw.get("items"), inside=True))):
+        if below is not None:
+            kept[key] = below
+    return kept or None
 
 
 def check_part(value: Any, raw: Obj, path: str) -> list[FieldCause]:
@@ -197,8 +243,9 @@ def _below(value: Any, raw: Obj, path: str) -> list[tuple[Any, Any, str]]:
     """The children of a value that a schema describes: (value, schema, path)."""
     if isinstance(value, dict):
         properties, additional = raw.get("properties") or {}, raw.get("additionalProperties")
-        return [(value[name], properties.get(name, additional), causes.child(path, name)) for name in sorted(value)]
-    if isinstance(value, list):
+        described = [(name, properties.get(name, additional)) for name in sorted(value)]
+        return [(value[name], below, causes.child(path, name)) for name, below in described if below]
+    if isinstance(value, list) and raw.get("items"):
         return [(item, raw.get("items"), f"{path}[{index}]") for index, item in enumerate(value)]
     return []
 

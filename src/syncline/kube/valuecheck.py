@@ -18,7 +18,7 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.formats import matches_format
 from syncline.kube.re2 import compile_pattern
 
-__all__ = ["MAX_CAUSES", "UNRELATED", "check_value", "old_item", "same_json"]
+__all__ = ["MAX_CAUSES", "UNRELATED", "check_value", "old_item", "same_json", "unchanged"]
 
 MAX_CAUSES = 1000
 """More causes than this help nobody; the rest is left out."""
@@ -31,11 +31,20 @@ UNRELATED: Any = object()
 
 def same_json(one: Any, other: Any) -> bool:
     """Equality of JSON values: ``1`` is not ``true``."""
+    if one is other:
+        return True
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def unchanged(old: Any, value: Any) -> bool:
+    """There is an old value, and this is it."""
+    if old is UNRELATED:
+        return False
+    return old is value or (bool(old == value) and same_json(old, value))  # the first comparison is quick where it ends
 
 
 def old_item(item: Any, old: Any, schema: Raw) -> Any:
@@ -46,8 +55,10 @@ def old_item(item: Any, old: Any, schema: Raw) -> Any:
     if not isinstance(old, list) or not isinstance(item, dict):
         return UNRELATED
     wanted = [item.get(key) for key in keys]
-    same = (each for each in old if isinstance(each, dict) and [each.get(key) for key in keys] == wanted)
-    return next(same, UNRELATED)
+    for each in old:
+        if isinstance(each, dict) and [each.get(key) for key in keys] == wanted:
+            return each
+    return UNRELATED
 
 
 def check_value(value: Any, schema: Raw, path: str = "", old: Any = UNRELATED) -> list[FieldCause]:
@@ -56,8 +67,7 @@ def check_value(value: Any, schema: Raw, path: str = "", old: Any = UNRELATED) -
     ``old`` is the value that this one takes the place of. What was wrong before and did not change is let through, at
     every level where old and new can be compared (CRDValidationRatcheting).
     """
-    found = _check(value, schema, path, old)
-    return [] if found and old is not UNRELATED and same_json(old, value) else found[:MAX_CAUSES]
+    return [] if unchanged(old, value) else _check(value, schema, path, old)[:MAX_CAUSES]
 
 
 def _check(value: Any, schema: Raw, path: str, old: Any) -> list[FieldCause]:

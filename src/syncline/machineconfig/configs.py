@@ -58,9 +58,15 @@ def lifted_config(config: Any) -> Obj:
 
 
 def written_config(config: Any) -> tuple[bool, Obj]:
-    """Whether ``spec.config`` is 2.x, and it as it is written (3.x: lifted to 3.5). Raises ConfigError."""
+    """Whether ``spec.config`` is 2.x, and it as it is written (3.x: lifted to 3.5), not to be changed.
+    Raises ConfigError."""
+    return _written(_text(config))
+
+
+@lru_cache(maxsize=KEPT)
+def _written(text: str) -> tuple[bool, Obj]:
     try:
-        version, found = parse_supported(_text(config).encode())
+        version, found = parse_supported(text.encode())
     except ConversionError as problem:
         raise ConfigError(_placeless(problem)) from problem
     return version != NEWEST_VERSION, found
@@ -89,6 +95,7 @@ def _read(text: str) -> _Read:
 def forget() -> None:
     """Read everything anew; for measurements."""
     _read.cache_clear()
+    _written.cache_clear()
 
 
 def _judged(raw: bytes, lifted: Obj | None) -> str | None:

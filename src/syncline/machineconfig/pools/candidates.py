@@ -24,10 +24,10 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.nodestate import (
+    facts_of,
     is_candidate,
     is_done_for,
     is_failing,
-    is_unavailable,
     not_ready,
     target_of,
 )
@@ -118,7 +118,7 @@ def _scaled(limit: Any, total: int) -> int:
 
 
 def unavailable(nodes: Sequence[Obj]) -> list[Obj]:
-    return [node for node in nodes if is_unavailable(node)]
+    return [node for node in nodes if facts_of(node).unavailable]
 
 
 def all_candidates(pool: Obj, nodes: Sequence[Obj], limit: int, layering: Layering) -> tuple[list[Obj], int]:

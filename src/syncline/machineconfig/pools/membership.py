@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
 
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 from syncline.machineconfig.names import CURRENT, MASTER, NOT_YET_SET, WORKER
+from syncline.machineconfig.pools.nodestate import SeenNode
 
 __all__ = [
     "Belonging",
@@ -58,8 +62,21 @@ def is_managed(node: Obj) -> bool:
 
 def node_selector(pool: Obj) -> Selector:
     """Raises :class:`MembershipError` for a selector that cannot be read."""
+    return _selector(_selector_text(pool))
+
+
+def _selector_text(pool: Obj) -> bytes:
+    return _encode(dig(pool, "spec", "nodeSelector"))
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+@lru_cache(maxsize=256)
+def _selector(text: bytes) -> Selector:
+    """A pool's status is written all the time, its selector hardly ever."""
     try:
-        return label_selector_from(dig(pool, "spec", "nodeSelector"))
+        return label_selector_from(msgspec.json.decode(text))
     except SelectorError as error:
         raise MembershipError(f"invalid label selector: {error}") from error
 
@@ -125,13 +142,28 @@ def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> tuple[Obj,
 
     Raises :class:`MembershipError` if the pool's own selector is bad.
     """
-    selector, known, name = node_selector(pool), Pools(pools), name_of(pool)
-    return tuple(node for node in nodes if selector.matches(labels_of(node)) and _owned_by(node, name, known))
+    node_selector(pool)
+    known, name = Pools(pools), name_of(pool)
+    key = _one_key(tuple(sorted((name_of(each), _selector_text(each)) for each in pools)))
+    return tuple(node for node in nodes if _owner(node, known, key) == name)
 
 
-def _owned_by(node: Obj, name: str, pools: Pools) -> bool:
+@lru_cache(maxsize=16)
+def _one_key(selectors: tuple[tuple[str, bytes], ...]) -> object:
+    """The very same for the same selectors, so that it is compared by identity for each of thousands of nodes."""
+    return object()
+
+
+def _owner(node: Obj, pools: Pools, key: object) -> str:
+    """The name of the pool that owns a node; empty: none does, or it cannot be told."""
+    seen = node if type(node) is SeenNode else None
+    if seen is not None and seen.home is not None and seen.home[0] is key:
+        return seen.home[1]
     try:
         owner = pools.belonging(node).primary
     except MembershipError:
-        return False  # ``explain`` and the node's record say so
-    return owner is not None and name_of(owner) == name
+        owner = None  # ``explain`` and the node's record say so
+    name = name_of(owner) if owner is not None else ""
+    if seen is not None:
+        seen.home = (key, name)
+    return name

@@ -1,11 +1,15 @@
 """What the annotations and conditions of one node mean to its pool; pure.
 
-Source: Machine Config Operator ``LayeredNodeState``; reference machine-config 3.2.
+Source: Machine Config Operator ``LayeredNodeState``; reference machine-config 3.2. A look at a pool asks the same of
+each of its nodes several times, and a pool has thousands: a :class:`SeenNode` has been read once.
 """
 
 from __future__ import annotations
 
-from syncline.kube.objects import Obj, dig, name_of
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.names import (
     CURRENT,
     CURRENT_IMAGE,
@@ -19,6 +23,9 @@ from syncline.machineconfig.names import (
 from syncline.machineconfig.pools.layered import Layering
 
 __all__ = [
+    "NodeFacts",
+    "SeenNode",
+    "facts_of",
     "has_update_taint",
     "is_candidate",
     "is_core_os",
@@ -36,15 +43,71 @@ _SAID = {"Ready": "NotReady", "DiskPressure": "OutOfDisk", "NetworkUnavailable":
 CORE_OS = ("Red Hat Enterprise Linux CoreOS", "Fedora Linux", "CentOS Stream CoreOS")
 
 
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What a node's pool reads of it. ``notes``: its annotations as they are; ``readable``: as a typed reader has them
+    (one that is no text makes them empty). ``not_ready``: why workloads cannot be scheduled there."""
+
+    name: str
+    notes: dict[str, str]
+    readable: dict[str, str]
+    state: str
+    desired: str
+    images: bool
+    not_ready: str | None
+    done: bool
+    failing: bool
+    unavailable: bool
+    tainted: bool
+
+
+class SeenNode(dict[str, Any]):
+    """A node, equal to what it was made of, and what is read of it. ``home``: the selectors of all pools when its pool
+    was looked up, and that pool's name, kept by ``membership.py``. It is not to be changed."""
+
+    __slots__ = ("facts", "home")
+
+    def __init__(self, node: Obj) -> None:
+        super().__init__(node)
+        self.facts = _read(node)
+        self.home: tuple[object, str] | None = None
+
+
+def facts_of(node: Obj) -> NodeFacts:
+    return node.facts if type(node) is SeenNode else _read(node)
+
+
+def _read(node: Obj) -> NodeFacts:
+    notes: dict[str, str] = node["metadata"].get("annotations") or {}
+    state, desired = notes.get(STATE, ""), notes.get(DESIRED, "")
+    ready = _not_ready(node)
+    # Current equals desired, for the config and for the image, and the agent says Done.
+    current = notes.get(CURRENT, "")
+    done = bool(current) and current == desired and _image_done(notes) and state == DONE
+    failing = current != desired and state in FAILED_STATES
+    return NodeFacts(
+        name_of(node),
+        notes,
+        annotations_of(node),
+        state,
+        desired,
+        CURRENT_IMAGE in notes or DESIRED_IMAGE in notes,
+        ready,
+        done,
+        failing,
+        ready is not None or (not done and not failing),
+        _tainted(node),
+    )
+
+
 def _notes(node: Obj) -> dict[str, str]:
-    """Annotations as they are: pools of thousands of nodes ask for them many times a look."""
-    found: dict[str, str] | None = node["metadata"].get("annotations")
-    return found or {}
+    """Annotations as they are."""
+    return facts_of(node).notes
 
 
 def mcd_state(node: Obj) -> str:
     """What the node's agent says of itself: Done, Working, Degraded, Unreconcilable; empty before it ran."""
-    return _notes(node).get(STATE, "")
+    return facts_of(node).state
 
 
 def target_of(pool: Obj) -> str:
@@ -55,6 +118,10 @@ def target_of(pool: Obj) -> str:
 def not_ready(node: Obj) -> str | None:
     """Why workloads cannot be scheduled there, in upstream's words; None if they can. A condition that is missing
     counts as fine."""
+    return node.facts.not_ready if type(node) is SeenNode else _not_ready(node)
+
+
+def _not_ready(node: Obj) -> str | None:
     for condition in dig(node, "status", "conditions", default=[]):
         kind, status = condition.get("type"), condition.get("status")
         if kind in _SAID and status != ("True" if kind == "Ready" else "False"):
@@ -66,9 +133,7 @@ def not_ready(node: Obj) -> str | None:
 
 def is_done(node: Obj) -> bool:
     """Current equals desired, for the config and for the image, and the agent says Done."""
-    found = _notes(node)
-    current, desired = found.get(CURRENT, ""), found.get(DESIRED, "")
-    return bool(current) and current == desired and _image_done(found) and mcd_state(node) == DONE
+    return facts_of(node).done
 
 
 def _image_done(found: dict[str, str]) -> bool:
@@ -80,17 +145,16 @@ def _image_done(found: dict[str, str]) -> bool:
 
 def is_failing(node: Obj) -> bool:
     """An update was tried and failed. Not so while current equals desired, as after drift."""
-    found = _notes(node)
-    return found.get(CURRENT, "") != found.get(DESIRED, "") and mcd_state(node) in FAILED_STATES
+    return facts_of(node).failing
 
 
 def is_unavailable(node: Obj) -> bool:
     """Cordoned, not ready, or its agent works or may begin to at any moment."""
-    return not_ready(node) is not None or (not is_done(node) and not is_failing(node))
+    return facts_of(node).unavailable
 
 
 def wants_target(node: Obj, pool: Obj) -> bool:
-    return _notes(node).get(DESIRED, "") == target_of(pool)
+    return facts_of(node).desired == target_of(pool)
 
 
 def wants_build(node: Obj, layering: Layering) -> bool:
@@ -102,19 +166,25 @@ def wants_build(node: Obj, layering: Layering) -> bool:
 
 def is_done_for(node: Obj, pool: Obj, layering: Layering) -> bool:
     """Done with what its pool wants now."""
-    if not is_done(node) or not wants_target(node, pool):
+    facts = facts_of(node)
+    if not facts.done or facts.desired != target_of(pool):
         return False
-    return wants_build(node, layering) if layering.layered else DESIRED_IMAGE not in _notes(node)
+    return wants_build(node, layering) if layering.layered else DESIRED_IMAGE not in facts.notes
 
 
 def is_candidate(node: Obj, pool: Obj, layering: Layering) -> bool:
     """It is not targeted at what its pool wants now, or has to leave image mode."""
     if layering.layered:
         return not wants_build(node, layering)
-    return not wants_target(node, pool) or DESIRED_IMAGE in _notes(node)
+    facts = facts_of(node)
+    return facts.desired != target_of(pool) or DESIRED_IMAGE in facts.notes
 
 
 def has_update_taint(node: Obj) -> bool:
+    return facts_of(node).tainted
+
+
+def _tainted(node: Obj) -> bool:
     taints = dig(node, "spec", "taints", default=[])
     return any((t.get("key"), t.get("effect")) == (UPDATE_TAINT["key"], UPDATE_TAINT["effect"]) for t in taints)
 

@@ -23,7 +23,9 @@ from syncline.machineconfig.names import (
 from syncline.machineconfig.pools.candidates import OPERATOR
 from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, belonging
+from syncline.machineconfig.pools.nodestate import SeenNode
 from syncline.machineconfig.pools.rollout import CONTROLLER_CONFIG_NAME, World
+from syncline.machineconfig.pools.seenrecords import SeenRecord
 
 __all__ = ["HOLDS", "LEASES", "NODE", "POD", "READS", "Observed", "indices", "observe"]
 
@@ -36,6 +38,8 @@ OPERATOR_PODS = "pools/operator"
 """Index: pods of the machine config operator."""
 RENDERED = "pools/rendered"
 """Index: machine configs that pools own: rendered ones."""
+HOSTING = "pools/hosting"
+"""Index: Leases of our controllers that name the node they run on."""
 WORKING = "pools/working"
 """Index: Applications with an operation that runs."""
 
@@ -49,6 +53,7 @@ def indices() -> dict[str, object]:
     return {
         OPERATOR_PODS: OfKind(POD, lambda pod: ("",) if labels_of(pod).get(key) == value else ()),
         RENDERED: OfKind(MACHINE_CONFIG, lambda config: ("",) if owner_references(config) else ()),
+        HOSTING: OfKind(LEASES, lambda lease: ("",) if HOST in (dig(lease, "metadata", "annotations") or {}) else ()),
         WORKING: OfKind(APPLICATION.group_kind, lambda app: ("",) if _runs(app) else ()),
     }
 
@@ -70,18 +75,19 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or nobody can take one
     if pool is None or not (cache.has_synced(NODE) and holds_are_known):
         return None
-    pools, nodes = cache.objects(POOL), cache.objects(NODE)
+    pools, nodes = cache.objects(POOL), cache.views(NODE, SeenNode)
+    records = cache.views(MACHINE_CONFIG_NODE, SeenRecord)
     configs, builds = cache.objects(OS_CONFIG), cache.objects(OS_BUILD)
     world = World(
         pools,
         nodes,
-        {name_of(each): each for each in cache.objects(MACHINE_CONFIG_NODE)},
+        {each.facts.name: each for each in records},
         cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)),
         cache.indexed(OPERATOR_PODS, ""),
         {name_of(each): each for each in cache.indexed(RENDERED, "")},
         {name_of(each): layering_of(each, configs, builds) for each in pools} if configs else {},
     )
-    leases = [each for each in cache.objects(LEASES) if HOST in (dig(each, "metadata", "annotations") or {})]
+    leases = cache.indexed(HOSTING, "")
     return Observed(
         pool,
         world,

@@ -16,10 +16,11 @@ from syncline.base.clock import format_time, parse_time
 from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetStatus, set_status
 from syncline.kube.holds import HELD, Hold, noted_holds
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
-from syncline.kube.objects import GVK, Obj, annotations_of, dig, labels_of, name_of, namespace_of, resource_version
-from syncline.machineconfig.drain.progress import BlockedNote
+from syncline.kube.objects import GVK, Obj, dig, labels_of, name_of, namespace_of, resource_version
+from syncline.machineconfig.drain.progress import BLOCKED, BlockedNote
 from syncline.machineconfig.names import DESIRED_DRAIN, MASTER
 from syncline.machineconfig.pools.candidates import NodeWrite, Said
+from syncline.machineconfig.pools.nodestate import facts_of
 from syncline.machineconfig.pools.observe import Observed
 from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool
 from syncline.machineconfig.pools.status import condition_is, put_condition
@@ -167,7 +168,6 @@ def _note_holds(pool: Obj, names: list[str]) -> tuple[Patch, ...]:
 
 def _writes(look: PoolLook, world: World) -> tuple[tuple[Patch, ...], tuple[Patch, ...]]:
     """MachineConfigNodes first: a node that is targeted is known to be. One conditional patch for each node."""
-    nodes = {name_of(node): node for node in world.nodes}
     merged: dict[str, NodeWrite] = {}
     for write in (*look.writes, *_control_plane_labels(look, world)):
         old = merged.get(write.node, NodeWrite(write.node))
@@ -182,6 +182,7 @@ def _writes(look: PoolLook, world: World) -> tuple[tuple[Patch, ...], tuple[Patc
         for name, target in look.targets.items()
         if dig(world.machine_config_nodes[name], "spec", "configVersion", "desired") != target
     )
+    nodes = {name_of(node): node for node in world.nodes} if merged else {}
     return targets, tuple(_node_patch(nodes[name], write) for name, write in merged.items() if name in nodes)
 
 
@@ -258,7 +259,8 @@ def _tell_blocked_drains(look: PoolLook, world: World, now: datetime) -> None:
 def _blocked_notes(nodes: Iterable[Obj]) -> Mapping[str, BlockedNote]:
     found: dict[str, BlockedNote] = {}
     for node in nodes:
-        note = BlockedNote.of(node)
-        if note is not None and note.request == annotations_of(node).get(DESIRED_DRAIN):
+        have = facts_of(node).readable
+        note = BlockedNote.of(node) if BLOCKED in have else None
+        if note is not None and note.request == have.get(DESIRED_DRAIN):
             found[name_of(node)] = note
     return found

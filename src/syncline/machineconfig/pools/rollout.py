@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from syncline.kube.objects import Obj, annotations_of, dig, is_terminating, name_of
+from syncline.kube.objects import Obj, dig, is_terminating, name_of
 from syncline.machineconfig.names import ARBITER, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, MASTER, TOPOLOGY, UPDATE_TAINT
 from syncline.machineconfig.pools.candidates import (
     LimitError,
@@ -26,7 +26,7 @@ from syncline.machineconfig.pools.candidates import (
 )
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.membership import MembershipError, members, selects_all
-from syncline.machineconfig.pools.nodestate import has_update_taint, target_of, wants_build, wants_target
+from syncline.machineconfig.pools.nodestate import facts_of, target_of, wants_build
 from syncline.machineconfig.pools.status import PoolNodes, pool_status, update_line
 
 __all__ = ["CONTROLLER_CONFIG_NAME", "PoolLook", "World", "look_at_pool"]
@@ -205,14 +205,16 @@ def _nodes_for(world: World, pool: Obj, doing: str) -> Sequence[Obj]:
 def _write_marks(look: PoolLook, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
     """Topology for the agents; a taint that keeps pods from nodes whose update is still to come."""
     layering = world.layering(pool)
+    topology, target = world.topology, target_of(pool)
     for node in nodes:
-        have = annotations_of(node)
+        facts = facts_of(node)
+        have = facts.readable
         marks: dict[str, str | None] = {}
-        if world.topology and have.get(TOPOLOGY) != world.topology:
-            marks[TOPOLOGY] = world.topology
-        both_images = CURRENT_IMAGE in have and DESIRED_IMAGE in have
-        at_target = wants_build(node, layering) if layering.layered else wants_target(node, pool) and not both_images
-        taints = None if at_target != has_update_taint(node) else _taints(node, at_target)
+        if topology and have.get(TOPOLOGY) != topology:
+            marks[TOPOLOGY] = topology
+        both_images = facts.images and CURRENT_IMAGE in have and DESIRED_IMAGE in have
+        at_target = wants_build(node, layering) if layering.layered else facts.desired == target and not both_images
+        taints = None if at_target != facts.tainted else _taints(node, at_target)
         if marks or taints is not None:
             look.writes.append(NodeWrite(name_of(node), marks, {}, taints))
 
@@ -253,7 +255,7 @@ def _tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None
     """From the state before the writes of this look."""
     nodes = world.nodes_of(pool)
     known = world.machine_config_nodes
-    mcns = [known[name_of(node)] for node in nodes if name_of(node) in known]
+    mcns = [known[name] for node in nodes if (name := facts_of(node).name) in known]
     layering = world.layering(pool)
     held = world.held.get(name_of(pool), "")
     seen = PoolNodes(pool, nodes, mcns, world.controller_config, layering, world.gates, held)

@@ -12,10 +12,11 @@ from datetime import datetime
 
 from syncline.base.clock import format_time
 from syncline.kube.fieldcauses import quoted
-from syncline.kube.objects import Obj, annotations_of, dig, generation, name_of
+from syncline.kube.objects import Obj, dig, generation, name_of
 from syncline.machineconfig.names import FAILED_STATES, REASON
 from syncline.machineconfig.pools.layered import Layering
-from syncline.machineconfig.pools.nodestate import is_done_for, is_unavailable, mcd_state, not_ready, target_of
+from syncline.machineconfig.pools.nodestate import facts_of, is_done_for, target_of
+from syncline.machineconfig.pools.seenrecords import record_facts
 
 __all__ = ["PoolNodes", "condition_is", "pool_status", "put_condition", "update_line"]
 
@@ -83,10 +84,11 @@ def pool_status(seen: PoolNodes, now: datetime) -> Obj:
     """The whole status as it should be now; the pool's own conditions of other writers are kept."""
     pool, nodes, layering = seen.pool, seen.nodes, seen.layering
     reported = _reported(seen)
-    done = [node for node in nodes if is_done_for(node, pool, layering)]
-    ready = sum(not_ready(node) is None for node in done)
-    unavailable = sum(is_unavailable(node) for node in nodes)
-    updated, degraded = len(done), sum(mcd_state(node) in FAILED_STATES for node in nodes)
+    facts = [facts_of(node) for node in nodes]
+    done = [one for node, one in zip(nodes, facts, strict=True) if one.done and is_done_for(node, pool, layering)]
+    ready = sum(one.not_ready is None for one in done)
+    unavailable = sum(one.unavailable for one in facts)
+    updated, degraded = len(done), sum(one.state in FAILED_STATES for one in facts)
     if MCN_GATE in seen.gates:
         updated, degraded = reported.updated, len(reported.degraded)
     total = len(nodes)
@@ -143,32 +145,35 @@ def _certificates(config: Obj | None) -> list[Obj]:
 
 def _reported(seen: PoolNodes) -> _Reported:
     """The loop ends at the first MachineConfigNode that has no conditions, or no node in this pool."""
-    nodes = {name_of(node): node for node in seen.nodes}
+    nodes = {facts_of(node).name: node for node in seen.nodes}
+    gated = MCN_GATE in seen.gates
     found = _Reported()
     for mcn in seen.machine_config_nodes:
-        conditions = dig(mcn, "status", "conditions", default=[])
-        node = nodes.get(name_of(mcn))
-        if not conditions or node is None:
+        facts = record_facts(mcn)
+        node = nodes.get(facts.name)
+        if not facts.speaks or node is None:
             break
-        sets = dig(mcn, "status", "pinnedImageSets", default=[])
-        found.images_pinned += all(_pinned(each) for each in sets)
-        for condition in conditions:
-            true = condition.get("status") == "True"
-            if condition.get("type") == "NodeDegraded" and true:
-                found.degraded.append(node)
-                found.reasons.append(_is_reporting(node, str(condition.get("message") or "")))
-                break
-            if MCN_GATE in seen.gates and condition.get("type") == "Updated" and true and _wants(mcn, seen):
-                found.updated += 1
-                break
-    reasons = [(node, annotations_of(node).get(REASON, "")) for node in found.degraded]
+        found.images_pinned += facts.pinned
+        if gated and _says_updated(mcn, seen):
+            found.updated += 1
+        elif facts.degraded is not None:
+            found.degraded.append(node)
+            found.reasons.append(_is_reporting(node, facts.degraded))
+    reasons = [(node, facts_of(node).readable.get(REASON, "")) for node in found.degraded]
     found.reasons += [_is_reporting(node, reason) for node, reason in reasons if reason]
     return found
 
 
-def _pinned(image_set: Obj) -> bool:
-    desired = int(image_set.get("desiredGeneration") or 0)
-    return desired > 0 and int(image_set.get("currentGeneration") or 0) == desired
+def _says_updated(mcn: Obj, seen: PoolNodes) -> bool:
+    """Of Updated and NodeDegraded the one that stands first counts."""
+    for condition in dig(mcn, "status", "conditions", default=[]):
+        if condition.get("status") != "True":
+            continue
+        if condition.get("type") == "NodeDegraded":
+            return False
+        if condition.get("type") == "Updated" and _wants(mcn, seen):
+            return True
+    return False
 
 
 def _wants(mcn: Obj, seen: PoolNodes) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from syncline.cluster.builtin.node_lifecycle import observe as observing
 from syncline.cluster.builtin.node_lifecycle import plan as planning
-from syncline.cluster.builtin.node_lifecycle.observe import LEASE, NODE, PODS_OF_NODE, Beats, Observed
-from syncline.cluster.builtin.node_lifecycle.taints import taint_name
+from syncline.cluster.builtin.node_lifecycle.observe import LEASE, NODE, NODES_OF_ZONE, PODS_OF_NODE, Beats, Observed
+from syncline.cluster.builtin.node_lifecycle.taints import Disruption, taint_name, zone_of
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Watch, differ
@@ -27,24 +27,42 @@ class NodeLifecycleController:
 
     name = "node-lifecycle"
     kind = NODE
-    watches: tuple[Watch, ...] = (
-        Watch(POD, observing.node_of_pod),
-        Watch(LEASE, observing.node_of_lease),
-        Watch(NODE, observing.failing_with, differ(observing.readiness)),
-    )
     reads: tuple[GroupKind, ...] = ()
-    indices = {PODS_OF_NODE: OfKind(POD, observing.placed_on)}  # noqa: RUF012 - declared once, never changed
+    indices = {  # noqa: RUF012 - declared once, never changed
+        PODS_OF_NODE: OfKind(POD, observing.placed_on),
+        NODES_OF_ZONE: OfKind(NODE, observing.in_zone),
+    }
 
     def __init__(self, beats: Beats, *, tells: bool = False) -> None:
         self._beats = beats
         self._tells = tells
         self._since: dict[str, dict[str, datetime]] = {}
+        self._disruptions: dict[str, Disruption] = {}
+        self._everywhere = False
+        self.watches = (
+            Watch(POD, observing.node_of_pod),
+            Watch(LEASE, observing.node_of_lease),
+            Watch(NODE, self._failing_with, differ(observing.readiness)),
+        )
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
         return observing.observe(cache, ref, self._beats, tells=self._tells)
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return planning.plan(replace(seen, taints_since=self._first_seen(seen.node, now)), now)
+
+    def _failing_with(self, node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        """Other failing nodes look again when their zone, or the cluster, begins or ceases to fail as a whole: that
+        decides whether their pods are evicted. Of each zone it is remembered how it was when somebody was told."""
+        zone, now = zone_of(node), observing.disruption_around(node, cache)
+        everywhere = now is Disruption.TOTAL
+        if self._everywhere is not everywhere or len(self._disruptions) >= MAX_NODES:
+            self._disruptions.clear()
+        self._everywhere = everywhere
+        if self._disruptions.get(zone) is now:
+            return ()
+        self._disruptions[zone] = now
+        return observing.together_with(node, cache)
 
     def _first_seen(self, node: Obj, now: datetime) -> Mapping[str, datetime]:
         """Taints that people set have no time: they count from when they are noticed, as in Kubernetes."""

@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from syncline.cluster.builtin.node_lifecycle.taints import Disruption, disruption_of
+from syncline.cluster.builtin.node_lifecycle.taints import (
+    Disruption,
+    Failing,
+    disruption_of,
+    works,
+    zone_of,
+)
 from syncline.cluster.builtin.pods import POD, condition, instant
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, ref_of
@@ -14,20 +20,26 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, names
 __all__ = [
     "LEASE",
     "NODE",
+    "NODES_OF_ZONE",
     "PODS_OF_NODE",
     "Beats",
     "Observed",
-    "failing_with",
+    "disruption_around",
+    "in_zone",
     "node_of_lease",
     "node_of_pod",
     "observe",
     "placed_on",
+    "together_with",
 ]
 
 NODE = GroupKind("", "Node")
 LEASE = GroupKind("coordination.k8s.io", "Lease")
 LEASE_NAMESPACE = "kube-node-lease"
 PODS_OF_NODE = "node-lifecycle/pods"
+NODES_OF_ZONE = "node-lifecycle/zones"
+"""Index: nodes by zone, and by whether they are ready."""
+READY = "ready"
 
 Beats = Callable[[str], datetime | None]
 """When a simulated machine last gave a sign of life, so that virtual time needs no heartbeat writes; None: ask the
@@ -63,8 +75,7 @@ def observe(cache: Snapshot, ref: ObjectRef, beats: Beats, *, tells: bool = Fals
     ready = condition(node, "Ready")
     signs = [beats(ref.name), instant(dig(lease, "spec", "renewTime")), instant(dig(ready, "lastHeartbeatTime"))]
     heard = max((sign for sign in signs if sign is not None), default=None)
-    works = ready is not None and ready.get("status") == "True"
-    disruption = Disruption.NONE if works else disruption_of(node, cache.objects(NODE))
+    disruption = Disruption.NONE if works(node) else disruption_around(node, cache)
     return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)), tells, disruption)
 
 
@@ -73,13 +84,22 @@ def readiness(node: Obj) -> str:
     return str((condition(node, "Ready") or {}).get("status") or "")
 
 
-def failing_with(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """Other failing nodes look again when one fails or recovers: it may decide whether their pods are evicted."""
-    if readiness(node) == "True":
-        return
-    for other in cache.objects(NODE):
-        if readiness(other) != "True":
-            yield ref_of(other)
+def in_zone(obj: Obj) -> Iterable[str]:
+    """Index: those of :data:`NODES_OF_ZONE`."""
+    zone = f"zone {zone_of(obj)}"
+    return (zone, READY) if works(obj) else (zone, f"failing {zone}", "failing")
+
+
+def disruption_around(node: Obj, cache: Snapshot) -> Disruption:
+    """How far the zone of ``node``, or the whole cluster, fails now."""
+    zone = f"zone {zone_of(node)}"
+    counts = (cache.count(NODES_OF_ZONE, value) for value in (zone, f"failing {zone}", READY))
+    return disruption_of(Failing(*counts))
+
+
+def together_with(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The failing nodes whose pods' fate depends on how many fail with them."""
+    return (ref_of(other) for other in cache.indexed(NODES_OF_ZONE, "failing"))
 
 
 def node_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

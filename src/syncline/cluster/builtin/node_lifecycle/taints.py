@@ -5,7 +5,8 @@ Source: Kubernetes node lifecycle and taint eviction controllers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -19,10 +20,13 @@ __all__ = [
     "UNREACHABLE",
     "UNSCHEDULABLE",
     "Disruption",
+    "Failing",
     "disruption_of",
     "eviction_time",
     "taint_name",
     "wanted_taints",
+    "works",
+    "zone_of",
 ]
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -51,25 +55,30 @@ class Disruption(Enum):
     """No node is ready anywhere."""
 
 
-def disruption_of(node: Obj, nodes: Iterable[Obj]) -> Disruption:
-    """How far the zone of ``node``, or the whole cluster, fails."""
-    everywhere = list(nodes)
-    if not any(_works(each) for each in everywhere):
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """How many nodes there are in a zone, how many of them are not ready, and how many are ready anywhere."""
+
+    nodes: int
+    not_ready: int
+    ready_anywhere: int
+
+
+def disruption_of(zone: Failing) -> Disruption:
+    """How far a zone, or the whole cluster, fails."""
+    if not zone.ready_anywhere:
         return Disruption.TOTAL
-    zone = [each for each in everywhere if _zone(each) == _zone(node)]
-    failing = sum(not _works(each) for each in zone)
-    if failing > _FEW and failing / len(zone) >= _UNHEALTHY_SHARE and len(zone) <= _LARGE_ZONE:
-        return Disruption.PARTIAL
-    return Disruption.NONE
+    many = zone.not_ready > _FEW and zone.not_ready / zone.nodes >= _UNHEALTHY_SHARE
+    return Disruption.PARTIAL if many and zone.nodes <= _LARGE_ZONE else Disruption.NONE
 
 
-def _works(node: Obj) -> bool:
+def works(node: Obj) -> bool:
     return (condition(node, "Ready") or {}).get("status") == "True"
 
 
-def _zone(node: Obj) -> tuple[str, str]:
+def zone_of(node: Obj) -> str:
     labels = labels_of(node)
-    return labels.get("topology.kubernetes.io/region", ""), labels.get("topology.kubernetes.io/zone", "")
+    return "/".join((labels.get("topology.kubernetes.io/region", ""), labels.get("topology.kubernetes.io/zone", "")))
 
 
 def wanted_taints(node: Obj, now: datetime, disruption: Disruption = Disruption.NONE) -> list[Obj]:

@@ -1,0 +1,155 @@
+"""``python -m bench pool [--quick]``: a pool of five thousand simulated machines is brought to a new config.
+
+Nothing is left out: the render controller makes the config, the pool controller targets, each node is cordoned and
+drained, the agent writes files on the simulated disk, the machine reboots, and all phases are told. In virtual time,
+on one core.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from typing import Any
+
+from bench.day import NoSources
+from bench.processes import resident_mib_of
+from bench.table import Table
+from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop
+from syncline.assembly.simulatedhosts import SimulatedHosts
+from syncline.assembly.virtual import VirtualWorld
+from syncline.cluster.machines.kubelet.node import node_object
+from syncline.cluster.machines.machine import MachineSpec
+from syncline.cluster.serve import tune_garbage_collection
+from syncline.control.virtual import LoopActor
+from syncline.kube.kinds.machineconfiguration import machine_config_crds
+from syncline.kube.kinds.openshiftconfig import openshift_config_crds
+from syncline.kube.objects import Obj, ObjectRef, dig
+from syncline.machineconfig.agent.controller import AgentController
+from syncline.machineconfig.names import GROUP, POOL
+from syncline.machineconfig.pools.controller import PoolController
+
+__all__ = ["PoolOfMachines", "figures"]
+
+APIS = f"/apis/{GROUP}/v1"
+ROLE = f"{GROUP}/role"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ZONES = ("a", "b", "c")
+WAIT_S = 40 * 86_400
+
+
+def _controller_config() -> Obj:
+    infra = {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}}
+    dns = {"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": {"name": "cluster"}}
+    texts = ("baseOSContainerImage", "cloudProviderConfig", "clusterDNSIP", "ipFamilies", "releaseImage")
+    nothing = ("additionalTrustBundle", "cloudProviderCAData", "network", "proxy")
+    spec: Obj = {"infra": infra | {"status": {"controlPlaneTopology": "HighlyAvailable"}}, "dns": dns, "images": {}}
+    spec |= dict.fromkeys(texts, "x") | dict.fromkeys(nothing)
+    spec |= {"kubeAPIServerServingCAData": "YQ==", "rootCAData": "YQ=="}
+    return _object("ControllerConfig", "machine-config-controller", spec)
+
+
+def _object(kind: str, name: str, spec: Obj, labels: dict[str, str] | None = None) -> Obj:
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name, "labels": labels or {}}, "spec": spec}
+
+
+def _pool(name: str, limit: Any) -> Obj:
+    selectors = {
+        "machineConfigSelector": {"matchLabels": {ROLE: name}},
+        "nodeSelector": {"matchLabels": {f"node-role.kubernetes.io/{name}": ""}},
+    }
+    return _object("MachineConfigPool", name, selectors | {"maxUnavailable": limit})
+
+
+def _config(name: str, path: str, text: str) -> Obj:
+    entry = {"path": path, "mode": 0o644, "overwrite": True, "contents": {"source": f"data:,{text}"}}
+    config = {"ignition": {"version": "3.4.0"}, "storage": {"files": [entry]}}
+    return _object("MachineConfig", name, {"config": config}, {ROLE: "worker"})
+
+
+class PoolOfMachines:
+    """``nodes`` workers, ``limit`` of them at a time; ``joined`` when all have their first config."""
+
+    def __init__(self, nodes: int, limit: Any = "10%", seed: int = 1) -> None:
+        world = self.world = VirtualWorld(NoSources(), nodes=0, seed=seed)  # type: ignore[arg-type]
+        hosts = SimulatedHosts(world.machines.room.machines, world.clock)
+        for crd in (*machine_config_crds(), *openshift_config_crds()):
+            world.send("POST", CRDS, crd)
+        world.driver.advance(5)
+        world.send("POST", f"{APIS}/controllerconfigs", _controller_config())
+        settings = MachineConfigSettings(world.settings.control_namespace)
+        loop = self.loop = machineconfig_loop(world.clock, world.journal, settings, hosts=hosts, strict=True)
+        hosts.follow(lambda name: loop.wake(AgentController.name, ObjectRef("", "Node", "", name)))
+        world.driver.add(LoopActor(loop, world.admin, world.clock))
+        for name in ("master", "worker"):
+            world.send("POST", f"{APIS}/machineconfigpools", _pool(name, limit))
+        world.driver.until(lambda: self.target != "", limit_s=300)
+        self._count = nodes
+        labels = {"node-role.kubernetes.io/worker": ""}
+        for index in range(nodes):
+            spec = MachineSpec(f"worker-{index:04}", zone=ZONES[index % 3], labels=labels)
+            world.send("POST", "/api/v1/nodes", node_object(spec))
+        first = self.target
+        world.driver.until(lambda: self._status("machineCount") == nodes and self.at(first), limit_s=WAIT_S)
+
+    @property
+    def pool(self) -> Obj:
+        found: Obj = self.world.send("GET", f"{APIS}/machineconfigpools/worker")
+        return found
+
+    @property
+    def target(self) -> str:
+        return str(dig(self._cached(), "spec", "configuration", "name", default="") or "")
+
+    def _cached(self) -> Obj | None:
+        return self.loop.cache.get(ObjectRef(*POOL, "", "worker"))
+
+    def _status(self, key: str) -> Any:
+        return dig(self._cached(), "status", key)
+
+    def at(self, config: str) -> bool:
+        """All machines have it, as the pool's status says."""
+        return self._status("updatedMachineCount") == self._count and (
+            dig(self._cached(), "status", "configuration", "name") == config
+        )
+
+    def roll(self, text: str) -> timedelta:
+        """A new file for all; returns how long it took in virtual time."""
+        before, began = self.target, self.world.clock.now()
+        path = f"{APIS}/machineconfigs"
+        self.world.send("POST", path, _config(f"99-{text}", f"/etc/{text}", text))
+        self.world.driver.until(lambda: self.target != before, limit_s=300)
+        self.world.driver.until(lambda: self.at(self.target), limit_s=WAIT_S)
+        return self.world.clock.now() - began
+
+    def pass_ms(self, runs: int) -> float:
+        """One look of the pool controller, nothing remembered of what it writes."""
+        controller = self.loop.controllers[PoolController.name]
+        ref = ObjectRef(*POOL, "", "worker")
+        best = float("inf")
+        for _ in range(runs):
+            begun = time.process_time()
+            seen = controller.observe(self.loop.cache, ref)
+            controller.plan(seen, self.world.clock.now())
+            best = min(best, time.process_time() - begun)
+        return best * 1000
+
+
+def figures(table: Table, *, quick: bool) -> None:
+    tune_garbage_collection()  # as the server does
+    for nodes, limit in ((200, "10%"),) if quick else ((500, "10%"), (5_000, "10%")):
+        table.title(f"{nodes:,} machines, maxUnavailable {limit}")
+        begun = time.process_time()
+        pool = PoolOfMachines(nodes, limit)
+        table.row("all join", f"{time.process_time() - begun:.1f} s CPU")
+        store, driver = pool.world.core.store, pool.world.driver
+        begun, writes, passes = time.process_time(), store.revision, driver.steps
+        took = pool.roll("motd")
+        cpu, writes, passes = time.process_time() - begun, store.revision - writes, driver.steps - passes
+        table.row("all are updated", f"{cpu:.1f} s CPU", f"{took} of virtual time")
+        table.row(
+            "  a node", f"{cpu / nodes * 1000:.1f} ms", f"{writes / nodes:.1f} writes, {passes / nodes:.1f} passes"
+        )
+        table.row("  passes per second", f"{passes / cpu:,.0f}/s")
+        table.row("a look at the pool", f"{pool.pass_ms(10):.1f} ms")
+        table.row("resident", f"{resident_mib_of(os.getpid()):.0f} MiB")

@@ -1,0 +1,48 @@
+"""What a pool's status reads of a MachineConfigNode, read once for each version of it; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.kube.objects import Obj, dig, name_of
+
+__all__ = ["RecordFacts", "SeenRecord", "record_facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFacts:
+    """``speaks``: it has conditions. ``degraded``: the message with which it says that its node is; None: it does not.
+    ``pinned``: all images that it was to pin are there."""
+
+    name: str
+    speaks: bool
+    degraded: str | None
+    pinned: bool
+
+
+class SeenRecord(dict[str, Any]):
+    """A MachineConfigNode, equal to what it was made of, and what is read of it. It is not to be changed."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, record: Obj) -> None:
+        super().__init__(record)
+        self.facts = _read(record)
+
+
+def record_facts(record: Obj) -> RecordFacts:
+    return record.facts if type(record) is SeenRecord else _read(record)
+
+
+def _read(record: Obj) -> RecordFacts:
+    conditions = dig(record, "status", "conditions", default=[])
+    degraded = [each for each in conditions if each.get("type") == "NodeDegraded" and each.get("status") == "True"]
+    message = str(degraded[0].get("message") or "") if degraded else None
+    sets = dig(record, "status", "pinnedImageSets", default=[])
+    return RecordFacts(name_of(record), bool(conditions), message, all(_pinned(each) for each in sets))
+
+
+def _pinned(image_set: Obj) -> bool:
+    desired = int(image_set.get("desiredGeneration") or 0)
+    return desired > 0 and int(image_set.get("currentGeneration") or 0) == desired
