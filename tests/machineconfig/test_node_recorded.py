@@ -12,6 +12,7 @@ from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.agent.changes import changes_between
 from syncline.machineconfig.agent.due import DueError, OnDisk, drain_is_open, told_by, update_due
 from syncline.machineconfig.agent.firstboot import Booted, FirstBootError, first_boot
+from syncline.machineconfig.agent.irreconcilable import ReportError, irreconcilable_changes
 from syncline.machineconfig.configs import ConfigError
 
 
@@ -90,3 +91,14 @@ def test_what_a_first_boot_has_to_do(case: dict[str, Any]) -> None:
         got |= {"diff": diff_of(boot.changes), "actions": boot.actions, "actionsError": None}
     refused = (want.pop("reconcilable", None), got.pop("reconcilable"))
     judge(case, got == want and same_text(*refused), [got, refused])
+
+
+@pytest.mark.parametrize("case", cases("diffreport"), ids=_id)
+def test_what_a_machine_will_never_have_of_its_config(case: dict[str, Any]) -> None:
+    given, want = case["input"], case["expect"]
+    try:
+        got: dict[str, Any] = {"changes": irreconcilable_changes(given.get("base"), given["target"])}
+    except ReportError as error:
+        judge(case, same_text(want.get("error"), str(error)), str(error))
+        return
+    judge(case, got == want, got)

@@ -56,8 +56,9 @@ class Birth:
 class AgentObserved:
     """``current`` and ``desired``: MachineConfigs that the annotations name; ``desired`` is the one whose files are
     being written, if there is one. ``birth``: what a machine without annotations begins with. ``policies``: effective
-    ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it. ``checked`` and
-    ``booted``: what this pass found on the disk, and what runs."""
+    ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it. ``checked``,
+    ``booted``, ``irreconcilable``: what this pass found on the disk, what runs, and what of ``desired`` it will never
+    have; None: not asked, or nobody can tell."""
 
     node: Obj
     facts: HostFacts
@@ -70,6 +71,7 @@ class AgentObserved:
     waived: tuple[str, ...] = ()
     checked: Checked | None = None
     booted: Booted | None = None
+    irreconcilable: list[Obj] | None = None
 
     @property
     def topology(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from typing import Any, assert_never, get_args
 
@@ -11,11 +12,13 @@ from syncline.machineconfig.agent.birth import begin_machine
 from syncline.machineconfig.agent.changes import changed_units, config_of, kernel_type
 from syncline.machineconfig.agent.disk import boot_difference, drift_of
 from syncline.machineconfig.agent.firstboot import Booted
-from syncline.machineconfig.agent.host import Host
+from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
+from syncline.machineconfig.agent.irreconcilable import irreconcilable_changes, status_changes
 from syncline.machineconfig.agent.kernel import change_arguments
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
+    CompareInstalled,
     DropStaged,
     EndFirstBoot,
     EndJoining,
@@ -33,6 +36,7 @@ from syncline.machineconfig.agent.steps import (
 from syncline.machineconfig.agent.users import set_passwords, update_keys
 from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, update_files
 from syncline.machineconfig.extensions import change_packages
+from syncline.machineconfig.names import INSTALLED
 
 __all__ = ["HOST_STEPS", "HostPerformer"]
 
@@ -52,7 +56,7 @@ class HostPerformer:
             return self._do(action)
         return (yield Work(action.describe(), lambda: self._do(action)))
 
-    def _do(self, action: HostStep) -> str | Booted | None:
+    def _do(self, action: HostStep) -> str | Booted | list[Obj] | None:
         host = self._hosts.host(action.node)
         match action:
             case Provision():
@@ -86,6 +90,8 @@ class HostPerformer:
                     raise UpdateError("reboot command failed, something is seriously wrong") from error
             case CheckDisk():
                 return self._check(host, action)
+            case CompareInstalled():
+                return _irreconcilable(host, action)
             case _ as never:
                 assert_never(never)
         return None
@@ -113,6 +119,15 @@ class HostPerformer:
             running=self._hosts.command_line(action.node),
             image=action.image,
         )
+
+
+def _irreconcilable(host: Host, action: CompareInstalled) -> list[Obj] | None:
+    """Machines that no config server has installed say nothing; upstream logs as much."""
+    try:
+        installed: Any = json.loads(host.read(INSTALLED))
+        return status_changes(irreconcilable_changes(installed, action.config)) if isinstance(installed, dict) else None
+    except (HostError, ValueError):
+        return None
 
 
 def _users(config: Obj | None) -> list[Obj]:

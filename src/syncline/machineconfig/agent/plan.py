@@ -25,6 +25,7 @@ from syncline.machineconfig.agent.observe import WRITING, WRITING_IMAGE, AgentOb
 from syncline.machineconfig.agent.script import MAX_REASON, Script, fail, give_up, say_degraded
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
+    CompareInstalled,
     DropStaged,
     LookAtBoot,
     RebootHost,
@@ -340,7 +341,9 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(due.new)
     if seen.checked is None:
         check = CheckDisk(name, due.old, True, "after an update", due.new_image)
-        return Plan(((check,),), why=f"look at the disk of {name}")
+        return Plan(
+            ((check,), (CompareInstalled(name, due.new, "after an update"),)), why=f"look at the disk of {name}"
+        )
     if seen.checked.difference:
         return fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
     uncordon = f"uncordon-{target}"
@@ -358,6 +361,8 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
     script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
+    if seen.irreconcilable is not None:
+        script.report(seen.irreconcilable)
     return script.plan()
 
 
@@ -389,24 +394,28 @@ def settle_agent(
     seen: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = AgentSettings()
 ) -> tuple[AgentObserved, Plan] | None:
     """Go on from what the host answered: a comparison decides, a failure is undone and told."""
-    for result in results:
-        if result.ok and isinstance(result.action, QUESTIONS):
+    answers = [result for result in results if result.ok and isinstance(result.action, QUESTIONS)]
+    if answers:
+        for result in answers:
             seen = answered(seen, result.action, result.value)
-            return seen, plan_agent(seen, now, settings)
+        return seen, plan_agent(seen, now, settings)
     failed = next((r for r in results if not r.ok and isinstance(r.action, _UNDONE)), None)
     if failed is None:
         return None
     return seen, _undo(seen, [r.action for r in results if r.ok], failed, now)
 
 
-QUESTIONS = (CheckDisk, LookAtBoot)
+QUESTIONS = (CheckDisk, CompareInstalled, LookAtBoot)
 """Steps whose values decide what comes next."""
 
 
-def answered(seen: AgentObserved, question: CheckDisk | LookAtBoot, value: Any) -> AgentObserved:
+def answered(seen: AgentObserved, question: Step, value: Any) -> AgentObserved:
     """What is seen once a step of :data:`QUESTIONS` has its value."""
-    if isinstance(question, LookAtBoot):
-        return replace(seen, booted=value)
+    match question:
+        case LookAtBoot():
+            return replace(seen, booted=value)
+        case CompareInstalled():
+            return replace(seen, irreconcilable=value)
     return replace(seen, checked=Checked(value))
 
 

@@ -5,13 +5,13 @@ Used by the planners of ``machineconfig/agent``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from syncline.base.action import Action as Step
 from syncline.control.plan import Emit, Outcome, Patch, Plan, Retry, set_status
-from syncline.kube.objects import GVK, annotations_of, name_of
+from syncline.kube.objects import GVK, Obj, annotations_of, name_of
 from syncline.machineconfig.agent.observe import AgentObserved
 from syncline.machineconfig.names import FAILED_STATES, REASON, STATE
 from syncline.machineconfig.phases import Phase, advance
@@ -21,6 +21,7 @@ __all__ = ["COMPONENT", "MAX_REASON", "Script", "fail", "give_up", "say_degraded
 NODE = GVK("", "v1", "Node")
 COMPONENT = "machineconfigdaemon"
 MAX_REASON = 2000
+REPORT = "irreconcilableChanges"
 
 
 class Script:
@@ -47,6 +48,19 @@ class Script:
             return
         # The agent is the only one that writes while it works; the drain controller has its own turn.
         for write in set_status(record, status, f"node {name_of(self._seen.node)}: {(child or parent).type}"):
+            self.do(replace(write, resource_version=""))
+        self._record = record | {"status": status}
+
+    def report(self, changes: Sequence[Obj]) -> None:
+        """What the node will never have of its config; nothing is said of nothing."""
+        record = self._record
+        if record is None:
+            return
+        status = {key: value for key, value in (record.get("status") or {}).items() if key != REPORT}
+        status |= {REPORT: list(changes)} if changes else {}
+        if status == (record.get("status") or {}):
+            return
+        for write in set_status(record, status, f"node {name_of(self._seen.node)}: {len(changes)} fields do not hold"):
             self.do(replace(write, resource_version=""))
         self._record = record | {"status": status}
 

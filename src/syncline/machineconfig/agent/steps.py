@@ -13,6 +13,7 @@ from syncline.machineconfig.agent.changes import Changes
 
 __all__ = [
     "CheckDisk",
+    "CompareInstalled",
     "DropStaged",
     "EndFirstBoot",
     "EndJoining",
@@ -196,6 +197,19 @@ class CheckDisk:
         return f"compare the disk of {self.node} with {name_of(self.config)}"
 
 
+@dataclass(frozen=True)
+class CompareInstalled:
+    """What ``config`` says of disks that the machine was not installed with. Its value: changes as a MachineConfigNode
+    has them, None where nobody can tell."""
+
+    node: str
+    config: Obj = field(repr=False)
+    reason: str
+
+    def describe(self) -> str:
+        return f"compare {name_of(self.config)} with what {self.node} was installed with"
+
+
 HostStep: TypeAlias = (
     Provision
     | Ignite
@@ -210,4 +224,5 @@ HostStep: TypeAlias = (
     | RunService
     | RebootHost
     | CheckDisk
+    | CompareInstalled
 )

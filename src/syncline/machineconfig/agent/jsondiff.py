@@ -1,0 +1,198 @@
+"""Differences of two JSON documents, and how a person reads them; pure.
+
+The form is that of ``jd`` 2 (josephburnett/jd), in which upstream writes its reports: values that go and come at a
+path, in lists with the element before and after, ``[`` and ``]`` where the list begins and ends. Elements of lists are
+paired by a longest common subsequence of equal ones; between those, objects and lists at the same place are compared
+inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from syncline.ignition.jsontext import dump
+
+__all__ = ["EDGE", "Hunk", "Path", "differences", "rendered"]
+
+Path: TypeAlias = tuple[str | int, ...]
+EDGE = object()
+"""Stands for the element before the first one of a list, and after the last."""
+MOST_CELLS = 1_000_000
+"""Of the table that pairs the elements of two lists: longer lists without anything in common at their ends are compared
+element by element."""
+_PLAIN_BELOW, _PLAIN_FROM = 1e21, 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """``removed`` go and ``added`` come at ``path``; ``before`` and ``after`` are neighbours in a list, or nothing."""
+
+    path: Path
+    removed: tuple[Any, ...] = ()
+    added: tuple[Any, ...] = ()
+    before: tuple[Any, ...] = ()
+    after: tuple[Any, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """A line for each value."""
+        lines = ["[" if one is EDGE else f"  {rendered(one)}" for one in self.before]
+        lines += [f"- {rendered(one)}" for one in self.removed]
+        lines += [f"+ {rendered(one)}" for one in self.added]
+        lines += ["]" if one is EDGE else f"  {rendered(one)}" for one in self.after]
+        return "".join(f"{line}\n" for line in lines)
+
+
+def rendered(value: Any) -> str:
+    """On one line as Go writes it: keys sorted, numbers as it prints floating ones."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{dump(key)}:{rendered(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(rendered(one) for one in value) + "]"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return dump(value)
+    return _number(float(value))
+
+
+def _number(value: float) -> str:
+    if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
+    digits, _, exponent = repr(value).partition("e")
+    sign, number = exponent[0], exponent[1:].lstrip("0")
+    return f"{digits.removesuffix('.0')}e{sign}{number}"
+
+
+def differences(old: Any, new: Any, path: Path = ()) -> list[Hunk]:
+    """What makes ``new`` out of ``old``: first what both have or ``old`` alone, by key, then what is new."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return _of_objects(old, new, path)
+    if isinstance(old, list) and isinstance(new, list):
+        return _of_lists(old, new, path)
+    return [] if rendered(old) == rendered(new) else [Hunk(path, (old,), (new,))]
+
+
+def _of_objects(old: dict[str, Any], new: dict[str, Any], path: Path) -> list[Hunk]:
+    found: list[Hunk] = []
+    for key in sorted(old):
+        if key in new:
+            found += differences(old[key], new[key], (*path, key))
+        else:
+            found.append(Hunk((*path, key), removed=(old[key],)))
+    return found + [Hunk((*path, key), added=(new[key],)) for key in sorted(new) if key not in old]
+
+
+# -- lists ----------------------------------------------------------------------------------------------------------
+
+
+def _of_lists(old: list[Any], new: list[Any], path: Path) -> list[Hunk]:
+    walk = _Walk(old, new, path, [rendered(one) for one in old], [rendered(one) for one in new])
+    walk.common = _common(walk.old_keys, walk.new_keys)
+    found: list[Hunk] = []
+    while True:
+        found += walk.stretch()
+        if walk.at_old == len(old) and walk.at_new == len(new):
+            return found
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Both lists from left to right. ``place``: the index in the result; ``common``: what they share, in order."""
+
+    old: list[Any]
+    new: list[Any]
+    path: Path
+    old_keys: list[str]
+    new_keys: list[str]
+    common: list[str] = field(default_factory=list)
+    at_old: int = 0
+    at_new: int = 0
+    at_common: int = 0
+    place: int = 0
+
+    def stretch(self) -> list[Hunk]:
+        """Up to a common element, a difference inside of two elements, or the end; at most one hunk of its own, and
+        those inside."""
+        began, inside, ended = self.at_common, None, False
+        hunk = Hunk((*self.path, self.place), before=(self.new[self.at_new - 1] if self.at_new else EDGE,))
+        removed: list[Any] = []
+        added: list[Any] = []
+        while not ended:
+            shared_old, shared_new = self._shared(self.old_keys, self.at_old), self._shared(self.new_keys, self.at_new)
+            if self.at_old == len(self.old) or self.at_new == len(self.new):
+                removed += self.old[self.at_old :]
+                added += self.new[self.at_new :]
+                self.at_old, self.at_new, ended = len(self.old), len(self.new), True
+            elif shared_old and shared_new:
+                self.at_common += 1
+                self._advance()
+                ended = True
+            elif shared_old:
+                added.append(self.new[self.at_new])
+                self.at_new, self.place = self.at_new + 1, self.place + 1
+            elif shared_new:
+                removed.append(self.old[self.at_old])
+                self.at_old += 1
+            elif _comparable(self.old[self.at_old], self.new[self.at_new]):
+                neighbour = self._neighbour(began)
+                inside = differences(self.old[self.at_old], self.new[self.at_new], (*self.path, self.place))
+                self._advance()
+                ended = True
+            else:
+                removed.append(self.old[self.at_old])
+                added.append(self.new[self.at_new])
+                self._advance()
+        if not removed and not added:
+            return inside or []
+        after = neighbour if inside else self._neighbour(began)
+        return [replace(hunk, removed=tuple(removed), added=tuple(added), after=(after,)), *(inside or ())]
+
+    def _shared(self, keys: list[str], at: int) -> bool:
+        return at < len(keys) and self.at_common < len(self.common) and keys[at] == self.common[self.at_common]
+
+    def _advance(self) -> None:
+        self.at_old, self.at_new, self.place = self.at_old + 1, self.at_new + 1, self.place + 1
+
+    def _neighbour(self, began: int) -> Any:
+        """Of the old list: the element after those that were removed; a common one was stepped over already."""
+        at = self.at_old - (self.at_common - began)
+        return self.old[at] if at < len(self.old) else EDGE
+
+
+def _comparable(old: Any, new: Any) -> bool:
+    return any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list))
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """The longest common subsequence; of several the one that a table filled from the left gives from the right."""
+    start, end = 0, 0
+    short = min(len(old), len(new))
+    while start < short and old[start] == new[start]:
+        start += 1
+    while end < short - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    left, right = old[start : len(old) - end], new[start : len(new) - end]
+    middle = _by_table(left, right) if len(left) * len(right) <= MOST_CELLS else []
+    return [*old[:start], *middle, *old[len(old) - end :]]
+
+
+def _by_table(left: Sequence[str], right: Sequence[str]) -> list[str]:
+    table = [[0] * (len(right) + 1)]
+    for one in left:
+        above, row = table[-1], [0]
+        for at, other in enumerate(right):
+            row.append(max(above[at] + (one == other), above[at + 1], row[at]))
+        table.append(row)
+    found: list[str] = []
+    x, y = len(left), len(right)
+    while x and y:
+        if left[x - 1] == right[y - 1]:
+            found.append(left[x - 1])
+            x, y = x - 1, y - 1
+        elif table[x - 1][y] >= table[x][y - 1]:
+            x -= 1
+        else:
+            y -= 1
+    return found[::-1]
