@@ -12,7 +12,7 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 
-__all__ = ["DEFAULT_POLICIES", "effective_policies", "policy_for_path"]
+__all__ = ["DEFAULT_POLICIES", "closest_policy", "effective_policies", "policy_for_path"]
 
 CRIO = "crio.service"
 KUBELET = "kubelet.service"
@@ -95,8 +95,8 @@ def _stated(action: Obj) -> Obj:
     return _action(kind)
 
 
-def policy_for_path(path: str, files: Sequence[Obj]) -> list[Any] | None:
-    """The actions of the policy that governs ``path``; None if there is none.
+def closest_policy(path: str, files: Sequence[Obj]) -> Obj | None:
+    """The policy that governs ``path``; None if there is none.
 
     A policy governs its own path as written and, both cleaned, everything below it. The longest policy path as written
     wins, the first of equal length (upstream ``FindClosestFilePolicyPathMatch``).
@@ -106,8 +106,14 @@ def policy_for_path(path: str, files: Sequence[Obj]) -> list[Any] | None:
         written = str(policy.get("path", ""))
         below = _clean(path).startswith(_clean(written) + "/")
         if (path == written or below) and len(written.encode()) > length:
-            found, length = list(policy.get("actions") or []), len(written.encode())
+            found, length = policy, len(written.encode())
     return found
+
+
+def policy_for_path(path: str, files: Sequence[Obj]) -> list[Any] | None:
+    """The actions of the policy that governs ``path``; None if there is none."""
+    found = closest_policy(path, files)
+    return None if found is None else list(found.get("actions") or [])
 
 
 def _clean(path: str) -> str:

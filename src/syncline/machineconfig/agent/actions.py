@@ -17,9 +17,20 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.changes import Changes, Units
 from syncline.machineconfig.drain.registries import PATH as REGISTRIES
 from syncline.machineconfig.drain.registries import change_is_safe
-from syncline.machineconfig.policy import policy_for_path
+from syncline.machineconfig.policy import closest_policy
 
-__all__ = ["FIRST_BOOT_REBOOT", "Action", "drain_needed", "first_boot_actions", "first_boot_drain", "update_actions"]
+__all__ = [
+    "FIRST_BOOT_REBOOT",
+    "NONE",
+    "REBOOT",
+    "Action",
+    "Consequence",
+    "consequences",
+    "drain_needed",
+    "first_boot_actions",
+    "first_boot_drain",
+    "update_actions",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +44,54 @@ class Action:
 REBOOT, NONE = Action("Reboot"), Action("None")
 
 
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """What one part that changes asks for. ``kind``: a field of the MachineConfig's spec, ``file``, ``unit`` or
+    ``sshkey``; ``name`` of a file or unit. ``policy``: path or name that a policy has; None: none governs the part."""
+
+    kind: str
+    name: str
+    actions: tuple[Action, ...]
+    policy: str | None = None
+
+
 def update_actions(changes: Changes, files: Sequence[str], units: Units, policies: Obj) -> list[Action]:
     """In the order files, units, ssh keys; repetitions stay. ``policies`` are the effective ones of the cluster."""
-    if changes.of_system:
-        return [REBOOT]
-    if not (changes.files or changes.units or changes.passwd):
+    if not (changes.of_system or changes.files or changes.units or changes.passwd):
         return [NONE]
-    found: list[Action] = []
-    for path in files:
-        governed = policy_for_path(path, policies.get("files") or [])
-        if governed is None:
-            return [REBOOT]
-        found += _read(governed)
-    by_name = {str(each.get("name", "")): each for each in policies.get("units") or []}
-    for name in (*units.added, *units.removed, *units.updated):
-        if name not in by_name:
-            return [REBOOT]
-        found += _read(by_name[name].get("actions") or [])
-    if changes.passwd:
-        found += _read((policies.get("sshkey") or {}).get("actions") or [])
+    found = [action for one in consequences(changes, files, units, policies) for action in one.actions]
     if REBOOT in found:
         return [REBOOT]
     real = [action for action in found if action != NONE]
     return real or found[:1]
+
+
+def consequences(changes: Changes, files: Sequence[str], units: Units, policies: Obj) -> list[Consequence]:
+    """Part by part: the system, files, units, ssh keys. What no policy governs reboots."""
+    system = (
+        ("osImageURL", changes.os_update),
+        ("kernelArguments", changes.kargs),
+        ("fips", changes.fips),
+        ("kernelType", changes.kernel_type),
+        ("extensions", changes.extensions),
+    )
+    found = [Consequence(field, "", (REBOOT,)) for field, differs in system if differs]
+    for path in files:
+        policy = closest_policy(path, policies.get("files") or [])
+        found.append(_governed("file", path, policy, "path"))
+    by_name = {str(each.get("name", "")): each for each in policies.get("units") or []}
+    for name in (*units.added, *units.removed, *units.updated):
+        found.append(_governed("unit", name, by_name.get(name), "name"))
+    if changes.passwd:
+        keys = (policies.get("sshkey") or {}).get("actions") or []
+        found.append(Consequence("sshkey", "", tuple(_read(keys)), "sshkey"))
+    return found
+
+
+def _governed(kind: str, name: str, policy: Obj | None, key: str) -> Consequence:
+    if policy is None:
+        return Consequence(kind, name, (REBOOT,))
+    return Consequence(kind, name, tuple(_read(policy.get("actions") or [])), str(policy.get(key, "")))
 
 
 def _read(actions: Iterable[Obj]) -> list[Action]:

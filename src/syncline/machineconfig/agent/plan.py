@@ -16,8 +16,8 @@ from typing import Any
 from syncline.base.action import Action as Step
 from syncline.control.plan import Plan, Requeue, Result, Retry
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
-from syncline.machineconfig.agent.actions import Action, drain_needed, update_actions
-from syncline.machineconfig.agent.changes import Changes, changed_files, changed_units, changes_between, config_of
+from syncline.machineconfig.agent.actions import Action
+from syncline.machineconfig.agent.changes import changes_between
 from syncline.machineconfig.agent.due import Due, DueError, drain_is_open
 from syncline.machineconfig.agent.imagemode import extracted
 from syncline.machineconfig.agent.joining import plan_joining
@@ -35,6 +35,7 @@ from syncline.machineconfig.agent.steps import (
     StoreConfig,
     WriteFiles,
 )
+from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain.progress import Progress
 from syncline.machineconfig.drain.registries import RegistriesError
@@ -52,7 +53,6 @@ from syncline.machineconfig.names import (
     annotation,
 )
 from syncline.machineconfig.phases import Phase
-from syncline.machineconfig.reconcile import unreconcilable
 
 __all__ = ["POST_ACTION", "QUESTIONS", "REBOOT_FROM", "AgentSettings", "answered", "plan_agent", "settle_agent"]
 
@@ -62,7 +62,6 @@ REBOOT_FROM = "syncline.dev/reboot-from"
 """Boot id at the moment a reboot was asked for: another one tells that it has happened."""
 SINGLE_REPLICA = "SingleReplica"
 CRIO = "crio"
-FIPS = "detected change to FIPS flag; refusing to modify FIPS on a running cluster"
 _NOT_WRITING: dict[str, str | None] = {WRITING: None, WRITING_IMAGE: None}
 RUNNING = ("Working", *FAILED_STATES)
 """States of a node whose update has begun; one that failed keeps saying so until it has succeeded."""
@@ -159,36 +158,16 @@ def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     if seen.misplaced:
         return _misplaced(seen, now)
     try:
-        changes_between(old, new)
-    except ConfigError as error:
-        return fail(seen, f"could not calculate config diff: {error}", now)
-    refusal = unreconcilable(old, [new], seen.waived)
-    if refusal is not None:
-        return _refuse(seen, old, new, f"configs {name_of(old)}, {name_of(new)} are not reconcilable: {refusal}", now)
-    if seen.facts.fips is not None and seen.facts.fips != bool(dig(new, "spec", "fips")):
-        return _refuse(seen, old, new, FIPS, now)
-    try:
-        work = _work(seen, old, new)
-    except (ConfigError, RegistriesError) as error:
+        work = work_of(old, new, seen.policies, seen.waived, forced=seen.facts.forced, fips=seen.facts.fips)
+    except Irreconcilable as error:
+        return _refuse(seen, old, new, str(error), now)
+    except RegistriesError as error:
         script = _begun(seen, now, str(error))
         give_up(script, name, str(error))
         return script.plan(Retry(str(error)))
+    except ConfigError as error:
+        return fail(seen, f"could not calculate config diff: {error}", now)
     return _carry_out(seen, old, new, work, now)
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    changes: Changes
-    actions: tuple[Action, ...]
-    drain: bool
-
-
-def _work(seen: AgentObserved, old: Obj, new: Obj) -> _Work:
-    changes = changes_between(old, new, forced=seen.facts.forced)
-    before, after = config_of(old), config_of(new)
-    policies = seen.policies or {}
-    actions = update_actions(changes, changed_files(before, after), changed_units(before, after), policies)
-    return _Work(changes, tuple(actions), drain_needed(actions, before, after))
 
 
 def _misplaced(seen: AgentObserved, now: datetime) -> Plan:
@@ -223,7 +202,7 @@ def _begun(seen: AgentObserved, now: datetime, why: str) -> Script:
     return script
 
 
-def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: _Work, now: datetime) -> Plan:
+def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: Work, now: datetime) -> Plan:
     have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(new)
     drained = have.get(LAST_DRAIN) == f"drain-{target}"
     why = f"bring {name} from {name_of(old)} to {target}"
@@ -253,7 +232,7 @@ def _not_drained(script: Script) -> None:
     )
 
 
-def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work) -> None:
+def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) -> None:
     changes, name, why = work.changes, name_of(seen.node), f"it gets {name_of(new)}"
     system = "" if changes.os_update or changes.extensions or changes.kernel_type else "not"
     keys = "" if changes.passwd or changes.files else "not"
@@ -297,7 +276,7 @@ def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: _Work)
     )
 
 
-def _act(script: Script, seen: AgentObserved, target: str, work: _Work) -> None:
+def _act(script: Script, seen: AgentObserved, target: str, work: Work) -> None:
     """What brings it into force; without a reboot the next pass finds a disk that has its target."""
     name = name_of(seen.node)
     for action in work.actions:
