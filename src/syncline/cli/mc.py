@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import click
@@ -22,14 +21,13 @@ from syncline.cli.mcview import (
 from syncline.cli.output import output_option, print_documents
 from syncline.kube import client
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
-from syncline.kube.objects import GVK, Obj, annotations_of, dig, gvk_of, name_of
+from syncline.kube.objects import GVK, Obj, dig, gvk_of, name_of
 from syncline.kube.yaml import YamlError, load_all
 from syncline.machineconfig.compare import Change, changes
 from syncline.machineconfig.configs import ConfigError
-from syncline.machineconfig.render.merge import GENERATED_BY
 from syncline.machineconfig.render.origins import parts_of
 from syncline.machineconfig.render.refusal import RenderError
-from syncline.machineconfig.render.rendering import GENERATED_VERSION, Release, Rendered, render
+from syncline.machineconfig.render.rendering import GENERATED_VERSION, Rendered, release_of, render
 from syncline.machineconfig.render.select import ROLE, select
 from syncline.machineconfig.render.validate import invalid_spec
 from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
@@ -220,10 +218,7 @@ def _read(path: Path) -> list[Obj]:
 
 def _rendered(pool: Obj, configs: list[Obj], controller: Obj) -> Rendered:
     """By the rules of whoever made the cluster's configs: its release is taken over."""
-    versions = Counter(annotations_of(one).get(GENERATED_BY) for one in configs if not is_rendered(one))
-    versions.pop(None, None)
-    made = versions.most_common(1)
-    release = Release(annotations_of(controller).get(GENERATED_VERSION, ""), str(made[0][0]) if made else "")
+    release = release_of(controller, (one for one in configs if not is_rendered(one)))
     try:
         selection = select(pool, configs)
         if not selection.configs:

@@ -25,13 +25,25 @@ from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 from syncline.machineconfig.server.world import image_for_new_machine, served_config, world_of
 
-__all__ = ["WRITING", "WRITING_IMAGE", "AgentObserved", "Birth", "Checked", "observe_agent"]
+__all__ = [
+    "CLUSTER",
+    "WRITING",
+    "WRITING_IMAGE",
+    "AgentObserved",
+    "Birth",
+    "Checked",
+    "observe_agent",
+    "policies_in_force",
+    "waived_sections",
+]
+
 
 WRITING, WRITING_IMAGE = "syncline.dev/writing", "syncline.dev/writing-image"
 """Of a node: the MachineConfig whose files are being written, and its image of image mode. It is finished before
 another one is begun."""
 
-_CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
+CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
+"""The MachineConfiguration that holds for all nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,7 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
     def config(name: str) -> Obj | None:
         return cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) if name else None
 
-    setting = cache.get(_CLUSTER)
+    setting = cache.get(CLUSTER)
     try:
         primary_pool(node, cache.objects(POOL))
         misplaced = ""
@@ -124,9 +136,9 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
         desired=config(have.get(WRITING) or have.get(DESIRED, "")),
         birth=None if have.get(CURRENT) else _birth(node, facts, cache),
         record=cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
-        policies=_policies(setting),
+        policies=policies_in_force(setting),
         misplaced=misplaced,
-        waived=tuple(dig(setting, "spec", "irreconcilableValidationOverrides", "storage", default=()) or ()),
+        waived=waived_sections(setting),
     )
 
 
@@ -155,7 +167,12 @@ def _birth(node: Obj, facts: HostFacts, cache: Snapshot) -> Birth | None:
     return Birth(name, found, image_for_new_machine(pool, world), base)
 
 
-def _policies(setting: Mapping[str, object] | None) -> Obj | None:
+def waived_sections(setting: Mapping[str, object] | None) -> tuple[str, ...]:
+    """Sections of storage that may differ, by MachineConfiguration ``cluster``."""
+    return tuple(dig(setting, "spec", "irreconcilableValidationOverrides", "storage", default=()) or ())
+
+
+def policies_in_force(setting: Mapping[str, object] | None) -> Obj | None:
     """From the status of MachineConfiguration ``cluster``; without the object upstream's own."""
     if setting is None:
         return effective_policies(None)

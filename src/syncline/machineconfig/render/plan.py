@@ -34,11 +34,13 @@ MAX_BYTES = 1_572_864
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``waits``: why it is not rendered yet. ``error``: why it cannot be, which the pool's condition says.
-    ``create``, ``update``: the rendered MachineConfig to write. ``configuration``: of the pool's spec."""
+    """``waits``: why it is not rendered yet. ``error``: why it cannot be, which the pool's condition says; ``culprit``:
+    the MachineConfig that is to blame for it. ``create``, ``update``: the rendered MachineConfig to write.
+    ``configuration``: of the pool's spec."""
 
     waits: str | None = None
     error: str | None = None
+    culprit: str = ""
     selects_all: bool = False
     rendered: Rendered | None = None
     create: Obj | None = None
@@ -122,7 +124,8 @@ def decide(seen: RenderObserved) -> Decision:
         rendered = _reconcilable(seen, selection.configs)
     except RenderError as error:
         # Reports of Ignition end with a line break.
-        return Decision(error=f"could not generate rendered MachineConfig: {error}".rstrip("\n"))
+        text = f"could not generate rendered MachineConfig: {error}".rstrip("\n")
+        return Decision(error=text, culprit=error.culprit)
     refused = _too_large(rendered.config) or _refused_runtime(seen, rendered)
     if refused is not None:
         return Decision(error=refused)
@@ -147,7 +150,7 @@ def _reconcilable(seen: RenderObserved, configs: tuple[Obj, ...]) -> Rendered:
         reason = alone.split(": ", 1)[1]
         if reason in refused:
             names = f'current config "{name_of(current)}" and base config "{name_of(config)}"'
-            raise RenderError(f"reconciliation failed between {names}: {reason}")
+            raise RenderError(f"reconciliation failed between {names}: {reason}", name_of(config))
     parts = unreconcilable(current, rendered.merged.order, seen.waived)
     raise RenderError(f"render reconciliation error: {refused}; component errors: {parts or '<nil>'}")
 

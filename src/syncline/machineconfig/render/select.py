@@ -94,7 +94,7 @@ def merge_order(configs: Sequence[Obj]) -> list[Obj]:
     """
     for config in configs:
         if dig(config, "metadata", "labels") is None:
-            raise RenderError(f"cannot find label in MachineConfig {name_of(config)}")
+            raise RenderError(f"cannot find label in MachineConfig {name_of(config)}", name_of(config))
     return by_name(one for one in configs if _is_workers(one)) + by_name(one for one in configs if not _is_workers(one))
 
 

@@ -1,0 +1,36 @@
+"""Asks the machine-config room what a change would do to nodes, with the controllers and settings that keep the pools.
+
+Called by ``syncline mc impact`` and ``syncline plan``. A look at the cluster comes in; nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from syncline.assembly.machineconfig import MachineConfigSettings, rendering_controllers
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import GroupKind, ObjectRef, name_of
+from syncline.machineconfig.impact.forecast import EVENTS, Forecaster, kinds_read
+from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG
+from syncline.machineconfig.pools.rollout import CONTROLLER_CONFIG_NAME
+from syncline.machineconfig.render.controller import RenderController
+from syncline.machineconfig.render.naming import PREFIX
+from syncline.machineconfig.render.observe import RenderSettings
+from syncline.machineconfig.render.rendering import release_of
+
+__all__ = ["forecaster", "impact_kinds"]
+
+
+def forecaster(look: Snapshot, settings: MachineConfigSettings = MachineConfigSettings()) -> Forecaster:
+    """As whoever renders for this cluster would: its release is taken over."""
+    configs = [one for one in look.objects(MACHINE_CONFIG) if not name_of(one).startswith(PREFIX)]
+    release = release_of(look.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)), configs)
+    mine = replace(settings, release=release, kept=None)
+    controllers = sorted(rendering_controllers(mine), key=lambda one: one.name == RenderController.name)
+    return Forecaster(look, tuple(controllers), RenderSettings(release, None), mine.pools)
+
+
+def impact_kinds() -> Collection[GroupKind]:
+    """What a look has to list for a forecast."""
+    return kinds_read(rendering_controllers(MachineConfigSettings())) | {EVENTS}

@@ -1,0 +1,424 @@
+"""What a change would do to the nodes of a cluster, before anybody makes it; pure.
+
+A look at the cluster and a change come in. The change is made on a copy; the controllers that turn what people write
+into rendered configs settle on it; then the roll-out is played. An :class:`Impact` leaves. The controllers are given,
+since ``assembly`` puts rooms together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller
+from syncline.control.plan import Patch, Stalled
+from syncline.kube.holds import holds_of, pause_writer
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    gvk_of,
+    labels_of,
+    name_of,
+    owner_references,
+    ref_of,
+)
+from syncline.kube.selectors import SelectorError
+from syncline.machineconfig.agent.work import Work
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.drain import observe as drain_observing
+from syncline.machineconfig.impact.causes import Cause, Sides, action_text, causes_of
+from syncline.machineconfig.impact.fixes import fix_for
+from syncline.machineconfig.impact.pace import Pace, Samples, sampled
+from syncline.machineconfig.impact.report import Impact, NodeImpact, PoolImpact, Refusal
+from syncline.machineconfig.impact.rollout import Rollout, State, Turn, worked_out
+from syncline.machineconfig.impact.scratch import Scratch, kinds_of
+from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
+from syncline.machineconfig.pools import observe as pool_observing
+from syncline.machineconfig.pools.candidates import LimitError, max_unavailable, update_order
+from syncline.machineconfig.pools.membership import MembershipError, members
+from syncline.machineconfig.pools.nodestate import is_failing, not_ready, target_of
+from syncline.machineconfig.pools.observe import HOLDS, LEASES, NODE, OS_BUILD, OS_CONFIG
+from syncline.machineconfig.pools.plan import PoolSettings, held_by
+from syncline.machineconfig.render.controller import RenderController
+from syncline.machineconfig.render.naming import PREFIX
+from syncline.machineconfig.render.observe import RenderSettings, observe_render
+from syncline.machineconfig.render.plan import Decision, decide
+from syncline.machineconfig.render.select import select
+
+__all__ = ["EVENTS", "Change", "Forecaster", "kinds_read"]
+
+EVENTS = GroupKind("", "Event")
+SETTLES = timedelta(seconds=RenderController.gathers_s)
+"""From the change to the rendered config: the render waits for what comes with it."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """``applied``: manifests as ``kubectl apply`` would take them; ``put``: objects as they are to be; ``deleted``.
+    ``origins``: where an object comes from, in a few words."""
+
+    applied: Sequence[Obj] = ()
+    put: Sequence[Obj] = ()
+    deleted: Sequence[ObjectRef] = ()
+    origins: Mapping[ObjectRef, str] = field(default_factory=dict)
+
+
+def kinds_read(controllers: Collection[Controller]) -> set[GroupKind]:
+    """Everything that a forecast looks at, without Events."""
+    found = kinds_of(controllers) | {POOL, MACHINE_CONFIG, MACHINE_CONFIG_NODE, NODE, HOLDS, LEASES}
+    found |= {OS_CONFIG, OS_BUILD, drain_observing.POD, *drain_observing.READS}
+    return found | {index.kind for index in pool_observing.indices().values()}  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Forecaster:
+    """``controllers`` make rendered configs of what people write, rendering itself last. ``render`` and ``pools`` are
+    the settings of whoever keeps the cluster."""
+
+    look: Snapshot
+    controllers: Sequence[Controller]
+    render: RenderSettings
+    pools: PoolSettings = field(default_factory=PoolSettings)
+
+    def forecast(self, change: Change, now: datetime, pool: str = "") -> Impact:
+        """``pool``: only this one is told; the others are played all the same."""
+        told = _Telling(self, change, now)
+        return told.impact(pool)
+
+    def scratch(self) -> Scratch:
+        indices = pool_observing.indices() | drain_observing.indices()
+        return Scratch(self.look, kinds_read(self.controllers), indices, self.controllers)  # type: ignore[arg-type]
+
+    def samples(self) -> Samples:
+        return sampled(self.look.objects(EVENTS), self.look.objects(MACHINE_CONFIG_NODE))
+
+
+class _Telling:
+    """One forecast: the copy after the change, its play, and what is told of them."""
+
+    def __init__(self, by: Forecaster, change: Change, now: datetime) -> None:
+        self._by, self._change, self._now = by, change, now
+        self._samples = by.samples()
+        self._known: dict[tuple[str, str, str], tuple[Cause, ...]] = {}
+        self._scratch = self._changed(resumed=())
+        self._before = {name_of(one): one for one in by.look.objects(MACHINE_CONFIG)}
+        self._after = {name_of(one): one for one in self._scratch.cache.objects(MACHINE_CONFIG)}
+        self._all = tuple(self._after.values())
+        self._decisions = {name_of(pool): self._decision(pool) for pool in self._pools(self._scratch)}
+
+    def impact(self, only: str) -> Impact:
+        paused = [name_of(pool) for pool in self._pools(self._scratch) if dig(pool, "spec", "paused") is True]
+        played = self._play(self._scratch)
+        resumed = None
+        if any(played.left(pool) for pool in self._pools(self._scratch) if name_of(pool) in paused):
+            resumed = self._play(self._changed(resumed=paused))
+        found = [
+            self._pool(pool, resumed if resumed is not None and name_of(pool) in paused else played)
+            for pool in self._pools(self._scratch)
+        ]
+        told = [one for one in found if self._matters(one) and only in ("", one.name)]
+        told.sort(key=lambda one: (bool(one.paused), _begins(one), one.name))
+        return Impact(tuple(told), self._refused(), self._notes(played), self._marks())
+
+    def _matters(self, one: PoolImpact) -> bool:
+        return bool(one.nodes or one.refused or one.waits) or one.before != one.after
+
+    def _pools(self, scratch: Scratch) -> list[Obj]:
+        return scratch.cache.objects(POOL)
+
+    # -- the copy and its play -----------------------------------------------------------------------------------
+
+    def _changed(self, resumed: Collection[str]) -> Scratch:
+        scratch, now, change = self._by.scratch(), self._now, self._change
+        for obj in change.applied:
+            scratch.apply(obj, now)
+        for obj in change.put:
+            scratch.put(obj, now)
+        for ref in change.deleted:
+            scratch.delete(ref, now)
+        for pool in scratch.cache.objects(POOL):
+            if name_of(pool) in resumed:
+                body = {"spec": {"paused": False}}
+                scratch.perform([Patch(gvk_of(pool), "", name_of(pool), body, "as if it were resumed")], now)
+        scratch.settle(now)
+        return scratch
+
+    def _play(self, scratch: Scratch) -> Rollout:
+        paces = {name_of(pool): self._pace(scratch, pool) for pool in scratch.cache.objects(POOL)}
+        found = Rollout(scratch, self._now + SETTLES, paces, self._by.pools)
+        found.play()
+        return found
+
+    def _pace(self, scratch: Scratch, pool: Obj) -> Pace:
+        return self._samples.pace(name_of(node) for node in _members(scratch, pool))
+
+    def _decision(self, pool: Obj) -> Decision | None:
+        seen = observe_render(self._scratch.cache, ref_of(pool), self._by.render)
+        return decide(seen) if seen is not None else None
+
+    # -- one pool ------------------------------------------------------------------------------------------------
+
+    def _pool(self, pool: Obj, played: Rollout) -> PoolImpact:
+        name = name_of(pool)
+        live = self._by.look.get(ref_of(pool))
+        before, after = target_of(live or {}), target_of(pool)
+        nodes = _members(self._scratch, pool)
+        refused, waits = self._not_rendered(name)
+        behind = self._behind(live, before)
+        told = self._nodes(pool, played, before)
+        pace = played.paces[name]
+        return PoolImpact(
+            name,
+            before,
+            after,
+            len(nodes),
+            _limit(pool, len(nodes)),
+            told,
+            _distinct(told),
+            refused,
+            _paused(pool) if dig(pool, "spec", "paused") is True else "",
+            self._held(name),
+            behind if before != after else 0,
+            waits,
+            played.errors.get(name, ""),
+            pace,
+            frozenset(step for turn in played.turns if turn.pool == name and turn.work for step in _used(turn, pace)),
+        )
+
+    def _not_rendered(self, name: str) -> tuple[tuple[Refusal, ...], str]:
+        decision = self._decisions[name]
+        if decision is None:
+            return (), ""
+        if decision.error is not None:
+            mine = {name_of(one) for one in _selected(self._scratch.cache.get(ObjectRef(*POOL, "", name)), self._all)}
+            touched = [one for one in self._touched() if one in mine]
+            culprit = decision.culprit or (touched[0] if len(touched) == 1 else "")
+            about = f"MachineConfig {culprit}" if culprit else ""
+            return (Refusal(about, decision.error, fix_for(decision.error)),), ""
+        return (), decision.waits or ""
+
+    def _behind(self, live: Obj | None, target: str) -> int:
+        """How many nodes have an update to come without the change."""
+        if live is None:
+            return 0
+        look = self._by.look
+        try:
+            nodes = members(live, look.objects(NODE), look.objects(POOL))
+        except MembershipError:
+            return 0
+        return sum(annotations_of(node).get(CURRENT, target) != target for node in nodes)
+
+    def _held(self, name: str) -> str:
+        living = [hold for hold in holds_of(self._scratch.cache.objects(HOLDS)) if hold.lives(self._now)]
+        return "; ".join(held_by(hold) for hold in living if name in hold.pools)
+
+    # -- its nodes -----------------------------------------------------------------------------------------------
+
+    def _nodes(self, pool: Obj, played: Rollout, before: str) -> tuple[NodeImpact, ...]:
+        turns = [turn for turn in played.turns if turn.pool == name_of(pool)]
+        told = [self._node(turn, before) for turn in turns]
+        left = sorted(played.left(pool), key=update_order)
+        if played.cut:
+            return (*told, *self._extrapolated(left, turns, before))
+        return (*told, *(self._waiting(node, pool, turns) for node in left))
+
+    def _node(self, turn: Turn, before: str) -> NodeImpact:
+        ends = None if turn.ended is None else (turn.ended - self._now).total_seconds()
+        return NodeImpact(
+            turn.node,
+            turn.pool,
+            turn.state,
+            _steps(turn),
+            turn.wave,
+            0.0 if turn.under_way else (turn.began - self._now).total_seconds(),
+            ends,
+            self._causes(turn, before),
+            turn.reason,
+            turn.fixes,
+        )
+
+    def _causes(self, turn: Turn, before: str) -> tuple[Cause, ...]:
+        if turn.work is None:
+            return ()
+        key = (turn.old, turn.new, turn.pool)
+        if key not in self._known:
+            self._known[key] = self._found_causes(turn.old, turn.new, turn.pool, turn.work, before)
+        return self._known[key]
+
+    def _found_causes(self, old: str, new: str, pool: str, work: Work, before: str) -> tuple[Cause, ...]:
+        cache = self._scratch.cache
+        one, other = (cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) for name in (old, new))
+        assert one is not None and other is not None, "its work was found"
+        try:
+            return tuple(causes_of(one, other, work, self._sides(pool), self._pending(old, before, new)))
+        except ConfigError:
+            return ()
+
+    def _sides(self, name: str) -> Sides:
+        ref = ObjectRef(*POOL, "", name)
+        before, after = (
+            _selected(look.get(ref), look.objects(MACHINE_CONFIG)) for look in (self._by.look, self._scratch.cache)
+        )
+        return Sides(before, after, self._touched(), self._origins())
+
+    def _pending(self, current: str, before: str, new: str) -> set[tuple[str, str]]:
+        """Parts that a node behind its pool would get anyway, and that the change leaves alone."""
+        if current == before or before == new:
+            return set()
+        anyway, changed = (_parts(self._scratch, one, other) for one, other in ((current, before), (before, new)))
+        return anyway - changed
+
+    def _waiting(self, node: Obj, pool: Obj, turns: Sequence[Turn]) -> NodeImpact:
+        """A node whose turn does not come."""
+        stuck = sorted({turn.node for turn in turns if turn.state is not State.DONE})
+        reason = not_ready(node) or ""
+        if not reason and is_failing(node):
+            reason = f"node {name_of(node)} failed before"
+        if not reason and stuck:
+            reason = f"{', '.join(stuck)} {'takes' if len(stuck) == 1 else 'take'} what may be unavailable"
+        name = name_of(pool)
+        decision = self._decisions[name]
+        if not reason and decision is not None and decision.error is not None:
+            reason = "its pool cannot be rendered"
+        return NodeImpact(name_of(node), name, State.WAITS, reason=reason or self._held_or_full(pool))
+
+    def _held_or_full(self, pool: Obj) -> str:
+        held = self._held(name_of(pool))
+        return f"held by {held}" if held else "as many nodes of its pool are down as may be"
+
+    def _extrapolated(self, left: Sequence[Obj], turns: Sequence[Turn], before: str) -> list[NodeImpact]:
+        """The rest of a pool that is too large to be played node by node: in its order, at the pace so far."""
+        done = [turn for turn in turns if turn.ended is not None and turn.wave]
+        if not done:
+            return []
+        waves = max(turn.wave for turn in done)
+        together = max(round(len(done) / waves), 1)
+        end = max(turn.ended for turn in done if turn.ended is not None)
+        gap = (end - min(turn.began for turn in done)) / waves
+        told = []
+        for index, node in enumerate(left):
+            later = index // together
+            starts = (end - self._now) + gap * later
+            like = self._node(done[-1], before)
+            told.append(
+                NodeImpact(
+                    name_of(node),
+                    like.pool,
+                    State.DONE,
+                    like.steps,
+                    waves + 1 + later,
+                    starts.total_seconds(),
+                    (starts + gap).total_seconds(),
+                    like.causes,
+                    counted=False,
+                )
+            )
+        return told
+
+    # -- the change itself ---------------------------------------------------------------------------------------
+
+    def _touched(self) -> list[str]:
+        names = sorted(name for name in self._before.keys() | self._after.keys() if not name.startswith(PREFIX))
+        return [name for name in names if _content(self._before.get(name)) != _content(self._after.get(name))]
+
+    def _marks(self) -> tuple[str, ...]:
+        return tuple(f"{_mark(self._before.get(name), self._after.get(name))} {name}" for name in self._touched())
+
+    def _origins(self) -> dict[str, str]:
+        """By name of MachineConfig; one that is generated comes from where the object comes from that it is made of."""
+        origins = self._change.origins
+        found = {ref.name: text for ref, text in origins.items() if ref.group_kind == MACHINE_CONFIG}
+        makers = {(ref.kind, ref.name): text for ref, text in origins.items()}
+        for name, config in (self._before | self._after).items():
+            for owner in owner_references(config):
+                text = makers.get((str(owner.get("kind")), str(owner.get("name"))))
+                if text:
+                    found[name] = text
+        return found
+
+    def _refused(self) -> tuple[Refusal, ...]:
+        """KubeletConfigs and their kin of which nothing is made."""
+        found = []
+        for (_, ref), plan in sorted(self._scratch.plans.items(), key=lambda item: item[0][1]):
+            if isinstance(plan.outcome, Stalled):
+                fix = fix_for(plan.outcome.reason) or plan.outcome.fix
+                found.append(Refusal(f"{ref.kind} {ref.name}", plan.outcome.reason.rstrip(), fix))
+        return tuple(found)
+
+    def _notes(self, played: Rollout) -> tuple[str, ...]:
+        notes = [text for obj in (*self._change.applied, *self._change.put) if (text := self._unselected(obj))]
+        if played.cut:
+            notes.append("the pools are large: later nodes are told at the pace of the first ones")
+        return tuple(notes)
+
+    def _unselected(self, obj: Obj) -> str:
+        if gvk_of(obj).group_kind != MACHINE_CONFIG:
+            return ""
+        pools = self._pools(self._scratch)
+        if any(name_of(obj) in {name_of(one) for one in _selected(pool, [obj])} for pool in pools):
+            return ""
+        return f"MachineConfig {name_of(obj)} is in no pool: no machineConfigSelector matches its labels"
+
+
+def _members(scratch: Scratch, pool: Obj) -> tuple[Obj, ...]:
+    try:
+        return members(pool, scratch.cache.objects(NODE), scratch.cache.objects(POOL))
+    except MembershipError:
+        return ()
+
+
+def _selected(pool: Obj | None, configs: Sequence[Obj]) -> tuple[Obj, ...]:
+    try:
+        return select(pool, configs).configs if pool is not None else ()
+    except SelectorError:
+        return ()
+
+
+def _limit(pool: Obj, nodes: int) -> int:
+    try:
+        return max_unavailable(pool, nodes)
+    except LimitError:
+        return 0
+
+
+def _paused(pool: Obj) -> str:
+    writer, since = pause_writer(pool)
+    return f"{writer or 'somebody'}{f' since {since}' if since else ''} (spec.paused)"
+
+
+def _steps(turn: Turn) -> tuple[str, ...]:
+    if turn.work is None:
+        return ()
+    actions = tuple(dict.fromkeys(action_text(action) for action in turn.work.actions)) or ("none",)
+    return ("drain", *(action for action in actions if action != "none")) if turn.drains else actions
+
+
+def _used(turn: Turn, pace: Pace) -> list[str]:
+    assert turn.work is not None, "asked for by the caller"
+    return pace.used(turn.work, drained=turn.drains)
+
+
+def _distinct(nodes: Sequence[NodeImpact]) -> tuple[Cause, ...]:
+    return tuple(dict.fromkeys(cause for node in nodes for cause in node.causes))
+
+
+def _parts(scratch: Scratch, old: str, new: str) -> set[tuple[str, str]]:
+    work = worked_out(scratch.cache, old, new)
+    return {(one.kind, one.name) for one in work.parts} if isinstance(work, Work) else set()
+
+
+def _begins(one: PoolImpact) -> float:
+    return min((node.starts_s for node in one.nodes if node.starts_s is not None), default=float("inf"))
+
+
+def _content(config: Obj | None) -> object:
+    return None if config is None else (config.get("spec"), labels_of(config))
+
+
+def _mark(before: Obj | None, after: Obj | None) -> str:
+    return "+" if before is None else "-" if after is None else "~"

@@ -1,0 +1,306 @@
+"""The answer to «what would this do», as data and in sentences: per pool, per node; pure.
+
+Made by ``machineconfig/impact/forecast.py``, shown by ``syncline mc impact`` and ``syncline plan``. The shapes of
+``to_obj`` are what ``-o json`` prints; scripts read them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from syncline.kube.objects import Obj
+from syncline.machineconfig.impact.causes import SEVERITY, Cause, severity
+from syncline.machineconfig.impact.pace import ASSUMED, Pace
+from syncline.machineconfig.impact.rollout import State
+
+__all__ = ["Impact", "NodeImpact", "PoolImpact", "Refusal", "Verdict", "about", "joined"]
+
+_NOT_RENDERED = "could not generate rendered MachineConfig: "
+NAMED = 3
+"""Nodes, causes or ways out that a sentence names; the rest is counted."""
+
+
+class Verdict(StrEnum):
+    """What an impact amounts to, worst last."""
+
+    NOTHING = "nothing"
+    CHANGES = "changes"
+    BLOCKED = "blocked"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """``about``: which object is refused, empty where the whole pool's config is; ``fix``: what a person can do."""
+
+    about: str
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        message = " ".join(self.message.removeprefix(_NOT_RENDERED).split())
+        told = message if not self.about else f"{self.about}: {message}"
+        return f"{told}; fix: {self.fix}" if self.fix else told
+
+    def to_obj(self) -> Obj:
+        return {"object": self.about, "message": self.message, "fix": self.fix}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeImpact:
+    """``steps``: what happens to it, in order; empty where its turn never comes. ``wave``: 1 for those that are
+    targeted first; 0: under way before the change. Times are seconds from now, ``ends_s`` None where it does not end by
+    itself; ``counted`` False: beyond what was played node by node, at the same pace."""
+
+    node: str
+    pool: str
+    state: State
+    steps: tuple[str, ...] = ()
+    wave: int = 0
+    starts_s: float | None = None
+    ends_s: float | None = None
+    causes: tuple[Cause, ...] = ()
+    reason: str = ""
+    fixes: tuple[str, ...] = ()
+    counted: bool = True
+
+    @property
+    def action(self) -> str:
+        """The worst that happens to it, in one word."""
+        if self.state is State.REFUSED or not self.steps:
+            return self.state.value
+        return severity(self.steps, drains="drain" in self.steps)
+
+    def to_obj(self) -> Obj:
+        return {
+            "name": self.node,
+            "action": self.action,
+            "state": str(self.state),
+            "steps": list(self.steps),
+            "wave": self.wave,
+            "startsAfterSeconds": _whole(self.starts_s),
+            "endsAfterSeconds": _whole(self.ends_s),
+            "causes": [str(cause) for cause in self.causes],
+            "reason": self.reason,
+            "wouldHelp": list(self.fixes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PoolImpact:
+    """``before``, ``after``: rendered configs that it aims at. ``machines``: how many it has; ``nodes``: those that
+    something happens to or that wait, in order. ``paused``: by whom, and then ``nodes`` is what follows when it is
+    resumed. ``held``: by which Hold, until when. ``pending``: how many nodes had an update to come without the
+    change. ``waits``: why it is not rendered yet; ``error``: why the roll-out cannot go on."""
+
+    name: str
+    before: str
+    after: str
+    machines: int
+    limit: int = 1
+    nodes: tuple[NodeImpact, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    paused: str = ""
+    held: str = ""
+    pending: int = 0
+    waits: str = ""
+    error: str = ""
+    pace: Pace = ASSUMED
+    used: frozenset[str] = frozenset()
+    """Steps whose lengths the times are made of."""
+
+    @property
+    def action(self) -> str:
+        """The worst that happens to one of its nodes, in one word."""
+        if self.refused:
+            return "refused"
+        found = [node.action for node in self.nodes if node.action in SEVERITY]
+        return max(found, key=SEVERITY.index) if found else "refused" if self._with(State.REFUSED) else "-"
+
+    def _with(self, *states: State) -> list[NodeImpact]:
+        return [node for node in self.nodes if node.state in states]
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.refused or self._with(State.REFUSED):
+            return Verdict.REFUSED
+        if self.waits or self.error or (self.paused and self.nodes) or self._with(State.BLOCKED, State.WAITS):
+            return Verdict.BLOCKED
+        return Verdict.CHANGES if self.nodes else Verdict.NOTHING
+
+    @property
+    def ends_s(self) -> float | None:
+        """When the last node is done; None where not all of them will be."""
+        ends = [node.ends_s for node in self.nodes]
+        return None if any(end is None for end in ends) else max((end or 0.0 for end in ends), default=0.0)
+
+    def to_obj(self) -> Obj:
+        return {
+            "name": self.name,
+            "verdict": str(self.verdict),
+            "action": self.action,
+            "from": self.before,
+            "to": self.after,
+            "machines": self.machines,
+            "maxUnavailable": self.limit,
+            "paused": self.paused,
+            "held": self.held,
+            "pendingBefore": self.pending,
+            "waits": self.waits,
+            "error": self.error,
+            "refused": [each.to_obj() for each in self.refused],
+            "causes": [cause.to_obj() for cause in self.causes],
+            "nodes": [node.to_obj() for node in self.nodes],
+            "endsAfterSeconds": _whole(self.ends_s) if self.nodes else 0,
+            "lengths": {
+                name: {"seconds": _whole(length.seconds), "measuredUpdates": length.updates}
+                for name, length in self.pace.lengths().items()
+            },
+            "summary": self.sentence(),
+        }
+
+    # -- in words ------------------------------------------------------------------------------------------------
+
+    def sentence(self) -> str:
+        """Everything that a person has to know before it is merged."""
+        start = f"pool {self.name}"
+        if self.refused:
+            return f"{start}: refused, no node is touched: {'; '.join(str(each) for each in self.refused)}"
+        if self.waits:
+            return f"{start}: nothing happens yet: {self.waits}"
+        if not self.nodes:
+            return f"{start}: nothing changes on its {_count(self.machines, 'node')}{self._unstarted()}"
+        parts = [self._going(), self._stuck(), self._left_out(), self._pending()]
+        text = "; ".join(part for part in parts if part)
+        if self.paused:
+            return f"{start} is paused by {self.paused}: nothing happens until it is resumed; then {text}"
+        return f"{start}: {f'held by {self.held}; ' if self.held else ''}{text}"
+
+    def _unstarted(self) -> str:
+        return f" ({self.error})" if self.error else ""
+
+    def _going(self) -> str:
+        going = self._with(State.DONE)
+        if not going:
+            return "no node gets there"
+        first = min(going, key=lambda node: node.starts_s or 0.0)
+        together = max(Counter(node.wave for node in going if node.wave).values(), default=1)
+        pace = "" if len(going) == 1 else ", one at a time" if together == 1 else f", {together} at a time"
+        last = max(node.ends_s or 0.0 for node in going)
+        who = first.node if len(going) == 1 else _count(len(going), "node")
+        begins = f"; first {first.node}" if len(going) > 1 else ""
+        verb = _verbs(first.steps, one=len(going) == 1)
+        return f"{who} {verb}{pace}, {about(last)}{begins}{self._because(first)}"
+
+    def _because(self, first: NodeImpact) -> str:
+        if not first.causes:
+            return ""
+        worst = [cause for cause in first.causes if severity(cause.actions, drains=False) == _worst(first.causes)]
+        named = [f"{cause} ({cause.why}{f', {cause.config}' if cause.config else ''})" for cause in worst[:NAMED]]
+        more = len(first.causes) - len(named)
+        return f"; because {joined(named)}" + (f" and {more} more" if more else "")
+
+    def _stuck(self) -> str:
+        found = []
+        for node in self._with(State.REFUSED, State.BLOCKED)[:NAMED]:
+            fixes = f" (would help: {'; or '.join(node.fixes[:NAMED])})" if node.fixes else ""
+            told = node.reason if node.node in node.reason else f"node {node.node}: {node.reason}"
+            found.append(f"{told}{fixes}")
+        more = len(self._with(State.REFUSED, State.BLOCKED)) - len(found)
+        if more:
+            found.append(f"and {more} more nodes")
+        if self.error:
+            found.append(self.error)
+        return "; ".join(found)
+
+    def _left_out(self) -> str:
+        found = self._with(State.WAITS)
+        if not found:
+            return ""
+        by_reason: dict[str, list[str]] = {}
+        for node in found:
+            by_reason.setdefault(node.reason, []).append(node.node)
+        told = [(_some(names), "waits" if len(names) == 1 else "wait", why) for why, names in by_reason.items()]
+        return "; ".join(f"{who} {verb}: {why}" for who, verb, why in told)
+
+    def _pending(self) -> str:
+        if not self.pending:
+            return ""
+        verb = "has" if self.pending == 1 else "have"
+        return f"{_count(self.pending, 'node')} {verb} an update to come already, and both are one"
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """``pools`` in the order in which they would begin. ``refused``: objects of the change that make nothing;
+    ``notes``: what a person should know about the answer itself."""
+
+    pools: tuple[PoolImpact, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    notes: tuple[str, ...] = ()
+    changed: tuple[str, ...] = field(default=())
+    """MachineConfigs that are made, altered or deleted, each with a mark: ``+ 99-nosmt``."""
+
+    @property
+    def verdict(self) -> Verdict:
+        found = [pool.verdict for pool in self.pools] + [Verdict.REFUSED] * bool(self.refused)
+        return max(found, key=list(Verdict).index, default=Verdict.NOTHING)
+
+    def to_obj(self) -> Obj:
+        return {
+            "verdict": str(self.verdict),
+            "machineConfigs": list(self.changed),
+            "pools": [pool.to_obj() for pool in self.pools],
+            "refused": [each.to_obj() for each in self.refused],
+            "notes": list(self.notes),
+        }
+
+
+def _worst(causes: Collection[Cause]) -> str:
+    return max((severity(cause.actions, drains=False) for cause in causes), key=SEVERITY.index)
+
+
+def _verbs(steps: tuple[str, ...], *, one: bool) -> str:
+    """``drain and reboot``; in the third person of one."""
+    done = [step for step in steps if step != "none"]
+    if not done:
+        return f"{'takes' if one else 'take'} it over without drain, service or reboot"
+    words = [step.split(" ", 1) for step in done]
+    return joined([" ".join([f"{verb}s" if one else verb, *rest]) for verb, *rest in words])
+
+
+def joined(texts: Collection[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    found = list(texts)
+    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}" if found else ""
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    label = "node" if len(names) == 1 else "nodes"
+    return f"{label} {joined(names) if not more else ', '.join(names[:NAMED])}{more}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def about(seconds: float) -> str:
+    """A length as people say it: ``about 18 min``."""
+    if seconds < 90:
+        return f"about {round(seconds)} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"about {minutes} min"
+    hours, rest = divmod(minutes, 60)
+    if hours < 48:
+        return f"about {hours} h {rest} min" if rest else f"about {hours} h"
+    return f"about {hours // 24} d {hours % 24} h"
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds)

@@ -1,0 +1,325 @@
+"""A roll-out played on a copy of the cluster: who is updated when, and who cannot be; pure.
+
+Pools are asked by their controller's own plan, drains by the drain controller's, what a node does by
+``machineconfig/agent/work.py``. Time goes from one event to the next: a node has been drained, a node is back, a Hold
+expires. What is played here and not asked is only how long the steps take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from heapq import heappop, heappush
+
+from syncline.control.cache import Snapshot
+from syncline.control.plan import Patch, Plan, Requeue
+from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, dig, name_of, ref_of
+from syncline.machineconfig.agent.observe import CLUSTER, policies_in_force, waived_sections
+from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.drain import observe as drain_observing
+from syncline.machineconfig.drain import plan as drain_planning
+from syncline.machineconfig.drain.feasible import Outlook, judge
+from syncline.machineconfig.drain.progress import BlockedNote, Progress, insists
+from syncline.machineconfig.drain.registries import RegistriesError
+from syncline.machineconfig.impact.pace import Pace
+from syncline.machineconfig.impact.scratch import Scratch
+from syncline.machineconfig.names import (
+    CURRENT,
+    DESIRED,
+    DESIRED_DRAIN,
+    DONE,
+    FAILED_STATES,
+    LAST_DRAIN,
+    MACHINE_CONFIG,
+    POOL,
+    REASON,
+    STATE,
+    TOPOLOGY,
+)
+from syncline.machineconfig.pools import observe as pool_observing
+from syncline.machineconfig.pools import plan as pool_planning
+from syncline.machineconfig.pools.membership import MembershipError, members
+from syncline.machineconfig.pools.nodestate import is_candidate, is_done, is_failing
+from syncline.machineconfig.pools.observe import NODE
+from syncline.machineconfig.pools.plan import PoolSettings
+
+__all__ = ["Rollout", "State", "Turn", "worked_out"]
+
+_NODE = GVK("", "v1", "Node")
+SINGLE_REPLICA = "SingleReplica"
+MAX_LOOKS = 1_500_000
+"""Nodes that pools look at in one play, all looks together (some ten seconds); the rest is told at the same pace."""
+MAX_IDLE_LOOKS = 500
+"""Looks in a row after which no node has moved: a pool that waits for what never comes, like an operation's end."""
+MAX_HORIZON = timedelta(days=400)
+
+
+class State(StrEnum):
+    """What becomes of a node's turn."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    BLOCKED = "blocked"
+    WAITS = "waits"
+
+
+@dataclass(slots=True)
+class Turn:
+    """One update of one node. ``began``: it was targeted; ``wave`` counts within its pool. ``reason``: of a refusal or
+    of a drain that cannot finish; ``fixes`` would let it. ``under_way``: it had begun before the change."""
+
+    node: str
+    pool: str
+    old: str
+    new: str
+    began: datetime
+    wave: int
+    work: Work | None = None
+    drains: bool = False
+    ended: datetime | None = None
+    state: State = State.WAITS
+    reason: str = ""
+    fixes: tuple[str, ...] = ()
+    under_way: bool = False
+
+
+@dataclass
+class Rollout:
+    """One play; :meth:`play` fills ``turns``, in the order in which they began. ``targets``: what each pool is to
+    reach; ``errors``: why a pool cannot go on, by its name. ``paces`` by name of pool."""
+
+    scratch: Scratch
+    began: datetime
+    paces: Mapping[str, Pace]
+    settings: PoolSettings = field(default_factory=PoolSettings)
+    turns: list[Turn] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+    cut: bool = False
+    """The play was ended early: there are more nodes than it is worth to look at one by one."""
+    _events: list[tuple[datetime, int, str, str]] = field(default_factory=list)
+    _open: dict[str, Turn] = field(default_factory=dict)
+    _homes: dict[str, str] = field(default_factory=dict)
+    _waves: dict[str, int] = field(default_factory=dict)
+    _works: dict[tuple[str, str], Work | str] = field(default_factory=dict)
+    _count: int = 0
+    _looks: int = 0
+    _idle: int = 0
+
+    def play(self) -> None:
+        for pool in self.scratch.cache.objects(POOL):
+            for node in self._members(pool):
+                self._homes[name_of(node)] = name_of(pool)
+                have = annotations_of(node)
+                if have.get(CURRENT) and have.get(DESIRED) and not is_done(node) and not is_failing(node):
+                    self._begin(node, name_of(pool), 0, self.began, under_way=True)
+        for pool in self.scratch.cache.objects(POOL):
+            self._schedule(self.began, "pool", name_of(pool))
+        while self._events and not self.cut:
+            now = self._events[0][0]
+            woken: dict[str, None] = {}
+            while self._events and self._events[0][0] == now:
+                _, _, what, name = heappop(self._events)
+                for pool_name in self._happens(what, name, now):
+                    woken[pool_name] = None
+            if now > self.began + MAX_HORIZON:
+                return
+            for name in woken:
+                self._look(name, now)
+
+    def _schedule(self, when: datetime, what: str, name: str) -> None:
+        self._count += 1
+        heappush(self._events, (when, self._count, what, name))
+
+    def _happens(self, what: str, name: str, now: datetime) -> Iterable[str]:
+        """Names of the pools that have to look then."""
+        if what == "pool":
+            return (name,)
+        turn = self._open[name]
+        self._idle = 0
+        if what == "drained":
+            self._drained(turn, now)
+            return ()
+        self._end(turn, now)
+        for other in [each for each in self._open.values() if each.state is not State.DONE and each.ended is None]:
+            if other.drains and not dig(self._node(other.node), "spec", "unschedulable"):
+                self._drain(other, now)  # a node came back: what could not finish is looked at again
+        node = self._node(name)
+        return [ref.name for ref in pool_observing.pools_of_node(node, self.scratch.cache)]
+
+    # -- pools ---------------------------------------------------------------------------------------------------
+
+    def _look(self, name: str, now: datetime) -> None:
+        """As the pool controller does it, until it has nothing more to do at this moment."""
+        ref = ObjectRef(*POOL, "", name)
+        for _ in range(4):
+            seen = pool_observing.observe(self.scratch.cache, ref)
+            if seen is None:
+                return
+            self._looks += len(seen.world.nodes)
+            self._idle += 1
+            if self._looks > MAX_LOOKS or self._idle > MAX_IDLE_LOOKS:
+                self.cut = self._looks > MAX_LOOKS
+                return
+            plan = pool_planning.plan(seen, now, self.settings)
+            self.scratch.perform(plan.actions, now)
+            self._begin_targeted(plan, name, now)
+            if not isinstance(plan.outcome, Requeue):
+                break
+            if plan.outcome.after_s > 0:
+                self._schedule(now + timedelta(seconds=plan.outcome.after_s), "pool", name)
+                break
+        error = getattr(plan.outcome, "error", "")
+        self.errors.pop(name, None)
+        if error:
+            self.errors[name] = error
+
+    def _begin_targeted(self, plan: Plan, name: str, now: datetime) -> None:
+        targeted = [
+            action.name
+            for step in plan.steps
+            for action in step
+            if isinstance(action, Patch)
+            and action.gvk.kind == "Node"
+            and DESIRED in (action.body["metadata"].get("annotations") or {})
+        ]
+        by_pool: dict[str, list[str]] = {}
+        for node in targeted:
+            by_pool.setdefault(self._homes.get(node, name), []).append(node)
+        for pool_name, nodes in by_pool.items():
+            fresh = [node for node in nodes if node not in self._open]
+            if not fresh:
+                continue
+            self._waves[pool_name] = self._waves.get(pool_name, 0) + 1
+            for node in fresh:
+                self._begin(self._node(node), pool_name, self._waves[pool_name], now)
+
+    def _members(self, pool: Obj) -> tuple[Obj, ...]:
+        try:
+            return members(pool, self.scratch.cache.objects(NODE), self.scratch.cache.objects(POOL))
+        except MembershipError:
+            return ()
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def _node(self, name: str) -> Obj:
+        node = self.scratch.cache.get(ObjectRef(*NODE, "", name))
+        assert node is not None, "nodes do not go while it is played"
+        return node
+
+    def _annotate(self, name: str, notes: Mapping[str, str | None], now: datetime, **spec: object) -> None:
+        body: Obj = {"metadata": {"annotations": dict(notes)}} | ({"spec": spec} if spec else {})
+        self.scratch.perform([Patch(_NODE, "", name, body, "it is played")], now)
+
+    def _begin(self, node: Obj, pool: str, wave: int, now: datetime, *, under_way: bool = False) -> None:
+        have, name = annotations_of(node), name_of(node)
+        turn = Turn(name, pool, have.get(CURRENT, ""), have.get(DESIRED, ""), now, wave, under_way=under_way)
+        self._idle = 0
+        self.turns.append(turn)
+        self._open[name] = turn
+        work = self._work(turn.old, turn.new)
+        if isinstance(work, str):
+            turn.state, turn.reason = State.REFUSED, work
+            self._annotate(name, {STATE: "Unreconcilable", REASON: work}, now)
+            self._open.pop(name)
+            self._schedule(now, "pool", pool)
+            return
+        turn.work = work
+        if have.get(STATE) not in FAILED_STATES:
+            self._annotate(name, {STATE: "Working"}, now)
+        turn.drains = work.drain and have.get(TOPOLOGY) != SINGLE_REPLICA
+        drained = have.get(LAST_DRAIN) == f"drain-{turn.new}"
+        if turn.drains and not drained:
+            self._drain(turn, now)
+        else:
+            self._change(turn, now)
+
+    def _work(self, old: str, new: str) -> Work | str:
+        """The same for all nodes that have the same; a text: why it is refused."""
+        if (old, new) not in self._works:
+            self._works[(old, new)] = worked_out(self.scratch.cache, old, new)
+        return self._works[(old, new)]
+
+    def _drain(self, turn: Turn, now: datetime) -> None:
+        """Asked for as the agent does, judged and begun as the drain controller does."""
+        self._annotate(turn.node, {DESIRED_DRAIN: f"drain-{turn.new}"}, now)
+        seen = drain_observing.observe(self.scratch.cache, ref_of(self._node(turn.node)))
+        assert seen is not None, "a drain is asked for"
+        if not (Progress.of(seen.node) and dig(seen.node, "spec", "unschedulable")):
+            self.scratch.perform(drain_planning.plan(seen, now).actions, now)
+        node = self._node(turn.node)
+        if dig(node, "spec", "unschedulable"):
+            endless = self._endless(seen, turn.node, now)
+            if endless:
+                turn.state, turn.reason = State.BLOCKED, endless
+                return
+            turn.state, turn.reason, turn.fixes = State.WAITS, "", ()
+            pace = self.paces[turn.pool]
+            self._schedule(now + timedelta(seconds=pace.drain.seconds), "drained", turn.node)
+            return
+        note = BlockedNote.of(node)
+        turn.state = State.BLOCKED if note is not None else State.WAITS
+        turn.reason = note.message if note is not None else "it is drained when other nodes are back"
+        turn.fixes = note.fixes if note is not None else ()
+
+    def _endless(self, seen: drain_observing.Observed, name: str, now: datetime) -> str:
+        """Why a drain that is begun because somebody insists does not end."""
+        if seen.forecast is None or not seen.leaving or not insists(seen.node, seen.pool):
+            return ""
+        verdict = judge(seen.forecast(), name, now)
+        return verdict.message() if verdict.outlook is Outlook.BLOCKED else ""
+
+    def _drained(self, turn: Turn, now: datetime) -> None:
+        """A target that is newer by then is what it gets."""
+        wanted = annotations_of(self._node(turn.node)).get(DESIRED, turn.new)
+        work = self._work(turn.old, wanted)
+        if wanted != turn.new and isinstance(work, Work):
+            turn.new, turn.work = wanted, work
+        self._annotate(turn.node, {DESIRED_DRAIN: f"drain-{turn.new}", LAST_DRAIN: f"drain-{turn.new}"}, now)
+        self._change(turn, now)
+
+    def _change(self, turn: Turn, now: datetime) -> None:
+        assert turn.work is not None, "refusals do not come here"
+        pace = self.paces[turn.pool]
+        steps = [step for step in pace.used(turn.work, drained=turn.drains) if step != "drain"]
+        self._schedule(now + timedelta(seconds=pace.seconds(steps)), "done", turn.node)
+
+    def _end(self, turn: Turn, now: datetime) -> None:
+        """Uncordoned and Done; a target that came meanwhile is another turn."""
+        turn.state, turn.ended = State.DONE, now
+        self._open.pop(turn.node)
+        uncordon = f"uncordon-{turn.new}"
+        notes = {CURRENT: turn.new, STATE: DONE, REASON: "", DESIRED_DRAIN: uncordon, LAST_DRAIN: uncordon}
+        self._annotate(turn.node, notes, now, **({"unschedulable": None} if turn.drains else {}))
+        node = self._node(turn.node)
+        if annotations_of(node).get(DESIRED) != turn.new:
+            self._begin(node, turn.pool, turn.wave, now)
+
+    # -- afterwards ----------------------------------------------------------------------------------------------
+
+    def left(self, pool: Obj) -> list[Obj]:
+        """Nodes that are not at what the pool wants, and whose turn has not begun."""
+        begun = {turn.node for turn in self.turns}
+        seen = pool_observing.observe(self.scratch.cache, ref_of(pool))
+        if seen is None:
+            return []
+        layering = seen.world.layering(seen.pool)
+        nodes = self._members(seen.pool)
+        return [node for node in nodes if name_of(node) not in begun and is_candidate(node, seen.pool, layering)]
+
+
+def worked_out(cache: Snapshot, old: str, new: str) -> Work | str:
+    """What it means for a node to come from one rendered config to another; a text: why it is refused."""
+    configs = [cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) for name in (old, new)]
+    for name, config in zip((old, new), configs, strict=True):
+        if config is None:
+            return f'machineconfig.machineconfiguration.openshift.io "{name}" not found'
+    before, after = configs
+    assert before is not None and after is not None, "both were found"
+    setting = cache.get(CLUSTER)
+    try:
+        return work_of(before, after, policies_in_force(setting) or {}, waived_sections(setting))
+    except (Irreconcilable, ConfigError, RegistriesError) as error:
+        return str(error)

@@ -1,0 +1,210 @@
+"""A private copy of a cluster, on which the plans of controllers are carried out as an API server would.
+
+What a look found comes in; controllers' own ``observe`` and ``plan`` are asked, their actions change the copy, and the
+changes wake whom they would wake. Nothing leaves it: no request, no Event, no eviction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from syncline.base.action import Action
+from syncline.base.clock import format_time
+from syncline.control.cache import Cache, IndexFn, Snapshot
+from syncline.control.controller import Controller
+from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Replace, SetStatus
+from syncline.kube.managedfields import LAST_APPLIED
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    dig,
+    finalizers,
+    generation,
+    gvk_of,
+    is_terminating,
+    meta,
+    ref_of,
+    uid_of,
+)
+from syncline.kube.patches import json_merge_patch
+from syncline.kube.threeway import three_way_json_merge
+
+__all__ = ["Scratch", "UnsettledError", "kinds_of"]
+
+MAX_PASSES = 20_000
+"""Passes until the controllers of a copy have nothing more to do; beyond this two of them undo each other's work."""
+SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+"""Fields of metadata that the server writes; in a file they are left over from an export."""
+
+
+class UnsettledError(RuntimeError):
+    """Controllers that never come to rest; it is a defect of theirs."""
+
+
+class Scratch:
+    """``kinds`` are copied, and count as listed also where the cluster does not serve them."""
+
+    def __init__(
+        self,
+        look: Snapshot,
+        kinds: Iterable[GroupKind],
+        indices: Mapping[str, IndexFn],
+        controllers: Sequence[Controller],
+    ) -> None:
+        self.cache = Cache(look.mapper, indices)
+        for kind in kinds:
+            self.cache.mark_synced(kind)
+            for obj in look.objects(kind):
+                self.cache.put(kind, obj)
+        self.plans: dict[tuple[str, ObjectRef], Plan] = {}
+        """The last plan by controller and object."""
+        self._controllers = tuple(controllers)
+        self._due: dict[tuple[int, ObjectRef], None] = {}
+        self._made = 0
+
+    # -- what people do ----------------------------------------------------------------------------------------
+
+    def apply(self, obj: Obj, now: datetime) -> None:
+        """As ``kubectl apply`` would: what a former version of the manifest had and this one has not goes."""
+        ref = ref_of(obj)
+        given = {key: value for key, value in obj.items() if key != "status"}
+        given["metadata"] = {key: value for key, value in meta(obj).items() if key not in SERVERS}
+        live = self.cache.get(ref)
+        if live is None:
+            self._put(given | self._born(given, now), None)
+            return
+        patch = three_way_json_merge(_last_applied(live), given, live)
+        if patch:
+            self._put(self._counted(json_merge_patch(live, patch), live), live)
+
+    def put(self, obj: Obj, now: datetime) -> None:
+        """The object as it is to be, whatever was there."""
+        live = self.cache.get(ref_of(obj))
+        if live is None:
+            self._put(obj | self._born(obj, now), None)
+        elif live != obj:
+            self._put(self._counted(obj, live), live)
+
+    def delete(self, ref: ObjectRef, now: datetime) -> bool:
+        """False: there is none."""
+        live = self.cache.get(ref)
+        if live is None:
+            return False
+        if is_terminating(live):
+            return True
+        if finalizers(live):
+            stamp = {"deletionTimestamp": format_time(now)}
+            self._put(live | {"metadata": {**meta(live), **stamp}}, live)
+        else:
+            self._drop(live)
+        return True
+
+    # -- what controllers do -----------------------------------------------------------------------------------
+
+    def settle(self, now: datetime) -> None:
+        """Let the controllers look at everything that changed, in their order, until nothing is left to do."""
+        for _ in range(MAX_PASSES):
+            key = min(self._due, default=None, key=lambda each: each[0])
+            if key is None:
+                return
+            del self._due[key]
+            controller, ref = self._controllers[key[0]], key[1]
+            seen = controller.observe(self.cache, ref)
+            if seen is None:
+                continue
+            plan = controller.plan(seen, now)
+            self.plans[(controller.name, ref)] = plan
+            self.perform(plan.actions, now)
+        raise UnsettledError(f"controllers did not come to rest in {MAX_PASSES} passes")
+
+    def perform(self, actions: Iterable[Action], now: datetime) -> None:
+        for action in actions:
+            match action:
+                case Create(obj=obj):
+                    if self.cache.get(ref_of(obj)) is None:
+                        self._put(obj | self._born(obj, now), None)
+                case Replace(obj=obj):
+                    self._written(obj, self.cache.get(ref_of(obj)))
+                case Patch(body=body):
+                    live = self.cache.get(action.target)
+                    if live is not None:
+                        self._written(json_merge_patch(live, body), live)
+                case SetStatus(new=status):
+                    live = self.cache.get(action.target)
+                    if live is not None:
+                        self._put(live | {"status": status}, live)
+                case Delete():
+                    self.delete(action.target, now)
+                case Emit():
+                    pass  # nobody listens
+                case _:
+                    raise AssertionError(f"{type(action).__name__} is not carried out on a copy")
+
+    def _written(self, obj: Obj, live: Obj | None) -> None:
+        if live is None:
+            return
+        if is_terminating(obj) and not finalizers(obj):
+            self._drop(live)
+        else:
+            self._put(self._counted(obj, live), live)
+
+    def _born(self, obj: Obj, now: datetime) -> Obj:
+        self._made += 1
+        stamps = {"uid": f"impact-{self._made}", "resourceVersion": f"{self._made}", "generation": 1}
+        return {"metadata": {**meta(obj), **stamps, "creationTimestamp": format_time(now)}}
+
+    def _counted(self, obj: Obj, live: Obj) -> Obj:
+        """A changed spec is another generation."""
+        if dig(obj, "spec") == dig(live, "spec"):
+            return obj
+        return obj | {"metadata": {**meta(obj), "generation": generation(live) + 1}}
+
+    def _put(self, obj: Obj, live: Obj | None) -> None:
+        kind = gvk_of(obj).group_kind
+        self.cache.put(kind, obj)
+        self._wake(kind, live, obj)
+
+    def _drop(self, obj: Obj) -> None:
+        """With what it owns."""
+        ref = ref_of(obj)
+        self.cache.drop(ref.group_kind, ref.namespace, ref.name)
+        self._wake(ref.group_kind, obj, None)
+        for owned in self.cache.owned(uid_of(obj)) if uid_of(obj) else ():
+            self._drop(owned)
+
+    def _wake(self, kind: GroupKind, old: Obj | None, new: Obj | None) -> None:
+        """Whoever would be woken by it, as ``control/loop.py`` routes changes."""
+        known = new if new is not None else old
+        assert known is not None, "something was written"
+        for index, controller in enumerate(self._controllers):
+            concerns = getattr(controller, "concerns", None)
+            if controller.kind == kind and (concerns is None or concerns(old, new)):
+                self._due[(index, ref_of(known))] = None
+            for watch in controller.watches:
+                if watch.kind not in (None, kind) or (watch.when is not None and not watch.when(old, new)):
+                    continue
+                for state in (old, new):
+                    for ref in watch.keys(state, self.cache) if state is not None else ():
+                        self._due[(index, ref)] = None
+
+
+def _last_applied(live: Obj) -> Obj:
+    """What the manifest said that was applied last; nothing where that is not known."""
+    text = str(dig(live, "metadata", "annotations", LAST_APPLIED, default="") or "")
+    try:
+        found: Any = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def kinds_of(controllers: Collection[Controller]) -> set[GroupKind]:
+    """Everything that these controllers look at."""
+    found = {controller.kind for controller in controllers}
+    for controller in controllers:
+        found |= {watch.kind for watch in controller.watches if watch.kind is not None} | set(controller.reads)
+    return found
