@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from tests.machineconfig.rendering import files, machine_config, pool
-from tests.machineconfig.room import EVENTS, NODES, POOLS, PoolWorld
+from tests.machineconfig.rendering import files, machine_config
+from tests.machineconfig.room import EVENTS, POOLS, PoolWorld
 from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, target, world
 
 from syncline.assembly.impact import forecaster
@@ -17,8 +16,7 @@ from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.impact.report import Impact, PoolImpact, Verdict
-from syncline.machineconfig.impact.rollout import State
-from syncline.machineconfig.names import CURRENT, DESIRED, MACHINE_CONFIG, STATE
+from syncline.machineconfig.names import DESIRED, MACHINE_CONFIG
 
 SAID = ("Drain", "Reboot", "ServiceReload", "ServiceRestart", "SkipReboot")
 
@@ -76,7 +74,7 @@ class Happened:
         """By node: drains first, services in order, a reboot where the machine has booted."""
         found: dict[str, list[str]] = {}
         events = self.one.get(EVENTS)["items"]
-        for event in sorted(events, key=lambda each: (each["lastTimestamp"], each["metadata"]["name"])):
+        for event in sorted(events, key=lambda each: (each["lastTimestamp"], int(each["metadata"]["resourceVersion"]))):
             about = event["involvedObject"]
             if about["kind"] != "Node" or event["reason"] not in SAID:
                 continue
@@ -86,7 +84,9 @@ class Happened:
         after = self.one.reboots()
         for name, boots in after.items():
             assert (boots - self.boots[name] == 1) == ("reboot" in found.get(name, [])), name
-        return {name: tuple(sorted(dict.fromkeys(told), key=lambda step: step != "drain")) for name, told in found.items()}
+        return {
+            name: tuple(sorted(dict.fromkeys(told), key=lambda step: step != "drain")) for name, told in found.items()
+        }
 
 
 def _step(reason: str, message: str) -> str:
@@ -104,7 +104,9 @@ def _step(reason: str, message: str) -> str:
 
 def applied(one: PoolWorld, *objs: Obj) -> None:
     for obj in objs:
-        path = CONFIGS if obj["kind"] == "MachineConfig" else CLUSTER if obj["kind"] == "MachineConfiguration" else POOLS
+        path = (
+            CONFIGS if obj["kind"] == "MachineConfig" else CLUSTER if obj["kind"] == "MachineConfiguration" else POOLS
+        )
         known = any(name_of(each) == name_of(obj) for each in one.get(path)["items"])
         one.merge(f"{path}/{name_of(obj)}", obj) if known else one.send("POST", path, obj)
 
@@ -138,11 +140,19 @@ def registries(text: str) -> Obj:
 
 
 SEARCH = 'unqualified-search-registries = ["registry.access.redhat.com", "docker.io"]\nshort-name-mode = ""\n'
-MIRROR = SEARCH + '\n[[registry]]\nlocation = "quay.io/a"\n[[registry.mirror]]\nlocation = "mirror.example/a"\npull-from-mirror = "digest-only"\n'
+MIRROR = (
+    SEARCH
+    + '\n[[registry]]\nlocation = "quay.io/a"\n[[registry.mirror]]\nlocation = "mirror.example/a"\n'
+    + 'pull-from-mirror = "digest-only"\n'
+)
 BLOCKED = SEARCH + '\n[[registry]]\nlocation = "quay.io/b"\nblocked = true\n'
 
 CHANGES: dict[str, tuple[Obj, tuple[str, ...], str]] = {
-    "keys of core are taken over": (machine_config("99-a", keys("ssh-ed25519 AAAA me")), ("none",), "passwd core: 1 ssh keys"),
+    "keys of core are taken over": (
+        machine_config("99-a", keys("ssh-ed25519 AAAA me")),
+        ("none",),
+        "passwd core: added",
+    ),
     "a signature policy reloads crio": (
         machine_config("99-b", files(("/etc/containers/policy.json", "%7B%7D"))),
         ("reload crio.service",),
@@ -159,7 +169,11 @@ CHANGES: dict[str, tuple[Obj, tuple[str, ...], str]] = {
         ("drain", "reload crio"),
         "file /etc/containers/registries.conf contents",
     ),
-    "a file reboots": (machine_config("99-e", files(("/etc/motd", "hello"))), ("drain", "reboot"), "file /etc/motd added"),
+    "a file reboots": (
+        machine_config("99-e", files(("/etc/motd", "hello"))),
+        ("drain", "reboot"),
+        "file /etc/motd added",
+    ),
     "an argument reboots": (
         machine_config("99-f", None, kernelArguments=["nosmt"]),
         ("drain", "reboot"),
@@ -177,7 +191,9 @@ CHANGES: dict[str, tuple[Obj, tuple[str, ...], str]] = {
         "kernelType default → realtime",
     ),
     "several parts are one reboot": (
-        machine_config("99-j", files(("/etc/containers/policy.json", "x"), ("/etc/foo", "x")), kernelArguments=["quiet"]),
+        machine_config(
+            "99-j", files(("/etc/containers/policy.json", "x"), ("/etc/foo", "x")), kernelArguments=["quiet"]
+        ),
         ("drain", "reboot"),
         "kernelArguments + quiet",
     ),

@@ -6,7 +6,7 @@ person may not list is named, not an error. It never writes and never watches.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 
 from syncline.assembly.lua_worker import LuaWorker
@@ -17,7 +17,7 @@ from syncline.gitops.system import System
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover
-from syncline.kube.objects import ResourceInfo
+from syncline.kube.objects import GroupKind, ResourceInfo
 
 __all__ = ["ClusterLook", "application_indices", "index_as", "look_at_cluster", "system_of"]
 
@@ -55,13 +55,16 @@ def system_of(cache: Cache, settings: AppSettings) -> System:
     return found
 
 
-def look_at_cluster(indices: Mapping[str, IndexFn]) -> Generator[Request, Response, ClusterLook]:
-    """Discover, then list every kind once in its preferred version. Raises the ApiError of a failed discovery."""
+def look_at_cluster(
+    indices: Mapping[str, IndexFn], only: Collection[GroupKind] | None = None
+) -> Generator[Request, Response, ClusterLook]:
+    """Discover, then list every kind (``only``: these) once in its preferred version. Raises the ApiError of a failed
+    discovery."""
     mapper = Mapper((yield from discover()))
     cache = Cache(mapper, indices)
     unreadable: list[str] = []
     for info in mapper.all():
-        if "list" not in info.verbs:
+        if "list" not in info.verbs or (only is not None and info.group_kind not in only):
             continue
         problem = yield from _list(cache, info)
         if problem:

@@ -8,6 +8,7 @@ import click
 
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.mcimpact import impact
 from syncline.cli.mcview import (
     change_rows,
     change_text,
@@ -41,12 +42,16 @@ READ = (MACHINE_CONFIG.group_kind, MACHINE_CONFIG_POOL.group_kind)
 
 @click.group()
 def mc() -> None:
-    """Show MachineConfigs, render pools without writing anything, and say what changes.
+    """Show MachineConfigs, render pools without writing anything, and say what changes and what it does to nodes.
 
     \b
-    Example:  syncline mc render worker -f 99-worker-motd.yaml
+    Example:  syncline mc impact -f 99-worker-motd.yaml
+              syncline mc render worker -f 99-worker-motd.yaml
               syncline mc diff worker
     """
+
+
+mc.add_command(impact)
 
 
 def _all(link: Connection, gvk: GVK) -> list[Obj]:

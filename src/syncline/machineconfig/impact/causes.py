@@ -12,7 +12,7 @@ from syncline.machineconfig.compare import Change, changes
 from syncline.machineconfig.render.origins import Part, parts_of
 from syncline.machineconfig.render.refusal import RenderError
 
-__all__ = ["SEVERITY", "Cause", "Sides", "action_text", "causes_of", "severity"]
+__all__ = ["ALWAYS", "SEVERITY", "Cause", "Sides", "action_text", "causes_of", "severity"]
 
 _KINDS = {
     "osImageURL": ("image",),
@@ -27,6 +27,8 @@ _KINDS = {
 """Parts that belong to a consequence, as the comparison of two configs calls them."""
 _Told = tuple[Mapping[tuple[str, str], Part], Mapping[tuple[str, str], Part]]
 """Parts by kind and name, before and after."""
+ALWAYS = "always"
+"""Why parts of the system reboot: policies do not govern them."""
 SEVERITY = ("none", "reload", "restart", "drain", "reboot")
 
 
@@ -138,7 +140,7 @@ def _quiet(each: Change, told: _Told, sides: Sides) -> Cause:
 def _why(one: Consequence) -> str:
     if one.policy is not None:
         return "policy for ssh keys" if one.kind == "sshkey" else f"policy for {one.policy}"
-    return "no policy" if one.kind in ("file", "unit") else "always" if REBOOT in one.actions else ""
+    return "no policy" if one.kind in ("file", "unit") else ALWAYS if REBOOT in one.actions else ""
 
 
 def _words(change: Change) -> str:

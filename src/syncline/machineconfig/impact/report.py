@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from syncline.kube.objects import Obj
-from syncline.machineconfig.impact.causes import SEVERITY, Cause, severity
+from syncline.machineconfig.impact.causes import ALWAYS, SEVERITY, Cause, severity
 from syncline.machineconfig.impact.pace import ASSUMED, Pace
 from syncline.machineconfig.impact.rollout import State
 
@@ -200,7 +200,7 @@ class PoolImpact:
         if not first.causes:
             return ""
         worst = [cause for cause in first.causes if severity(cause.actions, drains=False) == _worst(first.causes)]
-        named = [f"{cause} ({cause.why}{f', {cause.config}' if cause.config else ''})" for cause in worst[:NAMED]]
+        named = [f"{cause} ({', '.join(_grounds(cause))})" for cause in worst[:NAMED]]
         more = len(first.causes) - len(named)
         return f"; because {joined(named)}" + (f" and {more} more" if more else "")
 
@@ -258,6 +258,11 @@ class Impact:
             "refused": [each.to_obj() for each in self.refused],
             "notes": list(self.notes),
         }
+
+
+def _grounds(cause: Cause) -> list[str]:
+    source = f"{cause.config} of {cause.origin}" if cause.origin and cause.config else cause.config
+    return [text for text in ("" if cause.why == ALWAYS else cause.why, source) if text] or [cause.why]
 
 
 def _worst(causes: Collection[Cause]) -> str:

@@ -1,0 +1,103 @@
+"""Manifests of machine configuration from files, folders and standard input; Butane documents are translated on the
+way."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.kube.objects import Obj, name_of
+from syncline.kube.yaml import Budget, YamlError, load_all
+
+__all__ = ["STDIN", "read_manifests"]
+
+STDIN = "-"
+BUTANE = (".bu", ".butane")
+ENDINGS = (".yaml", ".yml", ".json", *BUTANE)
+MAX_FILES = 5_000
+MAX_BYTES = 64 * 1024 * 1024
+"""Of one file; an API server takes far less at a time."""
+
+
+def read_manifests(place: str) -> list[Obj]:
+    """All objects of a file, of every file below a folder, or of standard input. Raises CommandFailed."""
+    if place == STDIN:
+        return list(_documents(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input", Path.cwd(), butane=False))
+    path = Path(place)
+    if not path.exists():
+        raise CommandFailed(f"-f {place}: no such file or folder", USAGE)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.suffix in ENDINGS and p.is_file())
+    if len(files) > MAX_FILES:
+        raise CommandFailed(
+            f"-f {place}: {len(files)} files, at most {MAX_FILES} are read; name a smaller folder", USAGE
+        )
+    found: list[Obj] = []
+    for file in files:
+        try:
+            with open(file, "rb") as stream:
+                data = stream.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise CommandFailed(f"-f {file}: {error.strerror}", USAGE) from error
+        found += _documents(data, str(file), file.parent, butane=file.suffix in BUTANE)
+    return found
+
+
+def _documents(data: bytes, file: str, folder: Path, *, butane: bool) -> Iterator[Obj]:
+    if len(data) > MAX_BYTES:
+        raise CommandFailed(f"-f {file}: more than {MAX_BYTES} bytes; give the manifests alone", USAGE)
+    if butane:
+        yield _translated(data, file, folder)
+        return
+    try:
+        loaded = load_all(data, file=file, budget=Budget(bytes=MAX_BYTES))
+    except YamlError as error:
+        raise CommandFailed(f"-f {file}: {error}", USAGE) from error
+    if loaded.report.errors:
+        raise CommandFailed(f"-f {file}: {loaded.report.errors[0]}", USAGE)
+    values = [document.value for document in loaded.documents]
+    if len(values) == 1 and _is_butane(values[0]):
+        yield _translated(data, file, folder)
+        return
+    for value in values:
+        for one in _items(value):
+            yield _checked(one, file)
+
+
+def _is_butane(value: Any) -> bool:
+    return isinstance(value, dict) and "variant" in value and "kind" not in value
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
+        found: list[Any] = value["items"]
+        return found
+    return [] if value is None else [value]
+
+
+def _checked(one: Any, file: str) -> Obj:
+    if not isinstance(one, dict) or not all(isinstance(one.get(key), str) for key in ("apiVersion", "kind")):
+        raise CommandFailed(f"-f {file}: a document without apiVersion and kind is no manifest", USAGE)
+    if not name_of(one):
+        raise CommandFailed(f"-f {file}: {one['kind']} without metadata.name", USAGE)
+    return one
+
+
+def _translated(data: bytes, file: str, folder: Path) -> Obj:
+    """The MachineConfig of a Butane document; ``local`` reads below the folder of the document."""
+    from syncline.cli.butane import DiskFiles
+    from syncline.ignition.butane.transpile import Options, transpile
+
+    done = transpile(data, Options(files=DiskFiles(str(folder))))
+    if done.value is None:
+        told = " ".join(f"{done.report}".split())
+        raise CommandFailed(f"-f {file}: {done.error}{f': {told}' if told else ''}", USAGE)
+    if done.value.get("kind") != "MachineConfig":
+        raise CommandFailed(
+            f"-f {file}: this Butane variant makes Ignition for a first boot, no MachineConfig; write variant "
+            "openshift with metadata.name and a role label",
+            USAGE,
+        )
+    return _checked(done.value, file)
