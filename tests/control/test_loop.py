@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syncline.base.clock import VirtualClock
+from syncline.base.clock import EPOCH, VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.api import Api
@@ -23,11 +23,12 @@ from syncline.control.controller import Watch, differ
 from syncline.control.events import Said, publish
 from syncline.control.executor import kube_performers, run_in_place
 from syncline.control.loop import ControlLoop
-from syncline.control.plan import Create, Delete, Done, Emit, Plan, Requeue, Retry, set_status
+from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Retry, set_status
 from syncline.control.virtual import CrashingTransport, Killed, LoopActor, NotIdleError, VirtualDriver
+from syncline.control.workqueue import Key
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, labels_of, name_of, namespace_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, labels_of, name_of, namespace_of
 
 NAMESPACES = GroupKind("", "Namespace")
 CONFIG_MAPS = GroupKind("", "ConfigMap")
@@ -267,6 +268,85 @@ def test_a_failed_step_stops_later_steps_and_a_conflict_is_planned_again_soon() 
     bench.driver.until_idle()
     assert any("refused" in entry.what for entry in bench.journal)
     assert not any(entry.why == "never reached" and "refused" not in entry.what for entry in bench.journal)
+
+
+class Refused(Keeper):
+    """Each pass writes something that is refused as ``body`` says, until ``heals``; then there is nothing to do."""
+
+    def __init__(self, body: Obj, outcome: Outcome, heals: float = float("inf")) -> None:
+        super().__init__()
+        self._body, self._outcome, self._heals = body, outcome, heals
+        self.passes: list[float] = []
+
+    def plan(self, seen: Seen, now: datetime) -> Plan:
+        self.passes.append((now - EPOCH).total_seconds())
+        if self.passes[-1] - self.passes[0] >= self._heals:
+            self.passes.clear()
+            self._heals = float("inf")
+            return Plan()
+        return Plan(
+            ((Patch(GVK("", "v1", "Namespace"), "", name_of(seen.namespace), self._body, "a try"),),), self._outcome
+        )
+
+    def waits(self, bench: Bench, seconds: float) -> list[float]:
+        self.passes.clear()
+        bench.relabel("a", f"at-{bench.clock.now():%H%M%S}")
+        bench.driver.advance(seconds)
+        return [round(b - a, 3) for a, b in itertools.pairwise(self.passes)]
+
+
+CONFLICTING: Obj = {"metadata": {"resourceVersion": "1"}}
+INVALID: Obj = {"metadata": {"labels": {"not a label": "x"}}}
+
+
+def test_who_keeps_losing_conflicts_waits_longer_and_longer_up_to_the_bound() -> None:
+    controller = Refused(CONFLICTING, Done())
+    bench = Bench(controller)
+    bench.namespace("a")
+    bench.driver.settle()
+    bench.loop.queue.forgive(Key(controller.name, ObjectRef("", "Namespace", "", "a")))
+    waits = controller.waits(bench, 900)
+    assert waits[:5] == [0.02, 0.04, 0.08, 0.16, 0.32]
+    assert waits[-1] == 120 and len(waits) < 25
+
+
+def test_a_success_lets_the_next_conflict_be_quick_again() -> None:
+    controller = Refused(CONFLICTING, Done(), heals=1)
+    bench = Bench(controller)
+    bench.namespace("a")
+    bench.driver.settle()
+    bench.loop.queue.forgive(Key(controller.name, ObjectRef("", "Namespace", "", "a")))
+    assert controller.waits(bench, 20) == []
+    assert controller.waits(bench, 0.1)[:2] == [0.02, 0.04]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "first"),
+    [
+        (Requeue(0, "at once"), [0.2, 0.4, 0.8, 1.6]),
+        (Done(), [0.2, 0.4, 0.8, 1.6]),
+        (Requeue(5, "later"), [5, 5, 5, 5]),
+    ],
+    ids=["at once", "when something changes", "at a time of its own"],
+)
+def test_a_refused_write_backs_off_unless_the_plan_gives_a_time(outcome: Outcome, first: list[float]) -> None:
+    controller = Refused(INVALID, outcome)
+    bench = Bench(controller)
+    bench.namespace("a")
+    bench.driver.settle()
+    bench.loop.queue.forgive(Key(controller.name, ObjectRef("", "Namespace", "", "a")))
+    assert controller.waits(bench, 60)[:4] == first
+
+
+def test_a_change_ends_the_wait_of_one_that_failed() -> None:
+    controller = Refused(INVALID, Done())
+    bench = Bench(controller)
+    bench.namespace("a")
+    bench.driver.advance(300)
+    before = len(controller.passes)
+    bench.relabel("a", "no")
+    bench.driver.settle()
+    assert len(controller.passes) == before + 1
 
 
 def test_an_equal_status_is_not_written() -> None:

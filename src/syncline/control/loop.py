@@ -20,7 +20,7 @@ from syncline.control.controller import Concerns, Controller, MapToKeys, Settlin
 from syncline.control.executor import Execution, execute
 from syncline.control.informer import Change
 from syncline.control.plan import Delete, Done, Emit, Plan, Requeue, Result, Retry, SetStatus, Stalled
-from syncline.control.workqueue import Key, WorkQueue
+from syncline.control.workqueue import BACKOFF_BASE_S, Key, WorkQueue
 from syncline.kube.client import Request
 from syncline.kube.errors import AlreadyExists, Conflict
 from syncline.kube.mapper import Mapper
@@ -33,7 +33,7 @@ log = logging.getLogger("syncline.control")
 OWN_WRITE_PATIENCE_S = 5.0
 """How long a key waits for the cache to show its own last write; then it plans on what there is."""
 STALE_RETRY_S = 0.02
-"""A conflict or a stale cache is planned again this soon, without counting as a failure (style rule 13)."""
+"""A key whose cache is stale is looked at again this soon, for as long as :data:`OWN_WRITE_PATIENCE_S`."""
 
 TWINS = frozenset({GroupKind("events.k8s.io", "Event")})
 """Kinds that show the objects of another one: who looks at every kind has seen them already."""
@@ -280,9 +280,9 @@ class ControlLoop:
         now = self._clock.now()
         failed = [result for result in results if not result.ok]
         if any(isinstance(result.error, Conflict | AlreadyExists) for result in failed):
-            self.queue.add(key, now + timedelta(seconds=STALE_RETRY_S))
+            self.queue.lose(key, now)  # a conflict is not a failure (style rule 13), but two may lose in turns for ever
             return
-        if failed and not isinstance(plan.outcome, Stalled | Requeue):
+        if failed and _left_to_the_queue(plan):
             self.queue.fail(key, now)
             return
         match plan.outcome:
@@ -302,6 +302,13 @@ class ControlLoop:
 
     def _note(self, key: Key, what: str, why: str) -> None:
         self.journal.write(Entry(self._clock.now(), key.controller, str(key.ref), what, why))
+
+
+def _left_to_the_queue(plan: Plan) -> bool:
+    """Whether the back-off decides when something that failed is planned again. A plan that wants another look at once
+    has thought of success; one that gives a time, or up, has thought of this."""
+    outcome = plan.outcome
+    return outcome.after_s < BACKOFF_BASE_S if isinstance(outcome, Requeue) else not isinstance(outcome, Stalled)
 
 
 def _written(result: Result) -> Obj | None:

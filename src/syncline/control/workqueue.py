@@ -11,12 +11,16 @@ from typing import NamedTuple
 
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["BACKOFF_BASE_S", "BACKOFF_MAX_S", "Key", "WorkQueue", "backoff_s"]
+__all__ = ["BACKOFF_BASE_S", "BACKOFF_MAX_S", "CONFLICT_BASE_S", "Key", "WorkQueue", "backoff_s"]
 
 BACKOFF_BASE_S = 0.2
 """First wait after a failure: 0.2, 0.4, 0.8, … as client-go's limiter doubles."""
 BACKOFF_MAX_S = 120.0
 """Longest wait after repeated failures: long enough to spare the server, short enough for a person watching."""
+
+CONFLICT_BASE_S = 0.02
+"""First wait after a conflict, which is nobody's failure: somebody else wrote, and the next look mostly sees it. Who
+keeps losing waits twice as long each time, up to the same bound."""
 
 
 class Key(NamedTuple):
@@ -29,9 +33,9 @@ class Key(NamedTuple):
         return f"{self.controller} {self.ref}"
 
 
-def backoff_s(attempt: int) -> float:
+def backoff_s(attempt: int, base_s: float = BACKOFF_BASE_S) -> float:
     """Seconds to wait before attempt ``attempt`` + 1; a pure function of the count."""
-    return float(min(BACKOFF_BASE_S * 2 ** min(attempt, 20), BACKOFF_MAX_S))
+    return float(min(base_s * 2 ** min(attempt, 20), BACKOFF_MAX_S))
 
 
 class _Due(NamedTuple):
@@ -50,6 +54,7 @@ class WorkQueue:
         self._busy: set[Key] = set()
         self._again: dict[Key, _Due] = {}
         self._failures: dict[Key, int] = {}
+        self._conflicts: dict[Key, int] = {}
 
     def add(self, key: Key, at: datetime, *, background: bool = False) -> None:
         """Ask for ``key`` at ``at``. While it is being worked on, the request waits until it is finished."""
@@ -106,9 +111,16 @@ class WorkQueue:
 
     def fail(self, key: Key, now: datetime) -> float:
         """Count a failure and ask for the key again after its back-off; returns the wait in seconds."""
-        attempt = self._failures.get(key, 0)
-        self._failures[key] = attempt + 1
-        wait = backoff_s(attempt)
+        return self._later(key, now, self._failures, BACKOFF_BASE_S)
+
+    def lose(self, key: Key, now: datetime) -> float:
+        """As :meth:`fail` after a conflict: counted apart, and quick at first."""
+        return self._later(key, now, self._conflicts, CONFLICT_BASE_S)
+
+    def _later(self, key: Key, now: datetime, counts: dict[Key, int], base_s: float) -> float:
+        attempt = counts.get(key, 0)
+        counts[key] = attempt + 1
+        wait = backoff_s(attempt, base_s)
         self.add(key, now + timedelta(seconds=wait))
         return wait
 
@@ -117,8 +129,9 @@ class WorkQueue:
         return sorted(self._busy)
 
     def forgive(self, key: Key) -> None:
-        """A success clears the count."""
+        """A success clears the counts."""
         self._failures.pop(key, None)
+        self._conflicts.pop(key, None)
 
     def next_due(self, *, foreground_only: bool = False) -> datetime | None:
         """When the next key becomes due; ``foreground_only`` leaves periodic looks out."""
