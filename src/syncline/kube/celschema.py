@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from syncline.kube.cel.checker import Declared
 from syncline.kube.cel.conversions import to_timestamp
@@ -20,7 +21,7 @@ from syncline.kube.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STR
 from syncline.kube.cel.values import Duration, EvaluationError, MapList, SetList
 from syncline.kube.formats import parse_duration_ns
 
-__all__ = ["MAX_REQUEST_BYTES", "Decl", "declare", "escape", "to_cel"]
+__all__ = ["MAX_REQUEST_BYTES", "Decl", "converter", "declare", "escape"]
 
 MAX_REQUEST_BYTES = 3 * 1024 * 1024
 MAX_TIME_CHARS = 32
@@ -160,49 +161,82 @@ def _object(raw: Raw, resource: bool) -> Decl | None:
 # --- values --------------------------------------------------------------------------------------------------------
 
 
-def to_cel(value: Any, raw: Any) -> Any:
-    """A JSON value with the types that its schema gives it: times, durations, floats; field names made identifiers."""
-    if not isinstance(raw, Mapping):
-        return value
-    if isinstance(value, dict):
-        return _fields_to_cel(value, raw)
-    if isinstance(value, list):
-        items = [to_cel(item, raw.get("items")) for item in value]
-        match raw.get("x-kubernetes-list-type"):
-            case "set":
-                return SetList(items)
-            case "map":
-                keys = (escape(key) or key for key in raw.get("x-kubernetes-list-map-keys") or ())
-                return MapList(items, tuple(keys))
-        return items
-    if isinstance(value, str):
-        return _typed_text(value, raw.get("format") or "") if raw.get("type") == "string" else value
-    if raw.get("type") == "number" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if raw.get("type") == "integer" and isinstance(value, float) and value.is_integer():
-        return int(value)
+_Convert: TypeAlias = Callable[[Any], Any]
+
+
+def converter(raw: Any) -> _Convert:
+    """Gives JSON values the types that their schema says: times, durations, floats; makes field names identifiers."""
+    return _converter(raw) if isinstance(raw, Mapping) else _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _fields_to_cel(value: dict[str, Any], raw: Raw) -> dict[str, Any]:
+def _converter(raw: Raw) -> _Convert:
     properties, additional = raw.get("properties") or {}, raw.get("additionalProperties")
-    if additional and not properties:
-        return {name: to_cel(item, additional) for name, item in value.items()}
+    fields = {name: _Field(name, below) for name, below in properties.items()}
+    others = converter(additional) if additional and not properties else None
+    items, made = _Field("", raw.get("items")).convert, _made_list(raw)
+    kind, form = raw.get("type"), raw.get("format") or ""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, dict):
+            return _object_to_cel(value, fields) if others is None else {k: others(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return made([*value] if items is None else [items(item) for item in value])
+        if isinstance(value, str):
+            return _typed_text(value, form) if kind == "string" else value
+        if kind == "number" and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if kind == "integer" and isinstance(value, float) and value.is_integer():
+            return int(value)
+        return value
+
+    return convert
+
+
+def _made_list(raw: Raw) -> Callable[[list[Any]], Any]:
+    match raw.get("x-kubernetes-list-type"):
+        case "set":
+            return SetList
+        case "map":
+            keys = tuple(escape(key) or key for key in raw.get("x-kubernetes-list-map-keys") or ())
+            return lambda items: MapList(items, keys)
+    return lambda items: items
+
+
+class _Field:
+    """One declared field: as what rules know it, and how its values are converted (None: not at all)."""
+
+    __slots__ = ("convert", "described", "name")
+
+    def __init__(self, name: str, raw: Any) -> None:
+        self.name = escape(name) or name
+        self.described = isinstance(raw, Mapping)
+        plain = not self.described or (raw.get("type") == "string" and (raw.get("format") or "") not in _TYPED)
+        self.convert: _Convert | None = None if plain else _converter(raw)
+
+
+def _object_to_cel(value: dict[str, Any], fields: Mapping[str, _Field]) -> dict[str, Any]:
     result = {}
     for name, item in value.items():
-        below = properties.get(name)
-        if item is None and isinstance(below, Mapping):
+        known = fields.get(name)
+        if known is None:
+            result[escape(name) or name] = item
+        elif item is None and known.described:
             continue  # For expressions a null is as good as absent, allowed or not.
-        result[escape(name) or name] = to_cel(item, below)
+        else:
+            result[known.name] = item if known.convert is None else known.convert(item)
     return result
+
+
+_TYPED = frozenset({"date-time", "date", "duration", "byte"})
 
 
 def _typed_text(value: str, form: str) -> Any:
     if form == "date-time":
-        try:
-            return to_timestamp(value.upper().replace(" ", "T"))
-        except EvaluationError:
-            return value
+        return _instant(value)
     if form == "date":
         try:
             return to_timestamp(f"{value}T00:00:00Z")
@@ -217,3 +251,12 @@ def _typed_text(value: str, form: str) -> Any:
         except (ValueError, binascii.Error):
             return value
     return value
+
+
+@lru_cache(maxsize=4096)
+def _instant(value: str) -> Any:
+    """Objects repeat their times in every condition."""
+    try:
+        return to_timestamp(value.upper().replace(" ", "T"))
+    except EvaluationError:
+        return value

@@ -9,7 +9,7 @@ Source: apiextensions-apiserver ``pkg/apiserver/schema/cel``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from syncline.kube import fieldcauses as causes
 from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import Program, compile_program
 from syncline.kube.cel.values import EvaluationError, Optional
-from syncline.kube.celschema import declare, to_cel
+from syncline.kube.celschema import converter, declare
 from syncline.kube.errors import FieldCause
 from syncline.kube.fieldpath import FieldPathError, told_path
 from syncline.kube.objects import Obj
@@ -58,9 +58,11 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A schema that has rules, or has such below it. ``about_change``: one of them names ``oldSelf``."""
+    """A schema that has rules, or has such below it. ``about_change``: one of them names ``oldSelf``; ``convert``: a
+    value as its rules see it."""
 
     raw: Mapping[str, Any]
+    convert: Callable[[Any], Any]
     rules: tuple[_Rule, ...]
     fields: Mapping[str, _Node]
     items: _Node | None
@@ -83,7 +85,8 @@ def _node(raw: Any, *, resource: bool = False) -> _Node | None:
         return None
     below = [*fields.values(), *(node for node in (items, additional) if node is not None)]
     about_change = any(rule.about_change for rule in rules) or any(node.about_change for node in below)
-    return _Node(raw, rules, dict(sorted(fields.items())), items, additional, about_change)
+    convert = converter(raw if rules else None)
+    return _Node(raw, convert, rules, dict(sorted(fields.items())), items, additional, about_change)
 
 
 def _compiled(raw: Mapping[str, Any], resource: bool) -> tuple[_Rule, ...]:
@@ -154,8 +157,8 @@ def _check(value: Any, old: Any, node: _Node, path: str, *, settled: bool = True
 def _run_all(value: Any, old: Any, node: _Node, path: str, settled: bool) -> list[FieldCause]:
     stays: bool | None = None
     known = old is not UNRELATED and old is not None
-    mine = to_cel(value, node.raw)
-    theirs = to_cel(old, node.raw) if known and any(rule.about_change for rule in node.rules) else None
+    mine = node.convert(value)
+    theirs = node.convert(old) if known and any(rule.about_change for rule in node.rules) else None
     found: list[FieldCause] = []
     for rule in node.rules:
         optional = bool(rule.raw.get("optionalOldSelf"))

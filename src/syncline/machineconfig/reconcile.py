@@ -7,9 +7,12 @@ sentence, which people search for as it is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Any
 
+from syncline.ignition import jsontext
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.configs import ConfigError, invalid_lifted, lifted_config
 
@@ -94,8 +97,16 @@ def _passwd_change(old: Obj, new: Obj) -> str | None:
 
 
 def stated_config(config: Obj) -> Obj:
-    """``spec.config`` at 3.5, with the empty lists that were written: Go tells them from missing ones."""
+    """``spec.config`` at 3.5, with the empty lists that were written: Go tells them from missing ones. Not to be
+    changed. Raises ConfigError."""
     raw = dig(config, "spec", "config")
+    return lifted_config(raw) if raw is None else _stated(jsontext.dump(raw))
+
+
+@lru_cache(maxsize=128)
+def _stated(text: str) -> Obj:
+    """The same few are asked for by every machine of a pool."""
+    raw = json.loads(text)
     lifted = lifted_config(raw)
     if str(dig(raw, "ignition", "version", default="")).startswith("3."):
         found: Obj = _with_empty_lists(lifted, raw)

@@ -239,7 +239,10 @@ def plan_node(seen: SeenNode, now: datetime, *, heartbeats: bool) -> Plan:
         return _register(seen, state)
     steps: list[tuple[Any, ...]] = []
     if state.power is Power.ON and not seen.registered:
-        steps.append((*_boots(seen, state), Registered(seen.name, state.boot_id, "its Node exists")))
+        told = _boots(seen, state)
+        steps.append((*told, Registered(seen.name, state.boot_id, "its Node exists")))
+        if told:  # what is told next is told of the Node as it is then
+            return Plan(tuple(steps), Requeue(0.0, "then it tells how it is"), "tell that the machine has booted")
     steps += [step for step in (_status(seen, seen.node, state, now), _renewal(seen, state, now, heartbeats)) if step]
     return Plan(tuple(steps), _next_look(state, now, heartbeats=heartbeats), "tell how the machine is")
 
