@@ -10,7 +10,7 @@ from syncline.kube.cel.cost import expression_cost
 from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import compile_program
 from syncline.kube.cel.values import EvaluationError
-from syncline.kube.celschema import Decl, declare, to_cel
+from syncline.kube.celschema import Decl, converter, declare
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -32,7 +32,7 @@ def declared() -> Decl:
 
 
 def result(text: str) -> Any:
-    return compile_program(text, {"self": declared().type}).evaluate({"self": to_cel(VALUE, SCHEMA)})
+    return compile_program(text, {"self": declared().type}).evaluate({"self": converter(SCHEMA)(VALUE)})
 
 
 @pytest.mark.parametrize(
