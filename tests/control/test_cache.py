@@ -97,4 +97,7 @@ def _compare_with_scan(cache: Cache) -> None:
     for uid in ("u1", "u2"):
         assert cache.owned(uid) == [pod for pod in everything if uid in [o["uid"] for o in owner_references(pod)]]
     for tier in ("", "a", "b"):
-        assert cache.indexed("tier", tier) == [pod for pod in everything if labels_of(pod).get("tier", "") == tier]
+        tiered = [pod for pod in everything if labels_of(pod).get("tier", "") == tier]
+        assert cache.indexed("tier", tier) == tiered
+        assert cache.count("tier", tier) == len(tiered)
+        assert cache.first("tier", tier) == (tiered[0] if tiered else None)

@@ -67,6 +67,10 @@ class Snapshot(Protocol):
         """How many objects are under ``value`` of a named index."""
         ...
 
+    def first(self, index: str, value: str) -> Obj | None:
+        """The first of the objects under ``value`` of a named index, without looking at the others each time."""
+        ...
+
     def views(self, kind: GroupKind, view: Callable[[Obj], T]) -> list[T]:
         """What ``view`` makes of each object of a kind, ordered by (namespace, name): once for each version of an
         object, so that a look at thousands reads again what has changed. ``view`` is pure, and the same one each time.
@@ -139,6 +143,8 @@ class Cache:
         self._owned: dict[str, set[_Place]] = {}
         self._indices: dict[str, IndexFn] = dict(indices or {})
         self._indexed: dict[str, dict[str, set[_Place]]] = {name: {} for name in self._indices}
+        self._firsts: dict[str, dict[str, _Place]] = {name: {} for name in self._indices}
+        """Of an index the first place under each value that somebody asked for."""
         self._versions: dict[str, int] = {}
         self._asked: dict[GroupKind, list[tuple[str, IndexFn]]] = {}
         """The indices that may have something to say about a kind."""
@@ -149,7 +155,7 @@ class Cache:
         """Declare an index before anything is cached."""
         assert not self._objects, "indices are declared before the first object arrives"
         self._indices[name] = values
-        self._indexed[name] = {}
+        self._indexed[name], self._firsts[name] = {}, {}
         self._asked.clear()
 
     def use_index(self, name: str, values: IndexFn) -> None:
@@ -211,6 +217,7 @@ class Cache:
             after = list(values(new)) if new is not None else []
             if before != after:
                 _move(self._indexed[name], place, before, after)
+                self._move_first(self._firsts[name], place, before, after)
         shelf = self._shelves.get(place[:2])
         if shelf is None:
             return
@@ -220,6 +227,15 @@ class Cache:
             shelf.remove(place[2], old)
         if new is not None:
             shelf.add(place[2], new)
+
+    @staticmethod
+    def _move_first(firsts: dict[str, _Place], place: _Place, before: Iterable[str], after: Iterable[str]) -> None:
+        for value in before:
+            if firsts.get(value) == place:
+                del firsts[value]
+        for value in after:
+            if value in firsts and place < firsts[value]:
+                firsts[value] = place
 
     def _indices_of(self, kind: GroupKind) -> list[tuple[str, IndexFn]]:
         asked = self._asked.get(kind)
@@ -286,6 +302,17 @@ class Cache:
         self._refresh_index(index)
         return len(self._indexed[index].get(value, ()))
 
+    def first(self, index: str, value: str) -> Obj | None:
+        self._refresh_index(index)
+        known = self._firsts[index].get(value)
+        if known is None:
+            places = self._indexed[index].get(value)
+            if not places:
+                return None
+            known = self._firsts[index][value] = min(places)
+        kind, namespace, name = known
+        return self._objects[kind][namespace][name]
+
     def views(self, kind: GroupKind, view: Callable[[Obj], T]) -> list[T]:
         made = self._views.get((kind, view), {})
         kept: dict[tuple[str, str], tuple[Obj, Any]] = {}
@@ -311,6 +338,7 @@ class Cache:
             return
         self._versions[index] = version
         found = self._indexed[index] = {}
+        self._firsts[index] = {}
         for kind, spaces in self._objects.items():
             for namespace, bucket in spaces.items():
                 for name, obj in bucket.items():

@@ -69,8 +69,8 @@ def _minutes(event: Obj) -> Iterable[str]:
 def _key_of_minute(event: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     """The first of a minute wakes it, and so does whatever takes its place; the others are found when it is over."""
     minute = _minute(event)
-    together = cache.indexed(BY_MINUTE, minute) if minute else []
-    if together and ref_of(together[0]) == ref_of(event):
+    first = cache.first(BY_MINUTE, minute) if minute else None
+    if first is not None and ref_of(first) == ref_of(event):
         namespace, _, since = minute.partition("/")
         yield ObjectRef("", EVENT.kind, namespace, since)
 
