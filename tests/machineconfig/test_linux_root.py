@@ -177,3 +177,12 @@ def test_a_copy_keeps_modes_links_and_what_lies_below(root: LinuxRoot) -> None:
     ran, link = root.stat("/var/kept/app/run"), root.stat("/var/kept/app/link")
     assert ran is not None and ran.mode == 0o755
     assert link is not None and link.target == "../motd"
+
+
+def test_entries_of_proc_are_read_as_they_are_on_a_running_machine() -> None:
+    """They refuse to be asked for 64 MiB at once, and a machine without a boot id would reboot for ever."""
+    boot_id = Path("/proc/sys/kernel/random/boot_id")
+    if not boot_id.exists():
+        pytest.skip("this is no Linux")
+    assert LinuxRoot(Path("/")).read(str(boot_id)) == boot_id.read_bytes()
+    assert LinuxRoot(Path("/")).read("/proc/cmdline") == Path("/proc/cmdline").read_bytes()

@@ -15,6 +15,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from syncline.machineconfig.agent.host import HostError, Stat
 
@@ -25,6 +26,7 @@ DRAFT = ".syncline-draft"
 MAX_LINKS = 40
 MAX_DEPTH = 64
 MAX_READ = 64 << 20
+READ_BYTES = 64 << 10
 MAX_NOTES = 100
 NULL = "/dev/null"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -76,7 +78,7 @@ class LinuxRoot:
             if kind != stat.S_IFREG:
                 raise HostError("read", path, "is a directory" if kind == stat.S_IFDIR else "not a regular file")
             with _told("read", path), open(opened, "rb", closefd=False) as file:
-                found = file.read(MAX_READ + 1)
+                found = _bounded(file)
         finally:
             os.close(opened)
         if len(found) > MAX_READ:
@@ -301,6 +303,15 @@ class LinuxRoot:
                 os.close(outside)
         finally:
             os.close(inside)
+
+
+def _bounded(file: BinaryIO) -> bytes:
+    """One byte beyond the bound at most; in parts, as entries of /proc refuse to be asked for megabytes at once."""
+    parts, left = [], MAX_READ + 1
+    while left > 0 and (part := file.read(min(left, READ_BYTES))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 _GO_BITS = ((stat.S_ISUID, 1 << 23), (stat.S_ISGID, 1 << 22), (stat.S_ISVTX, 1 << 20))
