@@ -26,6 +26,7 @@ class MemoryHost:
     """``commands`` lists what was run; queries are answered and left out."""
 
     os: str = "rhcos"
+    keeps_all: bool = False
     tree: dict[str, Node] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
     failing: Sequence[str] = ()

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -22,13 +23,21 @@ from typing import IO
 
 from syncline.assembly.linuxroot import LinuxRoot
 from syncline.assembly.linuxunits import OfflineUnits, unit_files
+from syncline.assembly.nodepresence import MachineFacts
 from syncline.base.clock import Clock
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.disk import managed_paths
 from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.host import Done, HostError
-from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts
+from syncline.machineconfig.agent.hosts import (
+    CURRENT_CONFIG,
+    CURRENT_IMAGE_FILE,
+    FORCE_FILE,
+    FixedSystem,
+    HostFacts,
+)
 from syncline.machineconfig.agent.kernel import parsed_arguments
+from syncline.machineconfig.agent.writing import CORE_OS
 
 __all__ = ["LinuxHost", "LinuxHosts", "run_program"]
 
@@ -36,9 +45,10 @@ BOOT_ID, OFFLINE_BOOT_ID = "/proc/sys/kernel/random/boot_id", "/etc/machine-conf
 REBOOT_REQUEST = "/run/syncline-node-agent/reboot"
 """In memory: a boot takes it away."""
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 VARIANTS = {"fedora": "fcos", "rhel": "rhcos", "centos": "scos"}
 """``ID`` of systems whose ``VARIANT_ID`` is coreos, by the names that the agent knows."""
-RPM_DATABASES = ("/var/lib/rpm", "/usr/lib/sysimage/rpm", "/usr/share/rpm")
+DPKG_DATABASE = "/var/lib/dpkg/status"
 LIMIT_S = 300.0
 LIMITS_S = {"rpm-ostree": 3600.0}
 """A rebase fetches a whole system."""
@@ -63,13 +73,21 @@ class LinuxHost(LinuxRoot):
 
     @property
     def os(self) -> str:
+        name, variant = (self.release(key) for key in ("ID", "VARIANT_ID"))
+        return VARIANTS.get(name, name) if variant == "coreos" else name or "linux"
+
+    @property
+    def keeps_all(self) -> bool:
+        return self.stat(DPKG_DATABASE) is not None
+
+    def release(self, key: str) -> str:
+        """Of os-release; empty where it does not say."""
         for path in OS_RELEASE:
             with contextlib.suppress(HostError):
                 text = self.read(path).decode("utf-8", "replace")
                 found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-                name, variant = (found.get(key, "").strip("\"'") for key in ("ID", "VARIANT_ID"))
-                return VARIANTS.get(name, name) if variant == "coreos" else name or "linux"
-        return "linux"
+                return found.get(key, "").strip("\"'")
+        return ""
 
     def has_program(self, name: str) -> bool:
         """Below another root rpm alone is asked for, and nothing is executed there: nothing is known of packages."""
@@ -229,6 +247,7 @@ class LinuxHosts:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise HostError("lock", str(self._host.root), "another agent works there; end it first") from error
+        self._forget_reboot()
 
     def unlock(self) -> None:
         if self._lock is not None:
@@ -247,7 +266,20 @@ class LinuxHosts:
             fips=kernel_fips(self._text(FIPS_ENABLED)) if host.running else None,
             joining=joining_of(self._content),
             forced=host.exists(FORCE_FILE),
+            fixed=self._fixed(),
             touched=self._seen != self._stamp(),
+        )
+
+    def machine_facts(self, addresses: Sequence[str] = ()) -> MachineFacts:
+        """What its Node tells of the machine."""
+        machine = platform.machine()
+        return MachineFacts(
+            self._boot_id(),
+            machine_id=self._line("/etc/machine-id"),
+            kernel=self._line("/proc/sys/kernel/osrelease") if self._host.running else "",
+            os_image=self._host.release("PRETTY_NAME") or self._host.os,
+            architecture=ARCHITECTURES.get(machine, machine) if self._host.running else "",
+            addresses=tuple(addresses) if self._host.running else (),
         )
 
     def changing(self) -> tuple[object, ...]:
@@ -303,8 +335,29 @@ class LinuxHosts:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
+    def _forget_reboot(self) -> None:
+        """One that was asked for by an agent that died before it was under way: the system is not stopping."""
+        host = self._host
+        if host.running and host.exists(REBOOT_REQUEST):
+            said = host.run(["systemctl", "is-system-running"]).output.split()
+            if said != ["stopping"]:
+                host.remove(REBOOT_REQUEST)
+
+    def _fixed(self) -> FixedSystem | None:
+        """Below another root nothing is known of the kernel that it will boot."""
+        host = self._host
+        if not host.running or host.os in CORE_OS:
+            return None
+        return FixedSystem(host.release("PRETTY_NAME") or host.os, self.command_line(self.node))
+
     def _boot_id(self) -> str:
-        return self._text(BOOT_ID if self._host.running else OFFLINE_BOOT_ID).strip() or "never-booted"
+        """Raises HostError where a running machine does not tell it: its reboots could not be told apart."""
+        if self._host.running:
+            return self._host.read(BOOT_ID).decode().strip()
+        return self._line(OFFLINE_BOOT_ID) or "never-booted"
+
+    def _line(self, path: str) -> str:
+        return self._text(path).strip()
 
     def _text(self, path: str) -> str:
         """Of a small file; empty where there is none."""

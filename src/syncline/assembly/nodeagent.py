@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
+from syncline.assembly.nodepresence import PresenceController
 from syncline.assembly.ports import HttpPort
 from syncline.base.action import Action, Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager
@@ -68,7 +72,16 @@ QUIET_S = 0.5
 GRACE_S = 60.0
 """How long a step in flight may take to end after the signal to stop; every step can be done again."""
 MAX_ROUNDS = 20
-QUERIES = (("rpm", "-qf"), ("rpm", "-qa"), ("systemctl", "is-enabled"), ("getent", "shadow"), ("rpm-ostree", "status"))
+OWN_KINDS = (NODE, MACHINE_CONFIG_NODE.group_kind)
+"""Of these an agent looks at its own object alone: it may see no other, and a big cluster is none of its business."""
+QUERIES = (
+    ("systemctl", "is-system-running"),
+    ("rpm", "-qf"),
+    ("rpm", "-qa"),
+    ("systemctl", "is-enabled"),
+    ("getent", "shadow"),
+    ("rpm-ostree", "status"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,20 @@ class Standing:
     rest: bool
     failed: bool
     why: str
+
+
+def _own_addresses(server: str) -> tuple[str, ...]:
+    """By which this machine reaches the API server; nothing is sent."""
+    parts = urlsplit(server)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind, protocol) as asked:
+            asked.connect(address)
+            return (str(asked.getsockname()[0]),)
+    except OSError:
+        return ()
 
 
 class _Gated(AgentController):
@@ -117,9 +144,11 @@ async def serve_agent(
     patience_s: float | None = None,
     tell: Callable[[str], None] | None = None,
     started: Callable[[], None] = lambda: None,
+    register: Mapping[str, str] | None = None,
 ) -> Standing:
     """Work until ``stop``. ``patience_s``: end as soon as the node is at rest or has failed, or nothing has moved for
-    so long. ``tell``: only rehearse, a line at a time. Raises HostError where another agent works there."""
+    so long. ``tell``: only rehearse, a line at a time. ``register``: labels of the Node that it makes and keeps alive,
+    for machines without a kubelet. Raises HostError where another agent works there."""
     hosts.lock()
     port = HttpPort(access)
     try:
@@ -128,8 +157,13 @@ async def serve_agent(
         performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
         performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
         journal = Journal(limit=10_000)
-        loop = ControlLoop((agent,), mapper=mapper, performers=performers, clock=clock, journal=journal)
-        process = _Process(LiveManager(loop, port, clock), agent, hosts, clock, access.server)
+        controllers: tuple[Controller, ...] = (agent,)
+        if register is not None and tell is None:
+            addresses = _own_addresses(access.server)
+            controllers += (PresenceController(hosts.node, lambda: hosts.machine_facts(addresses), register),)
+        loop = ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal)
+        manager = LiveManager(loop, port, clock, fields=dict.fromkeys(OWN_KINDS, f"metadata.name={hosts.node}"))
+        process = _Process(manager, agent, hosts, clock, access.server)
         return await process.run(stop, started, patience_s, rehearsed=tell is not None)
     finally:
         hosts.unlock()
@@ -184,7 +218,8 @@ class _Process:
                     log.warning("%s", error)
                     found = None
                 if found != seen:
-                    self.manager.wake(AgentController.name, self._ref)
+                    for name in self.manager.loop.controllers:
+                        self.manager.wake(name, self._ref)
                 seen = found
             await asyncio.sleep(WATCH_S)
 

@@ -35,6 +35,7 @@ class SimulatedHost:
 
     machine: SimulatedMachine
     os: str = "rhcos"
+    keeps_all: bool = False
 
     def stat(self, path: str) -> Stat | None:
         folder = self._real("lstat", posixpath.dirname(path)) or ""

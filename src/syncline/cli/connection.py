@@ -142,6 +142,10 @@ class Connection:
         return run_in_place(steps, self)
 
     @property
+    def access(self) -> ClusterAccess:
+        return self._access
+
+    @property
     def mapper(self) -> Mapper:
         if self._mapper is None:
             self._mapper = Mapper(self.run(discover()))

@@ -14,6 +14,7 @@ import click
 from syncline.base.clock import format_micro_time
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.nodeaccess import node_kubeconfig
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.poolview import describe_node, node_row, node_table, pool_of, roles_of
 from syncline.cluster.machines.kubelet.node import MACHINE, node_object
@@ -34,6 +35,9 @@ MANAGER = "syncline-node"
 @click.group()
 def node() -> None:
     """List nodes with their pools and configs; add, remove, reboot, fail and recover simulated ones."""
+
+
+node.add_command(node_kubeconfig)
 
 
 def label_pairs(given: tuple[str, ...]) -> dict[str, str]:

@@ -17,6 +17,8 @@ from syncline.base.clock import SystemClock
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT
+from syncline.cli.node import label_pairs
+from syncline.cli.nodeinstall import install
 from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
 from syncline.kube.objects import Obj, dig
 from syncline.kube.yaml import load_all
@@ -42,6 +44,8 @@ _DRY = click.option("--dry-run", is_flag=True, help="Print every step: paths, mo
 @click.option("--node", default=None, envvar="NODE_NAME", help="Its node [env: NODE_NAME; default: the host name].")
 @_ROOT
 @click.option("--offline", is_flag=True, help="The system below --root does not run: skip what needs that.")
+@click.option("--register", is_flag=True, help="Make its Node and keep it Ready: for machines without a kubelet.")
+@click.option("--label", "labels", multiple=True, help="KEY=VALUE of the Node that --register makes; repeatable.")
 @click.option("--once", is_flag=True, help="End when the node is at rest or has failed.")
 @click.option("--patience", default=10.0, show_default=True, help="Seconds that --once waits when nothing moves.")
 @_DRY
@@ -53,6 +57,8 @@ def node_agent(
     node: str | None,
     root: Path,
     offline: bool,
+    register: bool,
+    labels: tuple[str, ...],
     once: bool,
     patience: float,
     dry_run: bool,
@@ -72,6 +78,9 @@ def node_agent(
         access = load_kubeconfig(kubeconfig or default_kubeconfig(), context)
     except (KubeconfigError, OSError) as error:
         raise CommandFailed(str(error), USAGE) from error
+    if labels and not register:
+        raise CommandFailed("--label is for the Node that --register makes; add --register", USAGE)
+    given = label_pairs(labels)
     name = node or platform.node().lower()
     host = _host(root, offline, dry_run)
     hosts = LinuxHosts(name, host, in_place=dry_run)
@@ -89,7 +98,16 @@ def node_agent(
 
         waits = patience if once or dry_run else None
         tell = print if dry_run else None
-        return await serve_agent(access, hosts, SystemClock(), stop, patience_s=waits, tell=tell, started=started)
+        return await serve_agent(
+            access,
+            hosts,
+            SystemClock(),
+            stop,
+            patience_s=waits,
+            tell=tell,
+            started=started,
+            register=given if register else None,
+        )
 
     try:
         standing = asyncio.run(serve())
@@ -103,6 +121,9 @@ def node_agent(
     if dry_run:
         return FAILED if standing.failed else 0
     return 0 if standing.rest else FAILED if standing.failed else BLOCKED
+
+
+node_agent.add_command(install)
 
 
 @node_agent.command()

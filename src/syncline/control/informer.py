@@ -28,10 +28,11 @@ class Change:
 
 
 class Informer:
-    """One kind, all namespaces."""
+    """One kind, all namespaces. ``fields``: a field selector; of the kind only what it selects is in the cache."""
 
-    def __init__(self, info: ResourceInfo, cache: Cache) -> None:
+    def __init__(self, info: ResourceInfo, cache: Cache, *, fields: str = "") -> None:
         self.info = info
+        self._fields = fields
         self._cache = cache
         self._version = ""
 
@@ -41,10 +42,10 @@ class Informer:
         return not self._version
 
     def list_request(self) -> Request:
-        return client.list_(self.info)
+        return client.list_(self.info, field_selector=self._fields)
 
     def watch_request(self) -> Request:
-        return client.watch(self.info, resource_version=self._version)
+        return client.watch(self.info, resource_version=self._version, field_selector=self._fields)
 
     def relist(self) -> None:
         """The next step is a list."""

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from syncline.base.action import Work
@@ -139,13 +140,22 @@ async def drive(steps: Generator[Any, Any, T], port: Port) -> T:
 
 
 class LiveManager:
-    """Runs one control loop until it is cancelled."""
+    """Runs one control loop until it is cancelled. ``fields``: field selectors of kinds that are looked at in part."""
 
-    def __init__(self, loop: ControlLoop, port: Port, clock: Clock, *, workers: int = MAX_WORKERS) -> None:
+    def __init__(
+        self,
+        loop: ControlLoop,
+        port: Port,
+        clock: Clock,
+        *,
+        workers: int = MAX_WORKERS,
+        fields: Mapping[GroupKind, str] = MappingProxyType({}),
+    ) -> None:
         self.loop = loop
         self._port = port
         self._clock = clock
         self._workers = workers
+        self._fields = fields
         self._busy = 0
         self._wake = asyncio.Event()
         self._rediscover = asyncio.Event()
@@ -191,7 +201,7 @@ class LiveManager:
         for kind in sorted(wanted - set(self._informers)):
             info = self.loop.mapper.preferred(kind)
             if info is not None:
-                informer = Informer(info, self.loop.cache)
+                informer = Informer(info, self.loop.cache, fields=self._fields.get(kind, ""))
                 self._unlisted.add(kind)
                 self._informers[kind] = group.create_task(self._inform(informer), name=f"watch {kind}")
         for kind in sorted(set(self._informers)):

@@ -52,6 +52,12 @@ class Host(Protocol):
     @property
     def os(self) -> str: ...
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether everything that stands somewhere before a configuration's file counts as the system's own: there are
+        packages, and they are not rpm's."""
+        ...
+
     def stat(self, path: str) -> Stat | None:
         """Of the entry itself, links not followed; None if there is none. Raises HostError where a parent is a file."""
         ...

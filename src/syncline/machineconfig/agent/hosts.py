@@ -9,7 +9,7 @@ from typing import Protocol
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Host
 
-__all__ = ["CURRENT_CONFIG", "CURRENT_IMAGE_FILE", "FORCE_FILE", "HostFacts", "Hosts", "Joining"]
+__all__ = ["CURRENT_CONFIG", "CURRENT_IMAGE_FILE", "FORCE_FILE", "FixedSystem", "HostFacts", "Hosts", "Joining"]
 
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
 CURRENT_IMAGE_FILE = "/etc/machine-config-daemon/currentimage"
@@ -30,11 +30,20 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedSystem:
+    """``name``: ``debian``; ``command_line``: of its running kernel."""
+
+    name: str
+    command_line: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostFacts:
     """What a plan needs to know. ``up``: it runs and is not about to reboot; ``stored``, ``image``: the MachineConfig
     that the disk says it has, and the image of image mode, empty without; ``fips``: whether the kernel runs so, None
     where it cannot; ``touched``: files changed since the disk was last compared, and not by us; ``blank``: it has no
-    system of its own yet, and takes whatever its pool gives it."""
+    system of its own yet, and takes whatever its pool gives it; ``fixed``: of a machine whose kernel and packages are
+    not ours to change."""
 
     boot_id: str
     up: bool = True
@@ -44,6 +53,7 @@ class HostFacts:
     fips: bool | None = None
     touched: bool = False
     blank: bool = False
+    fixed: FixedSystem | None = None
     joining: Joining = Joining()
 
 

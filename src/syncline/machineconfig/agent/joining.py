@@ -13,6 +13,7 @@ from datetime import datetime
 
 from syncline.control.plan import Plan, Requeue
 from syncline.kube.objects import Obj, annotations_of, name_of
+from syncline.machineconfig.agent.beyond import beyond_reach
 from syncline.machineconfig.agent.firstboot import FirstBootError, first_boot, first_boot_steps, interrupted_steps
 from syncline.machineconfig.agent.observe import AgentObserved, Birth
 from syncline.machineconfig.agent.script import Script, fail
@@ -70,6 +71,9 @@ def _first_boot(seen: AgentObserved, config: Obj, now: datetime) -> Plan:
         return fail(seen, str(error), now)
     if boot.changed and boot.refusal is not None:
         return fail(seen, f"can't reconcile config {name_of(boot.old)} with {name_of(config)}: {boot.refusal}", now)
+    beyond = beyond_reach(seen.facts.fixed, config)
+    if beyond:
+        return fail(seen, f"{name} cannot boot with {name_of(config)}: {beyond}", now)
     script = Script(seen, now, f"the first boot of {name} with {name_of(config)}")
     if boot.changed:
         script.event("Reboot", f"Completing firstboot provisioning to {name_of(config)}")
@@ -84,6 +88,9 @@ def _begin(seen: AgentObserved, now: datetime) -> Plan:
         return Plan(why="no pool has a config for it yet")
     if birth.config is None:
         return fail(seen, f'machineconfig.machineconfiguration.openshift.io "{birth.named}" not found', now)
+    beyond = beyond_reach(facts.fixed, birth.config)
+    if beyond:
+        return fail(seen, f"{name} cannot join with {birth.named}: {beyond}", now)
     script = Script(seen, now, f"{name} joins with {birth.named}")
     said = facts.joining.annotations
     if said is None and facts.stored is None and facts.blank:

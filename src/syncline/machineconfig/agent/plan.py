@@ -17,6 +17,7 @@ from syncline.base.action import Action as Step
 from syncline.control.plan import Plan, Requeue, Result, Retry
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action
+from syncline.machineconfig.agent.beyond import beyond_reach
 from syncline.machineconfig.agent.changes import changes_between
 from syncline.machineconfig.agent.due import Due, DueError, drain_is_open
 from syncline.machineconfig.agent.imagemode import extracted
@@ -157,6 +158,9 @@ def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
         return Plan(outcome=Retry("NodeDisruptionPolicyStatus was not ready"), why="the policies are not ready")
     if seen.misplaced:
         return _misplaced(seen, now)
+    beyond = beyond_reach(seen.facts.fixed, new)
+    if beyond:
+        return _refuse(seen, old, new, beyond, now)
     try:
         work = work_of(old, new, seen.policies, seen.waived, forced=seen.facts.forced, fips=seen.facts.fips)
     except Irreconcilable as error:

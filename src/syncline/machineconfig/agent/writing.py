@@ -121,13 +121,14 @@ def write_files(host: Host, files: Iterable[Obj], *, skip_certificate: bool = Fa
             owner = owner_of(host, file)
         except UpdateError as error:
             raise UpdateError(f'failed to retrieve file ownership for file "{path}": {error}') from error
-        keep_original(host, path, path)
+        keep_original(host, path, path, data)
         host.write(path, data, mode=mode_of(file), owner=owner)
 
 
-def keep_original(host: Host, source: str, path: str) -> None:
-    """Copy what the operating system ships at ``path`` from ``source``, or note that it ships nothing; once."""
-    if not (host.exists(path) and _is_shipped(host, path)):
+def keep_original(host: Host, source: str, path: str, data: bytes) -> None:
+    """Copy what the operating system ships at ``path`` from ``source``, or note that it ships nothing; once. ``data``:
+    what is to be written there."""
+    if not (host.exists(path) and _is_shipped(host, path, data)):
         if host.exists(stamp_path(path)):
             return
         if host.exists(kept_path(path)):
@@ -139,13 +140,24 @@ def keep_original(host: Host, source: str, path: str) -> None:
         host.copy(source, kept_path(path))
 
 
-def _is_shipped(host: Host, path: str) -> bool:
-    """A package owns it, or (below /etc) its default lies below /usr. Without packages nothing is shipped."""
+def _is_shipped(host: Host, path: str, data: bytes = b"") -> bool:
+    """A package owns it, or (below /etc) its default lies below /usr. On other systems that have packages all that
+    stands there before our first write is: maintainer scripts make files that no package owns (``sshd_config``)."""
+    if host.keeps_all:
+        return not host.exists(stamp_path(path)) and not _holds(host, path, data)
     if not host.has_program("rpm"):
         return False
     if host.run(["rpm", "-qf", path]).ok:
         return True
     return path.startswith("/etc") and host.exists(f"/usr{path}")
+
+
+def _holds(host: Host, path: str, data: bytes) -> bool:
+    """It was put there for us: by the image, or by Ignition."""
+    try:
+        return bool(data) and host.read(path) == data
+    except HostError:
+        return False
 
 
 # -- units --------------------------------------------------------------------------------------------------------
@@ -180,6 +192,8 @@ def _write_unit(host: Host, unit: Obj, name: str) -> None:
         _write_dropin(host, f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}", str(dropin.get("contents") or ""), dropin)
     path = f"{SYSTEMD}/{name}"
     if unit.get("mask"):
+        if host.keeps_all:
+            keep_original(host, path, path, b"")
         host.remove_all(path)
         try:
             host.link(path, NULL)
@@ -191,7 +205,7 @@ def _write_unit(host: Host, unit: Obj, name: str) -> None:
         if unit.get("mask") is False:
             host.remove_all(path)  # a mask of before
         return
-    _keep_shipped_unit(host, path)
+    _keep_shipped_unit(host, path, contents)
     state = host.run(["systemctl", "is-enabled", name])
     if state.ok and state.output.strip() == "enabled":
         # Its [Install] section may change: it is enabled again afterwards.
@@ -209,16 +223,18 @@ def _write_dropin(host: Host, path: str, contents: str, dropin: Obj) -> None:
         if host.exists(path):
             host.remove(path)
         return
-    _keep_shipped_unit(host, path)
+    _keep_shipped_unit(host, path, contents)
     try:
         host.write(path, contents.encode())
     except HostError as error:
         raise UpdateError(f'failed to write systemd unit dropin "{dropin.get("name", "")}": {error}') from error
 
 
-def _keep_shipped_unit(host: Host, path: str) -> None:
-    if host.os in CORE_OS and host.exists(f"/usr{path}"):
-        keep_original(host, f"/usr{path}", path)
+def _keep_shipped_unit(host: Host, path: str, contents: str) -> None:
+    if host.keeps_all:
+        keep_original(host, path, path, contents.encode())
+    elif host.os in CORE_OS and host.exists(f"/usr{path}"):
+        keep_original(host, f"/usr{path}", path, contents.encode())
 
 
 # -- what is not wanted any more ----------------------------------------------------------------------------------
@@ -234,7 +250,7 @@ def _delete_stale(host: Host, old: Obj, new: Obj) -> None:
         if host.exists(stamp_path(path)):
             host.remove(stamp_path(path))
         elif host.exists(kept_path(path)):
-            if _is_shipped(host, path):
+            if host.keeps_all or _is_shipped(host, path):
                 _restore(host, path)
                 continue
             host.remove(kept_path(path))
