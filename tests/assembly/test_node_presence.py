@@ -57,13 +57,15 @@ def test_it_tells_how_it_is_once_and_renews_its_lease_every_time() -> None:
 def test_a_boot_is_told_and_a_node_that_was_given_up_is_ready_again() -> None:
     node = told(replace(SEEN, node=told(SEEN)))
     gone = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": "x"}
-    other = {"type": "DiskPressure", "status": "False"}
-    node["status"] = node["status"] | {"conditions": [other, gone]}
+    other = {"type": "Shelved", "status": "False"}
+    lost = [{"type": kind, "status": "Unknown"} for kind in ("MemoryPressure", "DiskPressure", "PIDPressure")]
+    node["status"] = node["status"] | {"conditions": [other, gone, *lost]}
     later = NOW + timedelta(minutes=2)
     again = told(replace(SEEN, node=node, facts=replace(FACTS, boot_id="boot-2")), later)
     assert again["status"]["nodeInfo"]["bootID"] == "boot-2"
     assert again["status"]["conditions"][0] == other
-    ready = again["status"]["conditions"][1]
+    assert [each["status"] for each in again["status"]["conditions"][1:4]] == ["False"] * 3
+    ready = again["status"]["conditions"][4]
     assert (ready["status"], ready["lastTransitionTime"]) == ("True", format_time(later))
 
 

@@ -11,7 +11,7 @@ import pytest
 from syncline.control.plan import Patch, Plan
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.hosts import FixedSystem, HostFacts
-from syncline.machineconfig.agent.observe import AgentObserved, Checked
+from syncline.machineconfig.agent.observe import AgentObserved, Birth, Checked
 from syncline.machineconfig.agent.plan import plan_agent
 from syncline.machineconfig.agent.steps import CheckDisk, Provision
 from syncline.machineconfig.names import CURRENT, DESIRED, DONE, REASON, STATE
@@ -34,7 +34,9 @@ def planned(wanted: Obj, system: FixedSystem | None, *, joins: bool = False) -> 
     node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge", "annotations": notes}}
     old = machine_config("old")
     facts = HostFacts("boot", stored=None if joins else old, fixed=system)
-    seen = AgentObserved(node, facts, None if joins else old, wanted, birth=wanted if joins else None, policies={})
+    seen = AgentObserved(
+        node, facts, None if joins else old, wanted, birth=Birth("new", wanted) if joins else None, policies={}
+    )
     plan = plan_agent(seen, NOW)
     if any(isinstance(one, CheckDisk) for step in plan.steps for one in step):
         plan = plan_agent(replace(seen, checked=Checked(None)), NOW)

@@ -29,6 +29,16 @@ NO_KUBELET = "syncline.dev/no-kubelet"
 """Taint of such nodes. Pods that tolerate it would stay Pending there for ever."""
 
 
+_UNMEASURED = ("False", "NotMeasured", "the node agent does not measure it, and pods do not run here")
+CONDITIONS = (
+    ("MemoryPressure", *_UNMEASURED),
+    ("DiskPressure", *_UNMEASURED),
+    ("PIDPressure", *_UNMEASURED),
+    ("Ready", "True", "NodeAgentReady", "the node agent works; there is no kubelet"),
+)
+"""All that a kubelet tells: of a node that was silent each becomes Unknown, and a pool waits until somebody tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
     """What a Node tells of its machine; empty where the machine does not know."""
@@ -109,19 +119,21 @@ def _status(seen: SeenPresence, node: Obj, now: datetime) -> Obj:
     info = dict(dig(old, "nodeInfo", default={})) | told
     addresses = [{"type": "InternalIP", "address": each} for each in facts.addresses]
     addresses.append({"type": "Hostname", "address": seen.name})
-    others = [each for each in old.get("conditions") or () if each.get("type") != "Ready"]
-    return {**old, "nodeInfo": info, "addresses": addresses, "conditions": [*others, _ready(old, now)]}
+    told_types = {each[0] for each in CONDITIONS}
+    others = [each for each in old.get("conditions") or () if each.get("type") not in told_types]
+    mine = [_condition(old, *each, now) for each in CONDITIONS]
+    return {**old, "nodeInfo": info, "addresses": addresses, "conditions": [*others, *mine]}
 
 
-def _ready(old: Obj, now: datetime) -> Obj:
+def _condition(old: Obj, kind: str, status: str, reason: str, message: str, now: datetime) -> Obj:
     """Kept as it is while it says so; leases are the signs of life."""
-    known: Obj = next((each for each in old.get("conditions") or () if each.get("type") == "Ready"), {})
-    wanted = {"status": "True", "reason": "NodeAgentReady", "message": "the node agent works; there is no kubelet"}
+    known: Obj = next((each for each in old.get("conditions") or () if each.get("type") == kind), {})
+    wanted = {"status": status, "reason": reason, "message": message}
     if known.items() >= wanted.items():
         return known
     stamp = format_time(now)
-    since = known.get("lastTransitionTime") if known.get("status") == "True" else stamp
-    return {"type": "Ready", **wanted, "lastHeartbeatTime": stamp, "lastTransitionTime": since or stamp}
+    since = known.get("lastTransitionTime") if known.get("status") == status else stamp
+    return {"type": kind, **wanted, "lastHeartbeatTime": stamp, "lastTransitionTime": since or stamp}
 
 
 def _lease(seen: SeenPresence, now: datetime) -> Obj:
