@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.machineconfig.rendering import files, machine_config
-from tests.machineconfig.room import EVENTS, POOLS, PoolWorld
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.machineconfig.rendering import files, machine_config, pool
+from tests.machineconfig.room import APIS, EVENTS, NODES, POOLS, PoolWorld
+from tests.machineconfig.test_drains import router
 from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, target, world
 
 from syncline.assembly.impact import forecaster
@@ -16,7 +19,9 @@ from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.impact.report import Impact, PoolImpact, Verdict
-from syncline.machineconfig.names import DESIRED, MACHINE_CONFIG
+from syncline.machineconfig.impact.rollout import State
+from syncline.machineconfig.names import CURRENT, DESIRED, GROUP, MACHINE_CONFIG
+from syncline.machineconfig.pools.candidates import CANARIES, ORDER
 
 SAID = ("Drain", "Reboot", "ServiceReload", "ServiceRestart", "SkipReboot")
 
@@ -213,3 +218,232 @@ def test_what_is_told_is_what_happens(workers: PoolWorld, name: str) -> None:
     assert set(steps(told).values()) == {wanted}
     assert cause in str(told.causes[0]), told.causes
     assert told.causes[0].config == name_of(config)
+
+
+# -- who waits, who is refused ----------------------------------------------------------------------------------------
+
+
+def rests(one: PoolWorld, seconds: float) -> Happened:
+    """Nothing happens to any node for so long."""
+    seen = Happened(one)
+    before = {name: annotations_of(node).get(CURRENT) for name, node in one.nodes().items()}
+    one.driver.advance(seconds)
+    seen.look()
+    assert not seen.waves and not seen.steps()
+    assert {name: annotations_of(node).get(CURRENT) for name, node in one.nodes().items()} == before
+    return seen
+
+
+def test_a_change_that_cannot_be_taken_on_is_told_with_its_config_its_field_and_the_way_out() -> None:
+    one = world(2)
+    directory = {"ignition": {"version": "3.2.0"}, "storage": {"directories": [{"path": "/var/x"}]}}
+    config = machine_config("99-folders", directory)
+    impact = foretold(one, config)
+    told = of(impact)
+    assert impact.verdict is Verdict.REFUSED and not told.nodes and told.before == told.after
+    (refusal,) = told.refused
+    assert refusal.about == "MachineConfig 99-folders"
+    assert "ignition directories section contains changes" in refusal.message
+    assert refusal.fix == "take storage.directories out; files make their directories"
+    applied(one, config)
+    rests(one, 120)
+    assert one.condition("RenderDegraded")["message"].endswith(refusal.message)
+
+
+def test_a_paused_pool_says_nothing_until_resumed_and_what_follows_then() -> None:
+    one = world(2)
+    one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})
+    first, second = machine_config("99-a", files(("/etc/a", "a"))), machine_config("99-b", None, kernelArguments=["b"])
+    applied(one, first)
+    rests(one, 60)
+    impact = foretold(one, second)
+    told = of(impact)
+    assert impact.verdict is Verdict.BLOCKED and told.paused
+    assert "nothing happens until it is resumed; then 2 nodes drain and reboot" in told.sentence()
+    assert told.pending == 2 and "2 nodes have an update to come already, and both are one" in told.sentence()
+    assert {(str(cause), cause.pending) for cause in told.causes} == {
+        ("file /etc/a added", True),
+        ("kernelArguments + b", False),
+    }
+    applied(one, second)
+    rests(one, 600)
+    seen = Happened(one)
+    one.merge(f"{POOLS}/worker", {"spec": {"paused": False}})
+    seen.until(lambda: one.updated(told.after))
+    assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+
+
+def test_a_pool_that_is_held_goes_on_when_the_hold_ends() -> None:
+    one = world(2)
+    one.hold(minutes=30)
+    config = machine_config("99-a", files(("/etc/a", "a")))
+    told = of(foretold(one, config))
+    assert told.held.startswith("Hold mine of ann until ")
+    starts = told.nodes[0].starts_s
+    assert starts is not None and abs(starts - 30 * 60) < 15
+    applied(one, config)
+    rests(one, 29 * 60)
+    seen = Happened(one)
+    seen.until(lambda: one.updated(told.after))
+    assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+
+
+def test_nodes_go_in_the_order_given_canaries_first_and_as_many_as_may() -> None:
+    one = world(4)
+    one.merge(f"{NODES}/worker-2", {"metadata": {"annotations": {ORDER: "-1"}}})
+    for zone, node in (("b", "worker-0"), ("a", "worker-3")):
+        one.merge(f"{NODES}/{node}", {"metadata": {"labels": {"topology.kubernetes.io/zone": zone}}})
+    notes = {"metadata": {"annotations": {CANARIES: "1"}}, "spec": {"maxUnavailable": 2}}
+    one.merge(f"{POOLS}/worker", notes)
+    one.driver.advance(10)
+    told = kept(one, machine_config("99-a", files(("/etc/a", "a"))))
+    assert waves(told)[0] == {"worker-2"} and waves(told)[1] == {"worker-3", "worker-0"}
+    assert told.limit == 2 and ", 2 at a time," in told.sentence()
+
+
+def test_a_custom_pool_takes_its_own_configs_and_those_of_the_workers() -> None:
+    one = world(2)
+    one.send("POST", POOLS, pool("infra", "worker", "infra"))
+    one.add_node("infra-0", "worker", "infra", born="")
+    one.driver.until(lambda: one.counts("infra")[0] == 1 and one.counts("infra")[1] == 1, limit_s=300)
+    mine = machine_config("50-infra", files(("/etc/containers/policy.json", "x")), role="infra")
+    impact = foretold(one, mine)
+    assert [told.name for told in impact.pools] == ["infra"]
+    assert steps(of(impact, "infra")) == {"infra-0": ("reload crio.service",)}
+    both = machine_config("51-all", files(("/etc/all", "x")))
+    impact, seen = foretold(one, mine, both), Happened(one)
+    applied(one, mine, both)
+    seen.until(lambda: all(one.updated(of(impact, name).after, name) for name in ("infra", "worker")))
+    assert steps(of(impact, "infra")) | steps(of(impact)) == seen.steps()
+    assert steps(of(impact, "infra")) == {"infra-0": ("drain", "reboot")}
+
+
+def test_nodes_that_are_cordoned_are_left_out_and_take_a_place() -> None:
+    one = world(3)
+    one.merge(f"{NODES}/worker-1", {"spec": {"unschedulable": True}})
+    config = machine_config("99-a", files(("/etc/a", "a")))
+    impact = foretold(one, config)
+    assert impact.verdict is Verdict.BLOCKED and not any(node.steps for node in of(impact).nodes)
+    two = {"spec": {"maxUnavailable": 2}}
+    one.merge(f"{POOLS}/worker", two)
+    told = of(foretold(one, config))
+    assert "node worker-1 waits: node worker-1 is reporting Unschedulable" in told.sentence()
+    seen = Happened(one)
+    applied(one, config)
+    one.driver.until(lambda: bool(seen.look()) or one.counts()[1] == 2, limit_s=3600)
+    rested = {node.node: node.steps for node in told.nodes if node.state is State.DONE}
+    assert (rested, waves(told)) == (seen.steps(), seen.waves)
+
+
+def test_a_drain_that_cannot_finish_is_told_with_its_chain_and_what_would_help() -> None:
+    one = world(1)
+    one.merge(f"{POOLS}/worker", {"spec": {"maxUnavailable": 1}})
+    router(one)
+    config = machine_config("99-a", files(("/etc/a", "a")))
+    quiet = machine_config("99-a", files(("/etc/containers/policy.json", "x")))
+    assert foretold(one, quiet).verdict is Verdict.CHANGES, "what needs no drain is not blocked by one"
+    impact = foretold(one, config)
+    (node,) = of(impact).nodes
+    assert (impact.verdict, node.state, node.ends_s) == (Verdict.BLOCKED, State.BLOCKED, None)
+    assert "the drain of node worker-0 cannot finish: eviction of pod openshift-ingress/router-default-" in node.reason
+    assert any(fix.startswith("add a worker node like worker-0") for fix in node.fixes)
+    applied(one, config)
+    one.driver.advance(300)
+    assert one.condition("DrainBlocked")["message"].startswith(node.reason)
+
+
+# -- other ways to say it ---------------------------------------------------------------------------------------------
+
+
+def test_policies_limits_and_configs_of_one_change_are_weighed_together() -> None:
+    one = world(2)
+    knobs = {"apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration", "metadata": {"name": "cluster"}}
+    policy = {"files": [{"path": "/etc/motd", "actions": [{"type": "None"}]}]}
+    knobs |= {"spec": {"managementState": "Managed", "nodeDisruptionPolicy": policy}}  # type: ignore[dict-item]
+    config = machine_config("99-motd", files(("/etc/motd", "hello")))
+    alone, together = of(foretold(one, config)), of(foretold(one, knobs, config))
+    assert {alone.action, together.action} == {"reboot", "none"}
+    assert together.causes[0].why == "policy for /etc/motd"
+    assert waves(together) == waves(alone) == [{"worker-0"}, {"worker-1"}]
+    wide = dict(one.get(f"{POOLS}/worker")) | {"spec": {"maxUnavailable": "100%"}}
+    assert waves(of(foretold(one, knobs, wide, config))) == [{"worker-0", "worker-1"}]
+    told = kept(one, knobs, config)
+    assert set(steps(told).values()) == {("none",)}
+    gone = foretold(one, delete=("99-motd",))
+    assert (gone.changed, of(gone).action, str(of(gone).causes[0])) == (
+        ("- 99-motd",),
+        "none",
+        "file /etc/motd removed",
+    )
+
+
+def test_a_kubelet_config_is_known_by_the_machine_config_that_is_made_of_it() -> None:
+    one = world(1)
+    selector = {"matchLabels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}}
+    spec = {"machineConfigPoolSelector": selector, "kubeletConfig": {"maxPods": 400}}
+    good = {"apiVersion": f"{GROUP}/v1", "kind": "KubeletConfig", "metadata": {"name": "more-pods"}, "spec": spec}
+    impact = foretold(one, good)
+    assert impact.changed == ("+ 99-worker-generated-kubelet",)
+    assert of(impact).causes[0].origin == "KubeletConfig more-pods"
+    one.send("POST", f"{APIS}/kubeletconfigs", good)
+    one.until_updated(of(impact).after)
+    assert foretold(one).verdict is Verdict.NOTHING
+    bad = good | {"spec": spec | {"kubeletConfig": {"cgroupDriver": "cgroupfs"}}}
+    (refused,) = foretold(one, bad).refused
+    assert refused.about == "KubeletConfig more-pods" and "cgroupDriver" in refused.message
+
+
+def test_what_was_measured_here_is_what_is_told() -> None:
+    one = world(2)
+    first = kept(one, machine_config("99-a", files(("/etc/a", "a"))))
+    assert not first.pace.reboot.measured and first.used == {"drain", "write", "reboot"}
+    seen = Happened(one)
+    told = of(foretold(one, machine_config("99-b", files(("/etc/b", "b")))))
+    assert told.pace.reboot.updates == 2
+    began = one.clock.now()
+    applied(one, machine_config("99-b", files(("/etc/b", "b"))))
+    seen.until(lambda: one.updated(told.after))
+    lasted = (one.clock.now() - began).total_seconds()
+    assert told.ends_s is not None and abs(told.ends_s - lasted) < 45, (told.pace, lasted)
+
+
+PARTS: dict[str, Obj] = {
+    "keys": keys("ssh-rsa AAAA you"),
+    "policy": files(("/etc/containers/policy.json", "other")),
+    "registries": registries(MIRROR),
+    "blocked": registries(BLOCKED),
+    "nmstate": files(("/etc/nmstate/openshift/cluster.yml", "x")),
+    "file": files(("/etc/some", "x")),
+    "unit": unit("some.service"),
+    "argument": {},
+}
+
+
+@pytest.fixture(scope="module")
+def pair() -> PoolWorld:
+    """Two workers on which one change follows another."""
+    return world(2)
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(st.sets(st.sampled_from(sorted(PARTS)), max_size=3), st.integers(1, 2))
+def test_whatever_changes_what_is_told_is_what_happens(pair: PoolWorld, parts: set[str], limit: int) -> None:
+    """Each example takes back what the one before brought."""
+    pair.merge(f"{POOLS}/worker", {"spec": {"maxUnavailable": limit}})
+    wanted = [
+        machine_config(f"60-{name}", PARTS[name] or None, **({} if PARTS[name] else {"kernelArguments": ["quiet"]}))
+        for name in sorted(parts)
+    ]
+    there = {name_of(each) for each in pair.get(CONFIGS)["items"] if name_of(each).startswith("60-")}
+    gone = tuple(sorted(there - {name_of(each) for each in wanted}))
+    fresh = [each for each in wanted if name_of(each) not in there]
+    impact, seen = foretold(pair, *fresh, delete=gone), Happened(pair)
+    applied(pair, *fresh)
+    for name in gone:
+        pair.send("DELETE", f"{CONFIGS}/{name}")
+    if impact.verdict is Verdict.NOTHING:
+        rests(pair, 60)
+        return
+    told = of(impact)
+    seen.until(lambda: pair.updated(told.after))
+    assert (steps(told), waves(told)) == (seen.steps(), seen.waves)

@@ -20,6 +20,8 @@ __all__ = ["ASSUMED", "Length", "Pace", "Samples", "sampled"]
 
 MAX_LENGTH_S = 6 * 3600.0
 """Longer steps are not believed: Events of two updates were taken for one."""
+SKIPPED = "Drain not required, skipping"
+"""What the agent of a single control plane says instead of draining."""
 _DONE = re.compile(r"currentConfig (\S+) to Done")
 _REBOOT = re.compile(r"reboot into config (\S+)")
 
@@ -100,7 +102,7 @@ def sampled(events: Iterable[Obj], machine_config_nodes: Sequence[Obj]) -> Sampl
     found: dict[str, dict[str, float]] = {}
     for node, lines in sorted(told.items()):
         for step, seconds in _last_update(sorted(lines)).items():
-            if 0 < seconds < MAX_LENGTH_S:
+            if 0 <= seconds < MAX_LENGTH_S:
                 found.setdefault(step, {})[node] = seconds
     for record in machine_config_nodes:
         seconds = _draining(record)
@@ -116,6 +118,7 @@ def _last_update(lines: Sequence[tuple[datetime, str, str]]) -> dict[str, float]
     end, config = done
     reboot = next((at for at, _, text in lines if (m := _REBOOT.search(text)) and m[1] == config), None)
     # Told with the same words at each update: the Event holds when it was told last.
+    lines = [line for line in lines if line[1:] != ("Drain", SKIPPED)]
     drain, staging, staged = (_when(lines, each) for each in ("Drain", "OSUpdateStarted", "OSUpdateStaged"))
     found: dict[str, float] = {}
     if reboot is None or reboot >= end:
@@ -123,7 +126,7 @@ def _last_update(lines: Sequence[tuple[datetime, str, str]]) -> dict[str, float]
         quick = begun is not None and (drain is None or drain < begun)
         return {"write": (end - begun).total_seconds()} if begun is not None and quick else {}
     found["reboot"] = (end - reboot).total_seconds()
-    if drain is not None and drain < reboot:
+    if drain is not None and drain <= reboot:
         within = staging is not None and drain <= staging <= reboot
         found["drain"] = ((staging if within and staging is not None else reboot) - drain).total_seconds()
         if within and staging is not None and staged is not None and staging <= staged <= reboot:

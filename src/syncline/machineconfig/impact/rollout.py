@@ -54,6 +54,8 @@ MAX_LOOKS = 1_500_000
 """Nodes that pools look at in one play, all looks together (some ten seconds); the rest is told at the same pace."""
 MAX_IDLE_LOOKS = 500
 """Looks in a row after which no node has moved: a pool that waits for what never comes, like an operation's end."""
+MAX_ROUNDS = 8
+"""Looks of a pool at one moment; each but the last has written something."""
 MAX_HORIZON = timedelta(days=400)
 
 
@@ -154,7 +156,7 @@ class Rollout:
     def _look(self, name: str, now: datetime) -> None:
         """As the pool controller does it, until it has nothing more to do at this moment."""
         ref = ObjectRef(*POOL, "", name)
-        for _ in range(4):
+        for _ in range(MAX_ROUNDS):
             seen = pool_observing.observe(self.scratch.cache, ref)
             if seen is None:
                 return
@@ -166,11 +168,11 @@ class Rollout:
             plan = pool_planning.plan(seen, now, self.settings)
             self.scratch.perform(plan.actions, now)
             self._begin_targeted(plan, name, now)
-            if not isinstance(plan.outcome, Requeue):
-                break
-            if plan.outcome.after_s > 0:
+            if any(isinstance(action, Patch) for step in plan.steps for action in step):
+                continue  # what it wrote wakes it again
+            if isinstance(plan.outcome, Requeue):
                 self._schedule(now + timedelta(seconds=plan.outcome.after_s), "pool", name)
-                break
+            break
         error = getattr(plan.outcome, "error", "")
         self.errors.pop(name, None)
         if error:
