@@ -17,16 +17,17 @@ from syncline.gitops.application.observe import AppSettings, Destinations
 from syncline.gitops.application.view import AppView
 from syncline.gitops.clusters import clusters_of, resolve_destination
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, gvk_of, name_of, namespace_of, ref_of
 from syncline.machineconfig.impact.forecast import EVENTS, Change, Forecaster, kinds_read
-from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG
+from syncline.machineconfig.impact.report import PoolImpact
+from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG, POOL
 from syncline.machineconfig.pools.rollout import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.controller import RenderController
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import release_of
 
-__all__ = ["RevisedChange", "forecaster", "impact_kinds", "revised_change"]
+__all__ = ["RevisedChange", "forecaster", "impact_kinds", "planned_impact", "revised_change"]
 
 SECRET = GroupKind("", "Secret")
 
@@ -43,6 +44,20 @@ def forecaster(look: Snapshot, settings: MachineConfigSettings | None = None) ->
 def impact_kinds() -> Collection[GroupKind]:
     """What a look has to list for a forecast."""
     return kinds_read(rendering_controllers(MachineConfigSettings())) | {EVENTS}
+
+
+def planned_impact(
+    look: Snapshot, applied: Sequence[Obj], put: Sequence[Obj], gone: Sequence[ObjectRef], origin: str, now: datetime
+) -> tuple[PoolImpact, ...]:
+    """Of the changes of one sync, all waves together: its own Hold keeps nodes from beginning before its end. Objects
+    that do not concern machines are passed over."""
+    if not look.objects(POOL):
+        return ()
+    kinds = impact_kinds()
+    mine, kept = ([one for one in some if gvk_of(one).group_kind in kinds] for some in (applied, put))
+    deleted = [ref for ref in gone if ref.group_kind in kinds]
+    origins = dict.fromkeys((*map(ref_of, (*mine, *kept)), *deleted), origin)
+    return forecaster(look).forecast(Change(mine, kept, deleted, origins), now).pools
 
 
 @dataclass(frozen=True)

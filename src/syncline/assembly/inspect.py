@@ -6,12 +6,12 @@ from a file) and a reader of sources; out goes a frozen :class:`PlannedSync`. No
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from syncline.assembly.differences import ObjectDifference, object_difference
 from syncline.assembly.forecast import (
@@ -24,7 +24,7 @@ from syncline.assembly.forecast import (
     needs_first,
 )
 from syncline.assembly.snapshot import system_of
-from syncline.control.cache import Cache
+from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.application.manifests import Manifests, ManifestStore, SourceReader
 from syncline.gitops.application.observe import (
     AppObserved,
@@ -61,6 +61,9 @@ from syncline.gitops.sync.plan import PlannedWave, plan_preview
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, dig, meta, name_of, namespace_of, ref_of
 
+if TYPE_CHECKING:
+    from syncline.machineconfig.impact.report import PoolImpact
+
 __all__ = [
     "PlannedChange",
     "PlannedGroup",
@@ -92,6 +95,8 @@ class Verb(StrEnum):
     UNCHANGED = "unchanged"
 
 
+MACHINE_GROUPS = ("machineconfiguration.openshift.io", "config.openshift.io", "operator.openshift.io")
+"""API groups of MachineConfigs and of what they are made of."""
 CHANGES = (Verb.CREATE, Verb.CONFIGURE, Verb.REPLACE, Verb.RECREATE, Verb.REFUSE, Verb.PRUNE)
 """Verbs by which the cluster gets nearer to the source; a hook alone is no reason to sync."""
 
@@ -168,6 +173,8 @@ class PlannedSync:
     """What has to be so before the first wave: Applications that this one depends on."""
     left_out: tuple[str, ...] = ()
     """Hooks that are in the source and do not run in this sync."""
+    machines: tuple[PoolImpact, ...] = ()
+    """What its MachineConfigs do to nodes, pool by pool."""
 
     @property
     def verdict(self) -> Verdict:
@@ -199,6 +206,7 @@ class PlannedSync:
             "problems": list(self.problems),
             "unsafe": list(self.unsafe),
             "leftOut": list(self.left_out),
+            "machines": [pool.to_obj() for pool in self.machines],
         }
 
 
@@ -257,7 +265,8 @@ def planned_sync(
     system = system_of(cache, settings)
     seen = observe_application(cache, view.ref, pinned, settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
-    planned = _planned(seen, manifests, compare_application(seen, manifests), now)
+    there = destinations.snapshot(seen.remote) if seen.remote and destinations is not None else cache
+    planned = _planned(seen, manifests, compare_application(seen, manifests), now, there)
     return _with_decision(planned, view, decision, automated=operation is not None)
 
 
@@ -292,27 +301,57 @@ def _decision(
     return decide(view.obj, comparison.status, manifests.revisions, comparison.resources, now)
 
 
-def _planned(seen: AppObserved, manifests: Manifests, comparison: Comparison, now: datetime) -> PlannedSync:
+def _planned(
+    seen: AppObserved, manifests: Manifests, comparison: Comparison, now: datetime, there: Snapshot | None
+) -> PlannedSync:
+    """``there``: the cluster that it goes to."""
     observed = sync_observed(seen, manifests, comparison)
     waves = plan_preview(observed, now)
     first, circles = needs_first(seen)
     broken = [text for wave in waves for text in broken_conditions(observed, wave)]
     errors = [f"{c.type}: {c.message}" for c in comparison.conditions if c.type.endswith("Error")]
+    groups = _groups(seen, observed, manifests, waves)
+    machines = _machines(seen, observed, groups, there, now)
+    refused = tuple(pool.sentence() for pool in machines if pool.refused)
     return PlannedSync(
         seen.view.ref,
         revisions=manifests.revisions,
         sync=str(comparison.status),
         health=str(comparison.health.status),
-        groups=_groups(seen, observed, manifests, waves),
+        groups=groups,
         warnings=(
             *manifests.warnings,
             *(f"{c.type}: {c.message}" for c in comparison.conditions if not c.type.endswith("Error")),
         ),
         problems=(*errors, *circles, *(text for wave in waves for text in wave.invalid), *broken),
-        unsafe=(*_refusals(waves), *guarded(seen, observed, waves, comparison.resources)),
+        unsafe=(*_refusals(waves), *guarded(seen, observed, waves, comparison.resources), *refused),
         first=first,
         left_out=left_out(observed, manifests.objects),
+        machines=machines,
     )
+
+
+def _machines(
+    seen: AppObserved, observed: SyncObserved, groups: Sequence[PlannedGroup], there: Snapshot | None, now: datetime
+) -> tuple[PoolImpact, ...]:
+    """What changed MachineConfigs, and what they are made of, do to nodes; asked only where there are some."""
+    changed = [change for group in groups for change in group.changes if change.verb in CHANGES]
+    if there is None or not any(change.ref.group in MACHINE_GROUPS for change in changed):
+        return ()
+    from syncline.assembly.impact import planned_impact
+
+    targets = {_placed(observed, ref_of(pair.obj)): pair.target for pair in observed.pairs}
+    called = f"Application {seen.view.name}"
+    put, applied, gone = [], [], []
+    for one in changed:
+        target = targets.get(one.ref)
+        if one.verb is Verb.PRUNE:
+            gone.append(one.ref)
+        elif one.difference is not None and one.difference.wanted is not None:
+            put.append(one.difference.wanted)
+        elif target is not None:
+            applied.append(target)
+    return planned_impact(there, applied, put, gone, called, now)
 
 
 def _groups(

@@ -52,6 +52,7 @@ def describe_plan(plan: PlannedSync, *, everything: bool = False, differences: b
     if differences:
         changes = [change.difference for group in plan.groups for change in group.changes]
         lines += [line for one in changes if one is not None for line in ("", describe_difference(one))]
+    lines += _listed("nodes", [pool.sentence() for pool in plan.machines if not pool.refused])
     lines += _listed("left out", plan.left_out)
     lines += _listed("warning", plan.warnings) + _listed("blocked", plan.problems) + _listed("unsafe", plan.unsafe)
     steps = dict.fromkeys(step for text in (*plan.problems, *plan.unsafe) if (step := advice(text)))

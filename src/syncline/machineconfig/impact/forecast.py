@@ -40,6 +40,7 @@ from syncline.machineconfig.impact.scratch import Scratch, kinds_of
 from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable, update_order
+from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, members
 from syncline.machineconfig.pools.nodestate import is_failing, not_ready, target_of
 from syncline.machineconfig.pools.observe import HOLDS, LEASES, NODE, OS_BUILD, OS_CONFIG
@@ -289,7 +290,12 @@ class _Telling:
 
     def _held_or_full(self, pool: Obj) -> str:
         held = self._held(name_of(pool))
-        return f"held by {held}" if held else "as many nodes of its pool are down as may be"
+        if held:
+            return f"held by {held}"
+        layering = layering_of(pool, *(self._scratch.cache.objects(kind) for kind in (OS_CONFIG, OS_BUILD)))
+        if layering.layered and not layering.progress().goes_on:
+            return f"its pool is in image mode: {layering.progress().reason}"
+        return "as many nodes of its pool are down as may be"
 
     def _extrapolated(self, left: Sequence[Obj], turns: Sequence[Turn], before: str) -> list[NodeImpact]:
         """The rest of a pool that is too large to be played node by node: in its order, at the pace so far."""

@@ -8,7 +8,7 @@ expires. What is played here and not asked is only how long the steps take.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import heappop, heappush
@@ -16,6 +16,7 @@ from heapq import heappop, heappush
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, dig, name_of, ref_of
+from syncline.machineconfig.agent.due import Due
 from syncline.machineconfig.agent.observe import CLUSTER, policies_in_force, waived_sections
 from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.configs import ConfigError
@@ -28,8 +29,10 @@ from syncline.machineconfig.impact.pace import Pace
 from syncline.machineconfig.impact.scratch import Scratch
 from syncline.machineconfig.names import (
     CURRENT,
+    CURRENT_IMAGE,
     DESIRED,
     DESIRED_DRAIN,
+    DESIRED_IMAGE,
     DONE,
     FAILED_STATES,
     LAST_DRAIN,
@@ -42,7 +45,7 @@ from syncline.machineconfig.names import (
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools import plan as pool_planning
 from syncline.machineconfig.pools.membership import MembershipError, members
-from syncline.machineconfig.pools.nodestate import is_candidate, is_done, is_failing
+from syncline.machineconfig.pools.nodestate import SeenNode, is_candidate, is_done, is_failing
 from syncline.machineconfig.pools.observe import NODE
 from syncline.machineconfig.pools.plan import PoolSettings
 
@@ -70,8 +73,9 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class Turn:
-    """One update of one node. ``began``: it was targeted; ``wave`` counts within its pool. ``reason``: of a refusal or
-    of a drain that cannot finish; ``fixes`` would let it. ``under_way``: it had begun before the change."""
+    """One update of one node. ``began``: it was targeted; ``wave`` counts within its pool. Images are those of image
+    mode. ``reason``: of a refusal or of a drain that cannot finish; ``fixes`` would let it. ``under_way``: it had begun
+    before the change."""
 
     node: str
     pool: str
@@ -79,6 +83,8 @@ class Turn:
     new: str
     began: datetime
     wave: int
+    old_image: str = ""
+    new_image: str = ""
     work: Work | None = None
     drains: bool = False
     ended: datetime | None = None
@@ -105,7 +111,7 @@ class Rollout:
     _open: dict[str, Turn] = field(default_factory=dict)
     _homes: dict[str, str] = field(default_factory=dict)
     _waves: dict[str, int] = field(default_factory=dict)
-    _works: dict[tuple[str, str], Work | str] = field(default_factory=dict)
+    _works: dict[tuple[str, str, str, str], Work | str] = field(default_factory=dict)
     _count: int = 0
     _looks: int = 0
     _idle: int = 0
@@ -200,7 +206,7 @@ class Rollout:
 
     def _members(self, pool: Obj) -> tuple[Obj, ...]:
         try:
-            return members(pool, self.scratch.cache.objects(NODE), self.scratch.cache.objects(POOL))
+            return members(pool, self.scratch.cache.views(NODE, SeenNode), self.scratch.cache.objects(POOL))
         except MembershipError:
             return ()
 
@@ -218,10 +224,11 @@ class Rollout:
     def _begin(self, node: Obj, pool: str, wave: int, now: datetime, *, under_way: bool = False) -> None:
         have, name = annotations_of(node), name_of(node)
         turn = Turn(name, pool, have.get(CURRENT, ""), have.get(DESIRED, ""), now, wave, under_way=under_way)
+        turn.old_image, turn.new_image = have.get(CURRENT_IMAGE, ""), have.get(DESIRED_IMAGE, "")
         self._idle = 0
         self.turns.append(turn)
         self._open[name] = turn
-        work = self._work(turn.old, turn.new)
+        work = self._work(turn)
         if isinstance(work, str):
             turn.state, turn.reason = State.REFUSED, work
             self._annotate(name, {STATE: "Unreconcilable", REASON: work}, now)
@@ -238,11 +245,12 @@ class Rollout:
         else:
             self._change(turn, now)
 
-    def _work(self, old: str, new: str) -> Work | str:
+    def _work(self, turn: Turn) -> Work | str:
         """The same for all nodes that have the same; a text: why it is refused."""
-        if (old, new) not in self._works:
-            self._works[(old, new)] = worked_out(self.scratch.cache, old, new)
-        return self._works[(old, new)]
+        key = (turn.old, turn.new, turn.old_image, turn.new_image)
+        if key not in self._works:
+            self._works[key] = worked_out(self.scratch.cache, *key)
+        return self._works[key]
 
     def _drain(self, turn: Turn, now: datetime) -> None:
         """Asked for as the agent does, judged and begun as the drain controller does."""
@@ -275,10 +283,11 @@ class Rollout:
 
     def _drained(self, turn: Turn, now: datetime) -> None:
         """A target that is newer by then is what it gets."""
-        wanted = annotations_of(self._node(turn.node)).get(DESIRED, turn.new)
-        work = self._work(turn.old, wanted)
-        if wanted != turn.new and isinstance(work, Work):
-            turn.new, turn.work = wanted, work
+        have = annotations_of(self._node(turn.node))
+        later = replace(turn, new=have.get(DESIRED, turn.new), new_image=have.get(DESIRED_IMAGE, ""))
+        work = self._work(later)
+        if isinstance(work, Work):
+            turn.new, turn.new_image, turn.work = later.new, later.new_image, work
         self._annotate(turn.node, {DESIRED_DRAIN: f"drain-{turn.new}", LAST_DRAIN: f"drain-{turn.new}"}, now)
         self._change(turn, now)
 
@@ -293,10 +302,12 @@ class Rollout:
         turn.state, turn.ended = State.DONE, now
         self._open.pop(turn.node)
         uncordon = f"uncordon-{turn.new}"
-        notes = {CURRENT: turn.new, STATE: DONE, REASON: "", DESIRED_DRAIN: uncordon, LAST_DRAIN: uncordon}
+        notes: dict[str, str | None] = {CURRENT: turn.new, CURRENT_IMAGE: turn.new_image or None, STATE: DONE}
+        notes |= {REASON: "", DESIRED_DRAIN: uncordon, LAST_DRAIN: uncordon}
         self._annotate(turn.node, notes, now, **({"unschedulable": None} if turn.drains else {}))
         node = self._node(turn.node)
-        if annotations_of(node).get(DESIRED) != turn.new:
+        have = annotations_of(node)
+        if (have.get(DESIRED), have.get(DESIRED_IMAGE, "")) != (turn.new, turn.new_image):
             self._begin(node, turn.pool, turn.wave, now)
 
     # -- afterwards ----------------------------------------------------------------------------------------------
@@ -312,8 +323,9 @@ class Rollout:
         return [node for node in nodes if name_of(node) not in begun and is_candidate(node, seen.pool, layering)]
 
 
-def worked_out(cache: Snapshot, old: str, new: str) -> Work | str:
-    """What it means for a node to come from one rendered config to another; a text: why it is refused."""
+def worked_out(cache: Snapshot, old: str, new: str, old_image: str = "", new_image: str = "") -> Work | str:
+    """What it means for a node to come from one rendered config (and image of image mode) to another; a text: why it
+    is refused."""
     configs = [cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) for name in (old, new)]
     for name, config in zip((old, new), configs, strict=True):
         if config is None:
@@ -322,6 +334,7 @@ def worked_out(cache: Snapshot, old: str, new: str) -> Work | str:
     assert before is not None and after is not None, "both were found"
     setting = cache.get(CLUSTER)
     try:
+        before, after = Due(before, after, old_image, new_image).embedded
         return work_of(before, after, policies_in_force(setting) or {}, waived_sections(setting))
     except (Irreconcilable, ConfigError, RegistriesError) as error:
         return str(error)
