@@ -55,7 +55,7 @@ def _plan(minor: int, name: str) -> _Plan:
     fields = kind.fields.values()
     return _Plan(
         RULES.get(name),
-        tuple(field.name for field in fields if field.type == "path" and field.many),
+        tuple(field.name for field in fields if field.type == "device" and field.many),
         tuple(
             (field.name, None if field.scalar else objects[field.type], field.name in kind.shared)
             for field in fields

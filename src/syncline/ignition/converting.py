@@ -151,7 +151,7 @@ def convert_to(config: Value, version: str) -> Value:
     """A canonical configuration of 3.5.0 as ``version`` (``2.2.0``, ``3.1.0`` to ``3.5.0``), to serve an older client.
     Raises :class:`ConversionError`."""
     parsed = parse_version(version)
-    if parsed is not None and (parsed.numbers == (2, 2, 0) or (parsed.major == 3 and 1 <= parsed.minor <= CURRENT)):
+    if parsed is not None and str(parsed) in _SERVED:
         try:
             if parsed.major == 2:
                 return lower_to_2_2(lower(config, CURRENT, 2))
@@ -162,6 +162,9 @@ def convert_to(config: Value, version: str) -> Value:
         f"conversion for source version 3.{CURRENT}.0 to target version {version} is not supported the requested "
         "conversion is not supported"
     )
+
+
+_SERVED = ("2.2.0", *(f"3.{minor}.0" for minor in range(1, CURRENT + 1)))
 
 
 # -- duplicates ------------------------------------------------------------------------------------------------------

@@ -73,20 +73,24 @@ def _entry(text: str) -> Accepted | None:
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_SEPARATOR = re.compile(r"(?<=[0-9])_(?=[0-9])")
+_HEX_SEPARATOR = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 
 
 def _float32(text: str) -> float | None:
-    """``strconv.ParseFloat`` with 32 bits; None where it fails, also when the number is too large."""
+    """``strconv.ParseFloat`` with 32 bits, ``_`` between digits included; None where it fails, also when the number is
+    too large."""
     if _INFINITE.fullmatch(text):
         return -math.inf if text.startswith("-") else math.inf
     if text.lower() == "nan":
         return math.nan
+    decimal, hexadecimal = _SEPARATOR.sub("", text), _HEX_SEPARATOR.sub("", text)
     try:
-        if _DECIMAL.fullmatch(text):
-            wide = float(text)
-        elif _HEXADECIMAL.fullmatch(text):
-            wide = float.fromhex(text)
+        if _DECIMAL.fullmatch(decimal):
+            wide = float(decimal)
+        elif _HEXADECIMAL.fullmatch(hexadecimal):
+            wide = float.fromhex(hexadecimal)
         else:
             return None
         narrow: float = struct.unpack("f", struct.pack("f", wide))[0]

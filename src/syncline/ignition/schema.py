@@ -37,15 +37,15 @@ CaReference     source:str! verification:Verification | key=source
 Resource        compression:str? httpHeaders:[HTTPHeader]@1 source:str? verification:Verification | key=source
 HTTPHeader      name:str! value:str? | key=name
 Verification    hash:str?
-Proxy           httpProxy:str? httpsProxy:str? noProxy:[str]
+Proxy           httpProxy:str? httpsProxy:str? noProxy:[noproxy]
 Security        tls:TLS
 TLS             certificateAuthorities:[CaReference]<1 certificateAuthorities:[Resource]@1
 Timeouts        httpResponseHeaders:int? httpTotal:int?
-KernelArguments shouldExist:[str] shouldNotExist:[str] | shared=shouldExist,shouldNotExist
+KernelArguments shouldExist:[kernelarg] shouldNotExist:[kernelarg] | shared=shouldExist,shouldNotExist
 Passwd          groups:[PasswdGroup] users:[PasswdUser]
 PasswdGroup     gid:int? name:str! passwordHash:str? shouldExist:bool?@2 system:bool? | key=name
-PasswdUser      gecos:str? groups:[str] homeDir:str? name:str! noCreateHome:bool? noLogInit:bool? noUserGroup:bool? \
-passwordHash:str? primaryGroup:str? sshAuthorizedKeys:[str] shell:str? shouldExist:bool?@2 system:bool? uid:int? \
+PasswdUser      gecos:str? groups:[groupname] homeDir:str? name:str! noCreateHome:bool? noLogInit:bool? noUserGroup:bool? \
+passwordHash:str? primaryGroup:str? sshAuthorizedKeys:[sshkey] shell:str? shouldExist:bool?@2 system:bool? uid:int? \
 | key=name
 Storage         directories:[Directory] disks:[Disk] files:[File] filesystems:[Filesystem] links:[Link] luks:[Luks]@2 \
 raid:[Raid] | shared=directories,files,links
@@ -58,15 +58,15 @@ Link            group:NodeOwner overwrite:bool? path:str! user:NodeOwner hard:bo
 Disk            device:str! partitions:[Partition] wipeTable:bool? | key=device
 Partition       guid:str? label:str? number:int resize:bool?@2 shouldExist:bool? sizeMiB:int? startMiB:int? \
 typeGuid:str? wipePartitionEntry:bool? | key=partition
-Filesystem      device:str! format:str? label:str? mountOptions:[str]@1 options:[str] path:str? uuid:str? \
+Filesystem      device:str! format:str? label:str? mountOptions:[mountoption]@1 options:[fsoption] path:str? uuid:str? \
 wipeFilesystem:bool? | key=device plain=options,mountOptions
 Luks            cex:Cex@5 clevis:Clevis?<3 clevis:Clevis@3 device:str? discard:bool?@4 keyFile:Resource label:str? \
-name:str! openOptions:[str]@4 options:[str] uuid:str? wipeVolume:bool? | key=name plain=options
+name:str! openOptions:[openoption]@4 options:[luksoption] uuid:str? wipeVolume:bool? | key=name plain=options
 Cex             enabled:bool?
 Clevis          custom:ClevisCustom?<3 custom:ClevisCustom@3 tang:[Tang] threshold:int? tpm2:bool?
 ClevisCustom    config:str!<3 config:str?@3 needsNetwork:bool? pin:str!<3 pin:str?@3
 Tang            advertisement:str?@4 thumbprint:str? url:str | key=url
-Raid            devices:[path]!<3 devices:[path]@3 level:str!<3 level:str?@3 name:str! options:[str] spares:int? \
+Raid            devices:[device]!<3 devices:[device]@3 level:str!<3 level:str?@3 name:str! options:[raidoption] spares:int? \
 | key=name plain=options
 Systemd         units:[Unit]
 Unit            contents:str? dropins:[Dropin] enabled:bool? mask:bool? name:str! | key=name
@@ -91,8 +91,19 @@ PLAIN: dict[str, type] = {
     "unitname": str,
     "dropinname": str,
     "networkname": str,
+    "device": str,
+    "fsoption": str,
+    "groupname": str,
+    "kernelarg": str,
+    "luksoption": str,
+    "mountoption": str,
+    "noproxy": str,
+    "openoption": str,
+    "raidoption": str,
+    "sshkey": str,
 }
-"""Plain types and what they are in JSON. Old specifications have types of their own for texts with a rule."""
+"""Plain types and what they are in JSON. Old specifications have types of their own for texts with a rule, and the
+items of lists of texts have one each, which is seen in refusals."""
 _TOKEN = re.compile(r"(\w+):(\[?)(\w+)\]?(\??)(!?)(?:@(\d+))?(?:<(\d+))?")
 
 

@@ -51,7 +51,7 @@ class _Decoder:
         if not known.many:
             return self.one(known, value, path, before)
         if not isinstance(value, list):
-            self.wrong(known, value, path, f"[]{_go_type(known)}")
+            self.wrong(known, value, path, _go_list(known))
             return None
         items = [
             self.one(known, item, (*path, index), None) if item is not None else self.zero(known)
@@ -165,8 +165,28 @@ def _go_kind(value: Any, known: Field | None) -> str:
     return "object"
 
 
-_GO_TYPES = {"str": "string", "int": "int", "bool": "bool"}
+_GO_TYPES = {
+    "str": "string",
+    "int": "int",
+    "bool": "bool",
+    "device": "types.Device",
+    "fsoption": "types.FilesystemOption",
+    "groupname": "types.Group",
+    "kernelarg": "types.KernelArgument",
+    "luksoption": "types.LuksOption",
+    "mountoption": "types.MountOption",
+    "noproxy": "types.NoProxyItem",
+    "openoption": "types.OpenOption",
+    "raidoption": "types.RaidOption",
+    "sshkey": "types.SSHAuthorizedKey",
+}
 
 
 def _go_type(known: Field) -> str:
+    if known.type == "NodeOwner":
+        return f"types.Node{known.name.title()}"
     return _GO_TYPES.get(known.type, f"types.{known.type}")
+
+
+def _go_list(known: Field) -> str:
+    return "types.HTTPHeaders" if known.type == "HTTPHeader" else f"[]{_go_type(known)}"

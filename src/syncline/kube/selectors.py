@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, assert_never
+
+from syncline.kube.fieldcauses import quoted
 
 __all__ = [
     "EVERYTHING",
@@ -54,7 +56,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term. ``values`` are sorted, as Kubernetes prints them."""
+    """One term. ``values`` are sorted, as Kubernetes prints them; an object's list may repeat some."""
 
     key: str
     operator: Operator
@@ -364,21 +366,20 @@ def _selector_of(requirements: list[Requirement]) -> Selector:
     return Selector(tuple(sorted(requirements, key=lambda r: r.key)))
 
 
-def _checked(key: str, operator: Operator, values: list[str]) -> Requirement:
-    if operator in (Operator.IN, Operator.NOT_IN) and not values:
-        raise SelectorError("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
-    problems: list[str] = []
-    for index, value in enumerate(values):
-        if operator in (Operator.GREATER, Operator.LESS) and not _INTEGER.fullmatch(value):
-            what = "for 'Gt', 'Lt' operators, the value must be an integer"
-            problems.append(f'values[{index}]: Invalid value: "{value}": {what}')
+def _checked(key: str, operator: Operator, values: list[str], problems: Sequence[str] = ()) -> Requirement:
+    found = [*problems]
+    if operator in (Operator.GREATER, Operator.LESS):
+        what = "for 'Gt', 'Lt' operators, the value must be an integer"
+        for index, value in enumerate(values):
+            if not _INTEGER.fullmatch(value):
+                found.append(f"values[{index}]: Invalid value: {quoted(value)}: {what}")
     for index, value in enumerate(values):
         wrong = label_value_problems(value)
         if wrong:
-            problems.append(f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(wrong)}')
-    if problems:
-        raise SelectorError(problems[0] if len(problems) == 1 else "[" + ", ".join(problems) + "]")
-    return Requirement(key, operator, tuple(values))
+            found.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
+    if found:
+        raise SelectorError(found[0] if len(found) == 1 else "[" + ", ".join(found) + "]")
+    return Requirement(key, operator, tuple(sorted(values)))
 
 
 def parse_label_selector(text: str) -> Selector:
@@ -413,27 +414,24 @@ def label_selector_from(obj: Mapping[str, Any] | None) -> Selector:
     for expression in obj.get("matchExpressions") or ():
         operator = _OBJECT_OPERATORS.get(str(expression.get("operator", "")))
         if operator is None:
-            raise SelectorError(f'"{expression.get("operator", "")}" is not a valid label selector operator')
+            given = quoted(str(expression.get("operator", "")))
+            raise SelectorError(f"{given} is not a valid label selector operator")
         values = [str(value) for value in expression.get("values") or ()]
-        key = str(expression.get("key", ""))
-        if operator in (Operator.IN, Operator.NOT_IN):
-            requirements.append(_keyed(key, operator, sorted(set(values))))
-        elif values:
-            given = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-            told = "values set must be empty for exists and does not exist"
-            raise SelectorError(f"values: Invalid value: {given}: {told}")
-        else:
-            requirements.append(_keyed(key, operator, []))
+        requirements.append(_keyed(str(expression.get("key", "")), operator, values))
     return _selector_of(requirements)
 
 
 def _keyed(key: str, operator: Operator, values: list[str]) -> Requirement:
-    problems = label_key_problems(key)
-    if problems:
-        raise SelectorError(f'key: Invalid value: "{key}": {"; ".join(problems)}')
+    """A term of an object: everything that is wrong with it is told at once."""
+    wrong = label_key_problems(key)
+    problems = [f"key: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
     if operator in (Operator.IN, Operator.NOT_IN) and not values:
-        raise SelectorError("values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty")
-    return _checked(key, operator, values)
+        problems.append("values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty")
+    if operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST) and values:
+        given = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        told = "values set must be empty for exists and does not exist"
+        problems.append(f"values: Invalid value: {given}: {told}")
+    return _checked(key, operator, values, problems)
 
 
 # --- field selectors ----------------------------------------------------------------------------------------------

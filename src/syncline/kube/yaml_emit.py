@@ -32,6 +32,9 @@ _UINT64_MAX = 2**64 - 1
 _OTHER_BREAKS = re.compile("[\r\u0085\u2028\u2029]")
 """Line breaks that the readers fold or normalise; only escapes keep them."""
 
+_NEXT_LINES = re.compile(" *\u0085(?: *\u0085)* *")
+"""What Go's JSON leaves as it is and YAML folds when it reads that JSON."""
+
 
 def emit_all(values: Iterable[Any]) -> str:
     """One text with a ``---`` line between documents; raises TypeError for what JSON does not know."""
@@ -40,19 +43,28 @@ def emit_all(values: Iterable[Any]) -> str:
 
 
 def emit_typed(value: Any) -> str:
-    """``value`` as ``ghodss/yaml`` writes the JSON of a Go struct: numbers are read as YAML, not as Go's JSON, so that
-    unsigned 64-bit integers and negative zero stay what they are. Raises TypeError for what JSON does not know.
+    """``value`` as ``ghodss/yaml`` writes the JSON of a Go struct, which it first reads as YAML: unsigned 64-bit integers
+    and negative zero stay what they are, U+0085 is folded, and other line breaks are written although no reader would
+    give them back. For digests of what Go writes. Raises TypeError for what JSON does not know.
     """
-    return _emit(value, _typed_atom)
+    return _emit(_folded(value), typed=True)
 
 
-def _emit(value: Any, atom: Callable[[Any], str] | None = None) -> str:
+def _folded(value: Any) -> Any:
+    if isinstance(value, str):
+        return _NEXT_LINES.sub(lambda found: "\n" * (found[0].count("\u0085") - 1) or " ", value)
+    if isinstance(value, dict):
+        return {_folded(key): _folded(item) for key, item in value.items()}
+    return [_folded(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _emit(value: Any, *, typed: bool = False) -> str:
     stream = io.StringIO()
     emitter = _Emitter(stream, width=LINE_WIDTH, allow_unicode=True)
     try:
         emitter.emit(yaml.StreamStartEvent())
         emitter.emit(yaml.DocumentStartEvent(explicit=False))
-        _node(emitter, value, atom or _atom)
+        _node(emitter, value, *((_go_style, _typed_atom) if typed else (scalar_style, _atom)))
         emitter.emit(yaml.DocumentEndEvent(explicit=False))
         emitter.emit(yaml.StreamEndEvent())
     finally:
@@ -61,35 +73,36 @@ def _emit(value: Any, atom: Callable[[Any], str] | None = None) -> str:
     return stream.getvalue().removesuffix("...\n")
 
 
-def _node(emitter: Any, value: Any, atom: Callable[[Any], str]) -> None:
+_Style = Callable[[str], str | None]
+
+
+def _node(emitter: Any, value: Any, style: _Style, atom: Callable[[Any], str]) -> None:
     if isinstance(value, str):
-        emitter.emit(yaml.ScalarEvent(None, None, (True, True), value, style=scalar_style(value)))
+        emitter.emit(yaml.ScalarEvent(None, None, (True, True), value, style=style(value)))
     elif isinstance(value, dict):
         emitter.emit(yaml.MappingStartEvent(None, None, True, flow_style=False))
         # Natural order has cycles (08, 12:30, 1e3); sorting twice keeps it independent of the order given.
         for key in sorted(sorted(value), key=_natural):
-            _key(emitter, key)
-            _node(emitter, value[key], atom)
+            # Go writes the key << bare and reads it back as a merge; we quote it where somebody will read it.
+            bare = key != "<<" or style is _go_style
+            emitter.emit(yaml.ScalarEvent(None, None, (True, True), key, style=style(key) if bare else '"'))
+            _node(emitter, value[key], style, atom)
         emitter.emit(yaml.MappingEndEvent())
     elif isinstance(value, list | tuple):
         emitter.emit(yaml.SequenceStartEvent(None, None, True, flow_style=False))
         for item in value:
-            _node(emitter, item, atom)
+            _node(emitter, item, style, atom)
         emitter.emit(yaml.SequenceEndEvent())
     else:
         emitter.emit(yaml.ScalarEvent(None, None, (True, True), atom(value)))
 
 
-def _key(emitter: Any, key: str) -> None:
-    # Go writes the key << bare and reads it back as a merge; we quote it.
-    style = '"' if key == "<<" else scalar_style(key)
-    emitter.emit(yaml.ScalarEvent(None, None, (True, True), key, style=style))
-
-
 def scalar_style(text: str) -> str | None:
     """The style in which ``text`` reads back as itself: quotes, a block, or None for plain text."""
-    if _OTHER_BREAKS.search(text):
-        return '"'
+    return '"' if _OTHER_BREAKS.search(text) else _go_style(text)
+
+
+def _go_style(text: str) -> str | None:
     if "\n" in text:
         return "|"
     if not isinstance(resolve_plain(text), str) or is_timestamp(text) or _BASE_60.fullmatch(text):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from syncline.base.clock import parse_time
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, meta, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
@@ -109,7 +110,7 @@ def _next(generator: Generator, first: str, mine: Iterable[Obj]) -> str:
         if not text:
             continue
         if not _ATOI.fullmatch(text):
-            raise GeneratedError(f'error converting {text} to int: strconv.Atoi: parsing "{text}": invalid syntax')
+            raise GeneratedError(f"error converting {text} to int: strconv.Atoi: parsing {quoted(text)}: invalid syntax")
         highest = max(highest, int(text))
     if highest + 1 > MAX_SUFFIX:
         raise GeneratedError(generator.limit)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, owner_references
 from syncline.machineconfig.names import (
     ARBITER,
@@ -111,9 +112,9 @@ def _scaled(limit: Any, total: int) -> int:
         raise LimitError(f"{problem}invalid type: string is not a percentage")
     digits = text[:-1]
     if not _GO_INTEGER.fullmatch(digits):
-        raise LimitError(f'{problem}invalid value "{text}": strconv.Atoi: parsing "{digits}": invalid syntax')
+        raise LimitError(f"{problem}invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}: invalid syntax")
     if abs(int(digits)) > MAX_INT:
-        raise LimitError(f'{problem}invalid value "{text}": strconv.Atoi: parsing "{digits}": value out of range')
+        raise LimitError(f"{problem}invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}: value out of range")
     return int(digits) * total // 100
 
 

@@ -67,7 +67,7 @@ def put_condition(
     same = old is not None and old.get("status") == status
     if old is not None and same and (old.get("reason") or "", old.get("message") or "") == (reason, message):
         return
-    since = str(old.get("lastTransitionTime")) if old is not None and same else format_time(now)
+    since = old.get("lastTransitionTime") if old is not None and same else format_time(now)
     conditions[:] = [each for each in conditions if each.get("type") != kind]
     conditions.append(
         {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
@@ -96,7 +96,7 @@ def pool_status(seen: PoolNodes, now: datetime) -> Obj:
         updated == total and ready == total and unavailable == 0 and not (layering.layered and layering.building)
     )
     status: Obj = {
-        "observedGeneration": generation(pool),
+        **({"observedGeneration": generation(pool)} if generation(pool) else {}),
         "machineCount": total,
         "updatedMachineCount": updated,
         "readyMachineCount": ready,

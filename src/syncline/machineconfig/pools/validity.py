@@ -40,7 +40,7 @@ def invalid(pool: Obj, configs: Mapping[str, Obj], expected: Expected) -> str | 
     if not status.get("source"):
         return f"list of MachineConfigs that were used to generate configuration for {told}"
     rendered = str(status["name"])
-    for name in (rendered, *(str(each.get("name")) for each in status["source"])):
+    for name in (rendered, *(str(each.get("name") or "") for each in status["source"])):
         problem = _wrong_controller(pool, name, rendered, configs, expected)
         if problem is not None:
             return problem
@@ -52,7 +52,7 @@ def _wrong_controller(
 ) -> str | None:
     config = configs.get(name)
     if config is None:
-        return f'machineconfig.machineconfiguration.openshift.io "{name}" not found'
+        return f"machineconfig.machineconfiguration.openshift.io {quoted(name)} not found"
     version = annotations_of(config).get(GENERATED_BY)
     if version is None and name == rendered:
         return f"{name} must be created by controller version {expected.controller}: {summary(pool)}"
@@ -97,6 +97,6 @@ def summary(pool: Obj) -> str:
 
 
 def _said(conditions: list[Obj], kind: str) -> str:
-    found = next(each for each in conditions if each.get("type") == kind)
+    found = next(each for each in reversed(conditions) if each.get("type") == kind)
     reason, message = (quoted(str(found.get(key) or "")) for key in ("reason", "message"))
     return f"{reason}: {message}"

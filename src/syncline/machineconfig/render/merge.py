@@ -39,12 +39,14 @@ class Merged:
 
 
 def merge_configs(configs: Sequence[Obj], images: BaseImages) -> Merged:
-    """Merge at least one MachineConfig. Raises RenderError.
+    """Merge MachineConfigs. Raises RenderError, also if there is none.
 
     A later Ignition file, unit or user is laid over an earlier one of the same name; arguments and extensions are
     concatenated; FIPS is on if anybody says so; the last kernel that is not the default one wins; images of generated
     MachineConfigs do not count.
     """
+    if not configs:
+        raise RenderError("empty machineconfig object")
     ordered = merge_order(configs)
     specs = [config.get("spec") or {} for config in ordered]
     try:

@@ -171,9 +171,10 @@ def _refused_runtime(seen: RenderObserved, rendered: Rendered) -> str | None:
     if not rendered.overridden:
         stream = str((seen.stream or {}).get("name") or "")
         return refused_for_stream(name, rendered.config, stream)
-    stream = seen.stream_classes.get(rendered.config["spec"]["osImageURL"], "")
+    image = rendered.config["spec"]["osImageURL"]
+    stream = seen.stream_classes.get(image, "")
     try:
-        runc = bool(seen.stream_classes) and runs_runc(rendered.config)
+        runc = bool(image) and runs_runc(rendered.config)
     except RuncError as error:
         return f"pool {name}: failed to check runc in generated MachineConfig: {error}"
     return runc_refusal(name) if runc and stream in RHEL10_STREAMS else None
