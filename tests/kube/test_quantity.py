@@ -15,6 +15,7 @@ from syncline.kube.quantity import (
     from_int,
     from_milli,
     parse_quantity,
+    text_as_read,
 )
 
 CANONICAL = {
@@ -110,3 +111,33 @@ def test_the_printed_form_reads_back_as_the_same_amount(nano: int, form: Format)
 def test_constructors_and_readers_agree() -> None:
     assert from_int(3).value() == 3
     assert from_milli(250).milli() == 250
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("001", "001"),
+        ("+5k", "+5k"),
+        ("1.234", "1.234"),
+        ("1500Mi", "1500Mi"),
+        ("1024Ki", "1Mi"),
+        ("1000k", "1M"),
+        ("1.5Gi", "1536Mi"),
+        (".5G", "500M"),
+        ("12", "12"),
+        (9000, "9k"),
+    ],
+)
+def test_a_short_canonical_text_is_printed_as_it_was_read(text: str | int, told: str) -> None:
+    assert text_as_read(text) == told
+
+
+@pytest.mark.parametrize("text", ["k", "M", "Ti", "n"])
+def test_a_suffix_alone_is_zero_as_go_reads_it(text: str) -> None:
+    assert not parse_quantity(text)
+
+
+@pytest.mark.parametrize("text", ["Pi", "Ei"])
+def test_a_suffix_alone_is_refused_where_go_counts_with_long_numbers(text: str) -> None:
+    with pytest.raises(QuantityError, match="numeric part"):
+        parse_quantity(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from syncline.kube.selectors import (
@@ -101,3 +103,25 @@ def test_a_field_selector_unescapes_values() -> None:
 def test_a_bad_field_selector_is_refused(text: str) -> None:
     with pytest.raises(SelectorError):
         parse_field_selector(text)
+
+
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        ({"key": "a", "operator": "In", "values": ["y", "x", "y"]}, "a in (x,y,y)"),
+        ({"key": "a", "operator": "NotIn", "values": ["b", "b"]}, "a notin (b,b)"),
+    ],
+)
+def test_values_of_an_object_are_printed_as_often_as_they_are_given(selector: dict[str, Any], told: str) -> None:
+    assert str(label_selector_from({"matchExpressions": [selector]})) == told
+
+
+def test_everything_that_is_wrong_with_a_term_is_told_at_once() -> None:
+    with pytest.raises(SelectorError) as refused:
+        label_selector_from({"matchExpressions": [{"key": "a b", "operator": "In"}]})
+    assert str(refused.value).startswith('[key: Invalid value: "a b": name part must consist')
+    assert str(refused.value).endswith(
+        "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty]"
+    )
+    with pytest.raises(SelectorError, match=r"values\[1\]\[a\]: Invalid value: \"#\""):
+        label_selector_from({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "#"]}]})

@@ -21,8 +21,8 @@ from syncline.machineconfig.kubelet.schema import KubeletDecodeError, decode, en
         {"syncFrequency": 10},
         {"syncFrequency": "10 s"},
         {"clusterDNS": "10.0.0.1"},
-        {"clusterDNS": [1]},
-        {"evictionHard": {"memory.available": 5}},
+        {"maxPods": "5", "volumePluginDir": 1},
+        {"syncFrequency": None},
         {"authentication": []},
         {"reservedMemory": [{"limits": {"memory": "x"}}]},
     ],
@@ -91,3 +91,9 @@ def test_every_zero_that_go_does_not_omit_is_written() -> None:
     assert encode({})["containerRuntimeEndpoint"] == ""
     assert encode({})["memorySwap"] == {}
     assert "maxPods" not in encode({})
+
+
+def test_numbers_stand_for_texts_as_in_yaml() -> None:
+    """A configuration that is refused as JSON is read as YAML, which takes a number where a text is wanted."""
+    found = decode({"tlsCipherSuites": [1, True], "evictionHard": {"a": 5}, "resolvConf": 7, "maxPods": 3})
+    assert found == {"tlsCipherSuites": ["1", "true"], "evictionHard": {"a": "5"}, "resolvConf": "7", "maxPods": 3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +27,8 @@ from syncline.machineconfig.render.validate import invalid_spec
 from syncline.machineconfig.render.waiting import controller_config_wait, sub_controller_wait
 
 Case = dict[str, Any]
+PLACE = re.compile(r", line \d+ col \d+(?=:)")
+"""Of an entry of a report; the recordings repeat most texts without it, but not all."""
 
 
 def recorded(kind: str) -> Any:
@@ -111,7 +114,7 @@ def placeless(expected: Obj, key: str = "error") -> str | None:
     found = expected.pop(key, None)
     if text is None:
         text = found
-    return text.rstrip() if isinstance(text, str) else None
+    return PLACE.sub("", text).rstrip() if isinstance(text, str) else None
 
 
 def stripped(text: str | None) -> str | None:
@@ -156,8 +159,10 @@ def test_runc_where_there_is_none(case: Case) -> None:
     got["refused"] = refused_for_stream(
         given["pool"], given["config"], (given.get("osImageStream") or {}).get("name", "")
     )
-    agrees = all(same_text(placeless(expected, key), got.get(key)) for key in ("error", "refused"))
-    judge(case, agrees and got["detected"] == expected["detected"], got)
+    agrees = got["detected"] == expected["detected"]
+    for key in ("error", "refused"):
+        agrees = agrees and same_text(placeless(expected, key), stripped(got.get(key)))
+    judge(case, agrees, got)
 
 
 @recorded("reconcilable")

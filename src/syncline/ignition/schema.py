@@ -44,9 +44,9 @@ Timeouts        httpResponseHeaders:int? httpTotal:int?
 KernelArguments shouldExist:[kernelarg] shouldNotExist:[kernelarg] | shared=shouldExist,shouldNotExist
 Passwd          groups:[PasswdGroup] users:[PasswdUser]
 PasswdGroup     gid:int? name:str! passwordHash:str? shouldExist:bool?@2 system:bool? | key=name
-PasswdUser      gecos:str? groups:[groupname] homeDir:str? name:str! noCreateHome:bool? noLogInit:bool? noUserGroup:bool? \
-passwordHash:str? primaryGroup:str? sshAuthorizedKeys:[sshkey] shell:str? shouldExist:bool?@2 system:bool? uid:int? \
-| key=name
+PasswdUser      gecos:str? groups:[groupname] homeDir:str? name:str! noCreateHome:bool? noLogInit:bool? \
+noUserGroup:bool? passwordHash:str? primaryGroup:str? sshAuthorizedKeys:[sshkey] shell:str? \
+shouldExist:bool?@2 system:bool? uid:int? | key=name
 Storage         directories:[Directory] disks:[Disk] files:[File] filesystems:[Filesystem] links:[Link] luks:[Luks]@2 \
 raid:[Raid] | shared=directories,files,links
 NodeOwner       id:int? name:str?
@@ -66,8 +66,8 @@ Cex             enabled:bool?
 Clevis          custom:ClevisCustom?<3 custom:ClevisCustom@3 tang:[Tang] threshold:int? tpm2:bool?
 ClevisCustom    config:str!<3 config:str?@3 needsNetwork:bool? pin:str!<3 pin:str?@3
 Tang            advertisement:str?@4 thumbprint:str? url:str | key=url
-Raid            devices:[device]!<3 devices:[device]@3 level:str!<3 level:str?@3 name:str! options:[raidoption] spares:int? \
-| key=name plain=options
+Raid            devices:[device]!<3 devices:[device]@3 level:str!<3 level:str?@3 name:str! options:[raidoption] \
+spares:int? | key=name plain=options
 Systemd         units:[Unit]
 Unit            contents:str? dropins:[Dropin] enabled:bool? mask:bool? name:str! | key=name
 Dropin          contents:str? name:str! | key=name

@@ -15,7 +15,7 @@ from typing import assert_never
 
 from syncline.base.remember import remember
 
-__all__ = ["ZERO", "Format", "Quantity", "QuantityError", "from_int", "from_milli", "parse_quantity"]
+__all__ = ["ZERO", "Format", "Quantity", "QuantityError", "from_int", "from_milli", "parse_quantity", "text_as_read"]
 
 NANO = 1_000_000_000
 MAX_NANO = (2**63 - 1) * NANO
@@ -125,6 +125,24 @@ def parse_quantity(text: str | int | float) -> Quantity:
     return _parse(text if isinstance(text, str) else _number_text(text))
 
 
+def text_as_read(text: str | int | float) -> str:
+    """What Go prints for a quantity that it has read: a short text that looks canonical is kept as it is (``001``,
+    ``+5k``, ``1.234``), anything else is the canonical text. Raises :class:`QuantityError`."""
+    quantity = parse_quantity(text)
+    text = text if isinstance(text, str) else _number_text(text)
+    match = _PARTS.fullmatch(text)
+    assert match is not None, "it was read"
+    number, fraction = match.group(2).lstrip("0") or "0", match.group(3) or ""
+    digits = number + fraction
+    _, power, form = _suffix(match.group(4))
+    if form is Format.BINARY:
+        kept = not fraction and len(number) + power * 3 // 10 < 15 and int(digits) & 7 != 0
+    else:
+        scale = power - len(fraction)
+        kept = len(digits) <= 18 and scale >= -9 and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    return text if kept else str(quantity)
+
+
 def _number_text(number: int | float) -> str:
     return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
 
@@ -136,8 +154,10 @@ def _parse(text: str) -> Quantity:
         raise QuantityError(FORMAT_WRONG)
     sign, whole, fraction, suffix = match.group(1), match.group(2), match.group(3) or "", match.group(4)
     if not whole and match.group(3) is None and suffix:
-        # Go takes a missing numeral before a suffix for zero; the numeral itself is what fails to parse.
-        raise QuantityError(NUMBER_WRONG if _suffix(suffix) else SUFFIX_WRONG)
+        # Go takes a missing numeral before a suffix for zero, but not where it counts with long numbers.
+        _, power, form = _suffix(suffix)
+        if power < -9 or (form is Format.BINARY and power > _BINARY["Ti"]):
+            raise QuantityError(NUMBER_WRONG)
     if len(whole) + len(fraction) > MAX_DIGITS:
         raise QuantityError(NUMBER_WRONG)
     base, power, form = _suffix(suffix)

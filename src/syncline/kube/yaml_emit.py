@@ -43,9 +43,9 @@ def emit_all(values: Iterable[Any]) -> str:
 
 
 def emit_typed(value: Any) -> str:
-    """``value`` as ``ghodss/yaml`` writes the JSON of a Go struct, which it first reads as YAML: unsigned 64-bit integers
-    and negative zero stay what they are, U+0085 is folded, and other line breaks are written although no reader would
-    give them back. For digests of what Go writes. Raises TypeError for what JSON does not know.
+    """``value`` as ``ghodss/yaml`` writes the JSON of a Go struct, which it first reads as YAML: unsigned 64-bit
+    integers and negative zero stay what they are, U+0085 is folded, and other line breaks are written although no
+    reader would give them back. For digests of what Go writes. Raises TypeError for what JSON does not know.
     """
     return _emit(_folded(value), typed=True)
 

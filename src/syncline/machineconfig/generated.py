@@ -110,7 +110,9 @@ def _next(generator: Generator, first: str, mine: Iterable[Obj]) -> str:
         if not text:
             continue
         if not _ATOI.fullmatch(text):
-            raise GeneratedError(f"error converting {text} to int: strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+            raise GeneratedError(
+                f"error converting {text} to int: strconv.Atoi: parsing {quoted(text)}: invalid syntax"
+            )
         highest = max(highest, int(text))
     if highest + 1 > MAX_SUFFIX:
         raise GeneratedError(generator.limit)

@@ -77,7 +77,7 @@ def _value(name: str, value: Any, kind: Any) -> Any:
 
 
 def _wrong(name: str, value: Any) -> TomlError:
-    return TomlError(f"toml: incompatible types: {name} has a TOML value of type {type(value).__name__}")
+    return TomlError(f"toml: incompatible types, {name} has a TOML value of type {type(value).__name__}")
 
 
 def write(table: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from syncline.ignition.payload import PayloadError, decode_file_contents
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.kernel import missing_arguments
@@ -72,7 +73,7 @@ def _check_files(host: Host, config: Obj, is_old: bool) -> None:
         try:
             data = decode_file_contents(source or "" if is_old else source, contents.get("compression"))
         except PayloadError as error:
-            raise _Different(f'couldn\'t decode file "{path}": {error}') from error
+            raise _Different(f"couldn't decode file {quoted(path)}: {error}") from error
         mode = file.get("mode")
         _check(host, path, data, DEFAULT_MODE if mode is None else int(mode))
 
@@ -100,10 +101,12 @@ def _check_masked(host: Host, path: str) -> None:
     found = host.stat(path)
     if found is None:
         problem = f"lstat {_first_missing(host, path)}: no such file or directory"
-        raise _Different(f'state validation: error while evaluation symlink for path "{path}": {problem}')
+        raise _Different(f"state validation: error while evaluation symlink for path {quoted(path)}: {problem}")
     real = posixpath.normpath(posixpath.join(posixpath.dirname(path), found.target)) if found.target else path
     if real != NULL:
-        text = f'state validation: invalid unit masked setting. path: "{path}"; expected: {NULL}; received: {real}'
+        text = (
+            f"state validation: invalid unit masked setting. path: {quoted(path)}; expected: {NULL}; received: {real}"
+        )
         raise _Different(text)
 
 
@@ -119,21 +122,21 @@ def _check_enabled(host: Host, name: str, wanted: bool | None) -> None:
     state = host.run(["systemctl", "is-enabled", name])
     said = state.output.strip() if state.ok else ""
     if not wanted and said in ("enabled", "enabled-runtime"):
-        raise _Different(f'unit "{name}" expected enabled=false, but systemd reports "{said}"')
+        raise _Different(f"unit {quoted(name)} expected enabled=false, but systemd reports {quoted(said)}")
 
 
 def _check(host: Host, path: str, wanted: bytes, mode: int) -> None:
     try:
         found = host.stat(path)
     except HostError as error:
-        raise _Different(f'could not stat file "{path}": {error}') from error
+        raise _Different(f"could not stat file {quoted(path)}: {error}") from error
     if found is None:
-        raise _Different(f'could not stat file "{path}": lstat {path}: no such file or directory')
+        raise _Different(f"could not stat file {quoted(path)}: lstat {path}: no such file or directory")
     if (found.kind, found.mode) != ("file", mode):
         told = f"expected: {_mode(mode)}; received: {_mode(found.mode, found.kind)}"
-        raise _Different(f'mode mismatch for file: "{path}"; {told}')
+        raise _Different(f"mode mismatch for file: {quoted(path)}; {told}")
     if host.read(path) != wanted:
-        raise _Different(f'content mismatch for file "{path}"')
+        raise _Different(f"content mismatch for file {quoted(path)}")
 
 
 _GO_KIND = {"file": 0, "dir": 1 << 31, "symlink": 1 << 27}
@@ -158,7 +161,7 @@ def boot_difference(
     difference = None
     if host.os in CORE_OS:
         if wanted != booted_image:
-            difference = f'expected target osImageURL "{wanted}", have "{booted_image}"'
+            difference = f"expected target osImageURL {quoted(wanted)}, have {quoted(booted_image)}"
         else:
             difference = missing_arguments(dig(config, "spec", "kernelArguments"), running)
     if difference is None:

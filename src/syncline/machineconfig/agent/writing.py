@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 
 from syncline.ignition.payload import PayloadError, decode_file_contents
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Host, HostError
 
@@ -116,11 +117,11 @@ def write_files(host: Host, files: Iterable[Obj], *, skip_certificate: bool = Fa
         try:
             data = decode_file_contents(contents.get("source"), contents.get("compression"))
         except PayloadError as error:
-            raise UpdateError(f'could not decode file "{path}": {error}') from error
+            raise UpdateError(f"could not decode file {quoted(path)}: {error}") from error
         try:
             owner = owner_of(host, file)
         except UpdateError as error:
-            raise UpdateError(f'failed to retrieve file ownership for file "{path}": {error}') from error
+            raise UpdateError(f"failed to retrieve file ownership for file {quoted(path)}: {error}") from error
         keep_original(host, path, path, data)
         host.write(path, data, mode=mode_of(file), owner=owner)
 
@@ -198,7 +199,7 @@ def _write_unit(host: Host, unit: Obj, name: str) -> None:
         try:
             host.link(path, NULL)
         except HostError as error:
-            raise UpdateError(f'failed to symlink unit "{name}" to {NULL}: {error}') from error
+            raise UpdateError(f"failed to symlink unit {quoted(name)} to {NULL}: {error}") from error
         return
     contents = str(unit.get("contents") or "")
     if not contents:
@@ -215,7 +216,7 @@ def _write_unit(host: Host, unit: Obj, name: str) -> None:
     try:
         host.write(path, contents.encode())
     except HostError as error:
-        raise UpdateError(f'failed to write systemd unit "{name}": {error}') from error
+        raise UpdateError(f"failed to write systemd unit {quoted(name)}: {error}") from error
 
 
 def _write_dropin(host: Host, path: str, contents: str, dropin: Obj) -> None:
@@ -227,7 +228,7 @@ def _write_dropin(host: Host, path: str, contents: str, dropin: Obj) -> None:
     try:
         host.write(path, contents.encode())
     except HostError as error:
-        raise UpdateError(f'failed to write systemd unit dropin "{dropin.get("name", "")}": {error}') from error
+        raise UpdateError(f"failed to write systemd unit dropin {quoted(dropin.get('name', ''))}: {error}") from error
 
 
 def _keep_shipped_unit(host: Host, path: str, contents: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from syncline.kube.durations import DurationError, duration_text, parse_nanoseconds
 from syncline.kube.objects import Obj
-from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.quantity import QuantityError, text_as_read
 
 __all__ = ["KubeletDecodeError", "decode", "encode", "merge"]
 
@@ -123,9 +123,19 @@ def _folded(kind: str) -> dict[str, Field]:
     return {name.casefold(): field for name, field in _objects()[kind].items()}
 
 
-def decode(raw: Any, kind: str = ROOT) -> Obj:
-    """The known fields of ``raw``, keys in any case; what is zero is left out unless zero is said. Raises
-    KubeletDecodeError."""
+def decode(raw: Any) -> Obj:
+    """The known fields of ``raw``, keys in any case; what is zero is left out unless zero is said. What JSON would
+    refuse is tried as YAML, where texts may be written as numbers. Raises KubeletDecodeError."""
+    try:
+        return _object(raw, ROOT, as_yaml=False)
+    except KubeletDecodeError as refused:
+        try:
+            return _object(raw, ROOT, as_yaml=True)
+        except KubeletDecodeError:
+            raise refused from None
+
+
+def _object(raw: Any, kind: str, *, as_yaml: bool) -> Obj:
     if not isinstance(raw, dict):
         # What is no object at all is taken for YAML.
         reader = "error unmarshaling JSON: while decoding JSON: " if kind == ROOT else ""
@@ -133,9 +143,13 @@ def decode(raw: Any, kind: str = ROOT) -> Obj:
     found: Obj = {}
     for key, value in raw.items():
         field = _objects()[kind].get(key) or _folded(kind).get(key.casefold())
-        if field is None or value is None:
+        if field is None:
             continue
-        typed = _value(field, field.wraps, value, kind)
+        if value is None:
+            if field.type == "dur" and not field.pointer:
+                raise KubeletDecodeError('time: invalid duration ""')
+            continue
+        typed = _value(field, field.wraps, value, kind, as_yaml=as_yaml)
         if field.pointer or field.always or typed not in (_ZERO.get(field.type), [], {}):
             found[field.name] = typed
         else:
@@ -143,15 +157,17 @@ def decode(raw: Any, kind: str = ROOT) -> Obj:
     return found
 
 
-def _value(field: Field, wraps: str, value: Any, kind: str) -> Any:
+def _value(field: Field, wraps: str, value: Any, kind: str, *, as_yaml: bool) -> Any:
     if wraps:
         if wraps[0] == "[" and isinstance(value, list):
-            return [_value(field, wraps[1:], one, kind) for one in value]
+            return [_value(field, wraps[1:], one, kind, as_yaml=as_yaml) for one in value]
         if wraps[0] == "{" and isinstance(value, dict):
-            return {str(key): _value(field, wraps[1:], one, kind) for key, one in value.items()}
+            return {str(key): _value(field, wraps[1:], one, kind, as_yaml=as_yaml) for key, one in value.items()}
         raise _wrong(field, value, kind)
     if field.table:
-        return decode(value, field.type)
+        return _object(value, field.type, as_yaml=as_yaml)
+    if as_yaml and field.type == "str" and isinstance(value, bool | int | float):
+        return str(value).lower().removesuffix(".0")
     try:
         return _scalar(field.type, value)
     except (DurationError, QuantityError) as error:
@@ -174,7 +190,7 @@ def _scalar(kind: str, value: Any) -> Any:
     if kind == "flush":
         return duration_text(parse_nanoseconds(value)) if isinstance(value, str) else _scalar("long", value)
     if kind == "size":
-        return str(parse_quantity(value))
+        return text_as_read(value)
     if kind == "num":
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError

@@ -112,9 +112,13 @@ def _scaled(limit: Any, total: int) -> int:
         raise LimitError(f"{problem}invalid type: string is not a percentage")
     digits = text[:-1]
     if not _GO_INTEGER.fullmatch(digits):
-        raise LimitError(f"{problem}invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}: invalid syntax")
+        raise LimitError(
+            f"{problem}invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}: invalid syntax"
+        )
     if abs(int(digits)) > MAX_INT:
-        raise LimitError(f"{problem}invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}: value out of range")
+        raise LimitError(
+            f"{problem}invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}: value out of range"
+        )
     return int(digits) * total // 100
 
 

@@ -6,6 +6,7 @@ Source: reference machine-config 2.4, ``DetectRuncInMachineConfig``.
 from __future__ import annotations
 
 from syncline.ignition.payload import PayloadError, decode_file_contents
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig import toml
 from syncline.machineconfig.configs import ConfigError, lifted_config
@@ -29,7 +30,7 @@ def runs_runc(config: Obj) -> bool:
     try:
         lifted = lifted_config(raw)
     except ConfigError as error:
-        raise RuncError(f'failed to parse Ignition config for MC "{name}": {error}') from error
+        raise RuncError(f"failed to parse Ignition config for MC {quoted(name)}: {error}") from error
     files = [one for one in dig(lifted, "storage", "files", default=[]) or [] if one["path"].startswith(DROPINS)]
     effective = ""
     for file in sorted(files, key=lambda one: str(one["path"]).encode()):
@@ -38,7 +39,7 @@ def runs_runc(config: Obj) -> bool:
 
 
 def _default_runtime(file: Obj, name: str) -> str:
-    where = f'CRI-O drop-in "{file["path"]}" in MC "{name}"'
+    where = f"CRI-O drop-in {quoted(file['path'])} in MC {quoted(name)}"
     contents = file.get("contents") or {}
     try:
         data = decode_file_contents(contents.get("source"), contents.get("compression"))

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig
-from syncline.kube.quantity import Quantity, parse_quantity
+from syncline.kube.quantity import Quantity, parse_quantity, text_as_read
 from syncline.machineconfig import toml
 
 __all__ = [
@@ -52,6 +53,10 @@ def _quantity(given: Obj, name: str) -> Quantity | None:
     return None if value is None else parse_quantity(value)
 
 
+def _written_size(given: Obj, name: str) -> str:
+    return text_as_read(given[name])
+
+
 def invalid_runtime_config(config: Obj) -> str | None:
     """Why upstream refuses this ContainerRuntimeConfig; several reasons of stores are lines. None: it is fine."""
     given = _given(config)
@@ -62,13 +67,13 @@ def invalid_runtime_config(config: Obj) -> str | None:
         return f"invalid PidsLimit {pids}"
     log, overlay = _quantity(given, "logSizeMax"), _quantity(given, "overlaySize")
     if log is not None and 0 < log.value() <= MAX_REFUSED_LOG:
-        return f'invalid LogSizeMax "{log}", cannot be less than 8kB'
+        return f"invalid LogSizeMax {quoted(_written_size(given, 'logSizeMax'))}, cannot be less than 8kB"
     if overlay is not None and overlay.value() < 0:
-        return f'invalid overlaySize "{overlay}", cannot be less than 0'
+        return f"invalid overlaySize {quoted(_written_size(given, 'overlaySize'))}, cannot be less than 0"
     if level and level not in LEVELS:
-        return f'invalid LogLevel "{level}", must be one of {", ".join(LEVELS[:-1])}, or {LEVELS[-1]}'
+        return f"invalid LogLevel {quoted(level)}, must be one of {', '.join(LEVELS[:-1])}, or {LEVELS[-1]}"
     if runtime not in RUNTIMES:
-        return f'invalid DefaultRuntime "{runtime}", must be one of crun, runc'
+        return f"invalid DefaultRuntime {quoted(runtime)}, must be one of crun, runc"
     wrong = list(_wrong_stores(given))
     return "\n".join(wrong) if wrong else None
 
@@ -80,9 +85,9 @@ def _wrong_stores(given: Obj) -> Iterable[str]:
                 yield f"invalid {field}: path must not be empty"
             elif not _STORE.fullmatch(path):
                 rule = "an absolute path containing only alphanumeric characters, '/', '.', '_', and '-'"
-                yield f'invalid {field} path "{path}": must be {rule}'
+                yield f"invalid {field} path {quoted(path)}: must be {rule}"
             elif "//" in path:
-                yield f'invalid {field} path "{path}": must not contain consecutive forward slashes'
+                yield f"invalid {field} path {quoted(path)}: must not contain consecutive forward slashes"
 
 
 def _paths(given: Obj, name: str) -> list[str]:
@@ -173,9 +178,10 @@ def storage_file(template: str, config: Obj, *, additional_storage: bool = False
     options = dict(storage.get("options") or {})
     size = _quantity(given, "overlaySize")
     if size is not None and size.value() < 0:
-        raise toml.TomlError(f'invalid overlaySize config "{size}": the overlaySize should be larger than 0')
+        written = quoted(_written_size(given, "overlaySize"))
+        raise toml.TomlError(f"invalid overlaySize config {written}: the overlaySize should be larger than 0")
     if size:
-        options["size"] = str(size)
+        options["size"] = _written_size(given, "overlaySize")
     layers, images = _paths(given, "additionalLayerStores"), _paths(given, "additionalImageStores")
     if additional_storage and layers:
         options["additionallayerstores"] = [one if one.endswith(":ref") else f"{one}:ref" for one in layers]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig
 from syncline.machineconfig import toml
 
@@ -99,7 +100,7 @@ def check_scopes(listed: Iterable[tuple[str, Sequence[str]]], rules: MirrorRules
     for name, scopes in listed:
         for scope in scopes:
             if not valid_scope(scope):
-                raise RegistryError(f'invalid entry for {name} registries "{scope}"')
+                raise RegistryError(f"invalid entry for {name} registries {quoted(scope)}")
     policies: dict[str, str] = {}
     for entry in rules.digest() + rules.tag():
         _check_entry(entry, policies)
@@ -108,15 +109,15 @@ def check_scopes(listed: Iterable[tuple[str, Sequence[str]]], rules: MirrorRules
 def _check_entry(entry: Obj, policies: dict[str, str]) -> None:
     source, policy = str(entry.get("source") or ""), str(entry.get("mirrorSourcePolicy") or ALLOW)
     if not _SOURCE.fullmatch(source):
-        raise RegistryError(f'invalid format for source "{source}"')
+        raise RegistryError(f"invalid format for source {quoted(source)}")
     if policies.setdefault(source, policy) != policy:
         kinds = "imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies"
-        raise RegistryError(f'conflicting mirrorSourcePolicy is set for the same source "{source}" in {kinds}')
+        raise RegistryError(f"conflicting mirrorSourcePolicy is set for the same source {quoted(source)} in {kinds}")
     for mirror in entry.get("mirrors") or ():
         if not _MIRROR.fullmatch(mirror):
-            raise RegistryError(f'invalid format for mirror "{mirror}"')
+            raise RegistryError(f"invalid format for mirror {quoted(mirror)}")
         if policy == NEVER and mirror == source:
-            told = f'if the source "{source}" is one of the mirrors'
+            told = f"if the source {quoted(source)} is one of the mirrors"
             raise RegistryError(f"cannot set mirrorSourcePolicy: NeverContactSource {told}")
 
 
@@ -245,7 +246,7 @@ def _spread_mirrors(registries: list[Obj], source: str) -> None:
         if scope == outer or not is_nested(scope, outer) or entry.get("mirror"):
             continue
         if outer.startswith("*."):
-            raise RegistryError(f'internal error: mirrorsAdjustedForNestedScope for a wildcard scope "{outer}"')
+            raise RegistryError(f"internal error: mirrorsAdjustedForNestedScope for a wildcard scope {quoted(outer)}")
         tail = scope[len(outer) :]
         entry["mirror"] = [mirror | {"location": mirror["location"] + tail} for mirror in mirrored["mirror"]]
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj
 from syncline.machineconfig.runtime.files import RuntimeFile
 from syncline.machineconfig.runtime.mirrors import (
@@ -120,7 +121,7 @@ def registry_lists(release_image: str, image_spec: Obj | None, rules: MirrorRule
 def _refusal(refused: Sequence[str]) -> str | None:
     if not refused:
         return None
-    listed = " ".join(f'"{one}"' for one in refused)
+    listed = " ".join(quoted(one) for one in refused)
     return f"error adding [{listed}] to blocked registries, cannot block the repository being used by the payload"
 
 

@@ -1,0 +1,129 @@
+"""What upstream's functions answer where a guess would be wrong; found by comparing both over made-up inputs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from syncline.ignition.converting import ConversionError, convert_raw_to, refusal
+from syncline.ignition.negotiate import parse_accept
+from syncline.kube.objects import Obj
+from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
+from syncline.machineconfig.pools.status import put_condition
+from syncline.machineconfig.pools.validity import summary
+from syncline.machineconfig.render.merge import BaseImages, merge_configs
+from syncline.machineconfig.render.naming import spec_yaml
+from syncline.machineconfig.render.observe import RenderObserved, RenderSettings
+from syncline.machineconfig.render.plan import decide
+from syncline.machineconfig.render.refusal import RenderError
+from syncline.machineconfig.render.rendering import GENERATED_VERSION, Release
+from syncline.machineconfig.runtime.files import invalid_runtime_config
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+YAML_OF_TEXTS = {
+    "a\u0085b": "a b",
+    "a \u0085 \u0085 b": "|-\n  a\n  b",
+    "a\u2028b": "'a\u2028  b'",
+    "a\rb": '"a\\rb"',
+    "=": "=",
+    "1:30": '"1:30"',
+}
+
+
+@pytest.mark.parametrize("text", YAML_OF_TEXTS)
+def test_the_digest_is_taken_of_what_go_writes_although_nobody_could_read_it_back(text: str) -> None:
+    assert f"kernelType: {YAML_OF_TEXTS[text]}\n" in spec_yaml({"kernelType": text})
+
+
+@pytest.mark.parametrize(("quality", "read"), [("1_0", 10.0), ("0x_1p1", 2.0), ("1__0", 1.0), ("_1", 1.0), ("1_", 1.0)])
+def test_digits_of_a_quality_may_be_separated(quality: str, read: float) -> None:
+    (entry,) = parse_accept(f"a/b;q={quality}")
+    assert entry.quality == read
+
+
+def test_only_exact_versions_are_served() -> None:
+    raw = b'{"ignition":{"version":"3.5.0"}}'
+    assert convert_raw_to(raw, "3.2.0") == {"ignition": {"version": "3.2.0"}}
+    with pytest.raises(ConversionError, match=r"target version 3\.2\.1 is not supported"):
+        convert_raw_to(raw, "3.2.1")
+
+
+@pytest.mark.parametrize(
+    ("part", "wanted"),
+    [
+        ('"kernelArguments":{"shouldExist":"a"}', "[]types.KernelArgument"),
+        ('"passwd":{"users":[{"name":"core","sshAuthorizedKeys":[1]}]}', "types.SSHAuthorizedKey"),
+        ('"storage":{"files":[{"path":"/a","user":"root"}]}', "types.NodeUser"),
+        ('"storage":{"files":[{"path":"/a","contents":{"httpHeaders":{}}}]}', "types.HTTPHeaders"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_with_gos_name_of_the_type(part: str, wanted: str) -> None:
+    refused = refusal(f'{{"ignition":{{"version":"3.4.0"}},{part}}}'.encode())
+    assert refused is not None
+    assert refused.rstrip().endswith(f" of type {wanted}")
+
+
+@pytest.mark.parametrize("limit", ['"5%', "1\\%", "\n1%", "é%"])
+def test_a_limit_that_is_no_number_is_quoted_as_go_does(limit: str) -> None:
+    with pytest.raises(LimitError) as refused:
+        max_unavailable({"metadata": {"name": "worker"}, "spec": {"maxUnavailable": limit}}, 3)
+    told = {'"5%': r"\"5", "1\\%": r"1\\", "\n1%": r"\n1", "é%": "é"}[limit]
+    assert str(refused.value).endswith(f'invalid value "{told}%": strconv.Atoi: parsing "{told}": invalid syntax')
+
+
+def test_of_two_conditions_of_a_type_the_first_decides_and_the_last_is_told() -> None:
+    told = [{"type": "NodeDegraded", "status": "True", "reason": r, "message": r.upper()} for r in ("a", "b")]
+    assert summary({"status": {"conditions": told}}) == 'pool is degraded because nodes fail with "b": "B"'
+
+
+def test_a_condition_without_a_time_keeps_none() -> None:
+    conditions: list[Obj] = [{"type": "Updating", "status": "True", "message": "old", "lastTransitionTime": None}]
+    put_condition(conditions, "Updating", True, NOW, message="new")
+    assert conditions[0]["lastTransitionTime"] is None
+
+
+def test_nothing_cannot_be_merged() -> None:
+    with pytest.raises(RenderError, match="empty machineconfig object"):
+        merge_configs([], BaseImages("os", "extensions"))
+
+
+def test_runc_is_looked_for_under_an_image_of_ones_own_even_if_nothing_is_known_of_it() -> None:
+    """The merged configuration says overwrite although nothing is written, so it cannot be read again."""
+    spec: dict[str, Any] = {"osImageURL": "quay.io/mine:1"}
+    spec["config"] = {"ignition": {"version": "3.5.0"}, "storage": {"files": [{"path": "/etc/empty"}]}}
+    mark = {GENERATED_VERSION: "v1"}
+    done = decide(
+        RenderObserved(
+            pool={
+                "apiVersion": "machineconfiguration.openshift.io/v1",
+                "kind": "MachineConfigPool",
+                "metadata": {"name": "worker", "uid": "u"},
+                "spec": {"machineConfigSelector": {"matchLabels": {"role": "worker"}}},
+            },
+            configs=({"metadata": {"name": "a", "labels": {"role": "worker"}}, "spec": spec},),
+            controller_config={
+                "metadata": {"name": "machine-config-controller", "annotations": mark},
+                "status": {"conditions": [{"type": "TemplateControllerCompleted", "status": "True"}]},
+            },
+            kubelet_configs=(),
+            runtime_configs=(),
+            settings=RenderSettings(Release("v1", "hash")),
+        )
+    )
+    assert (done.error or "").startswith(
+        "pool worker: failed to check runc in generated MachineConfig: failed to parse"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"logLevel": 'a"b'}, r'invalid LogLevel "a\"b", must be'),
+        ({"logSizeMax": "001"}, 'invalid LogSizeMax "001", cannot be less than 8kB'),
+        ({"additionalImageStores": [{"path": "/a\n"}]}, r'invalid AdditionalImageStores path "/a\n": must be'),
+    ],
+)
+def test_refused_values_are_told_as_they_were_written(given: Obj, told: str) -> None:
+    assert (invalid_runtime_config({"spec": {"containerRuntimeConfig": given}}) or "").startswith(told)
