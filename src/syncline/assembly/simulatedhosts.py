@@ -159,6 +159,8 @@ class SimulatedHost:
                     return Done(0, "enabled") if unit.enabled else Done(1, "disabled")
                 case "enable" | "disable":
                     self.machine.set_unit(replace(unit, enabled=verb == "enable"))
+                case "preset" if name in units:
+                    self.machine.set_unit(replace(unit, enabled=False))  # as CoreOS' last preset: disable *
                 case "restart" | "reload" if not unit.active:
                     self.machine.set_unit(replace(unit, active=True))
         return Done(0)

@@ -255,6 +255,8 @@ def _delete_stale(host: Host, old: Obj, new: Obj) -> None:
                 _restore(host, path)
                 continue
             host.remove(kept_path(path))
+        elif _is_shipped(host, path) and _is_back(host, path, _written(file)):
+            continue
         if path not in dropins:
             _delete(host, path)
     for unit in _units(old):
@@ -262,11 +264,11 @@ def _delete_stale(host: Host, old: Obj, new: Obj) -> None:
         for dropin in unit.get("dropins") or ():
             path = f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}"
             if path not in dropins:
-                _take_back(host, path)
+                _take_back(host, path, str(dropin.get("contents") or ""))
         path = f"{SYSTEMD}/{name}"
         if path not in paths:
             host.run(["systemctl", "preset", name])  # links of an enabled unit go first; it may not exist
-            _take_back(host, path)
+            _take_back(host, path, str(unit.get("contents") or ""))
     for link in _OLD_LINKS:
         if host.stat(link) is not None:
             host.remove(link)
@@ -283,14 +285,34 @@ def _unit_paths(config: Obj) -> tuple[set[str], set[str]]:
     return dropins, {f"{SYSTEMD}/{unit.get('name', '')}" for unit in units}
 
 
-def _take_back(host: Host, path: str) -> None:
-    """The shipped file where one is kept, nothing otherwise."""
+def _take_back(host: Host, path: str, contents: str) -> None:
+    """The shipped file where one is kept, nothing otherwise. ``contents``: what was written there."""
     if host.exists(stamp_path(path)):
         host.remove(stamp_path(path))
     elif host.exists(kept_path(path)):
         _restore(host, path)
         return
+    elif host.exists(f"/usr{path}") and _is_back(host, path, contents.encode()):
+        return
     _delete(host, path)
+
+
+def _written(file: Obj) -> bytes | None:
+    contents = file.get("contents") or {}
+    try:
+        return decode_file_contents(contents.get("source"), contents.get("compression"))
+    except PayloadError:
+        return None
+
+
+def _is_back(host: Host, path: str, written: bytes | None) -> bool:
+    """Of a shipped file without copy and stamp: a pass that died later has put it back, as it is not what was written.
+    Deleting it would lose what the system, or who changed it, had there."""
+    try:
+        found = host.read(path)
+        return found != written or (host.exists(f"/usr{path}") and host.read(f"/usr{path}") == found)
+    except HostError:
+        return False
 
 
 def _restore(host: Host, path: str) -> None:

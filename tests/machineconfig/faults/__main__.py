@@ -1,0 +1,98 @@
+"""``python -m tests.machineconfig.faults``: every fault at every step of the stories, and random schedules."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter, defaultdict
+
+from tests.machineconfig.faults.running import Outcome, branched, drawn_from, play
+from tests.machineconfig.faults.schedule import KINDS, On, drawn, read
+from tests.machineconfig.faults.seams import Step
+from tests.machineconfig.faults.stories import STORIES
+
+TOLD = 3
+"""Schedules of one kind that break the same laws and are printed."""
+
+
+def main(arguments: list[str]) -> int:
+    options = _options(arguments)
+    if options.replay:
+        outcome = play(read(options.replay))
+        say(outcome.line())
+        return 0 if outcome.ok else 1
+    tally = Tally(options.verbose)
+    steps: dict[str, int] = {}
+    for number, name in enumerate(options.stories):
+        def chosen(step: Step, kind: str, number: int = number) -> bool:
+            return (step.number + list(KINDS).index(kind) + number) % options.every == 0
+
+        undisturbed = branched(name, options.kinds, chosen, tally.take)
+        tally.take(undisturbed)
+        steps[name] = undisturbed.steps
+    for name in options.stories:
+        schedules = (drawn(name, seed, steps[name]) for seed in range(1, options.seeds + 1))
+        for outcome in drawn_from(schedules, steps):
+            tally.take(outcome, "several")
+    tally.show(steps)
+    return 1 if tally.broken else 0
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.machineconfig.faults", description=__doc__)
+    parser.add_argument("--stories", nargs="*", default=list(STORIES), choices=list(STORIES))
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--every", type=int, default=1, help="each kind only at every n-th step")
+    parser.add_argument("--seeds", type=int, default=20, help="random schedules of each story")
+    parser.add_argument("--replay", help="one schedule, as it was printed: 'update; kill@12, clock+86400@30'")
+    parser.add_argument("--verbose", action="store_true", help="print every schedule")
+    return parser.parse_args(arguments)
+
+
+class Tally:
+    def __init__(self, verbose: bool) -> None:
+        self._verbose = verbose
+        self.runs: dict[str, Counter[str]] = defaultdict(Counter)
+        self.broken: list[Outcome] = []
+        self.longest: dict[str, float] = defaultdict(float)
+        self.checks = 0
+        self._told: Counter[tuple[str, ...]] = Counter()
+        self._began = time.monotonic()
+        self._cpu_s = 0.0
+
+    def take(self, outcome: Outcome, kind: str = "") -> None:
+        story, _, faults = outcome.schedule.partition("; ")
+        kind = kind or faults.partition("@")[0]
+        self.runs[kind][story.partition("/")[0]] += 1
+        self.longest[kind] = max(self.longest[kind], outcome.took_s)
+        self.checks += outcome.checks
+        self._cpu_s += outcome.cpu_s
+        if not outcome.ok:
+            self.broken.append(outcome)
+        known = self._told[kind, *outcome.broken]
+        self._told[kind, *outcome.broken] += 1
+        if self._verbose or (not outcome.ok and known < TOLD):
+            say(outcome.line())
+
+    def show(self, steps: dict[str, int]) -> None:
+        stories = list(steps)
+        say(f"{'fault':14} {'strikes at':22} " + " ".join(f"{name:>8}" for name in stories) + "  broken  longest")
+        bad = Counter(each.schedule.partition("; ")[2].partition("@")[0] for each in self.broken)
+        for kind, counts in self.runs.items():
+            where = KINDS[kind].on if kind in KINDS else On.ANY if kind == "several" else ""
+            row = " ".join(f"{counts[name]:8}" for name in stories)
+            say(f"{kind:14} {where:22} {row}  {bad[kind]:6}  {self.longest[kind]:6.0f} s")
+        total = sum(sum(counts.values()) for counts in self.runs.values())
+        counted = ", ".join(f"{name} {number}" for name, number in steps.items())
+        say(f"{total} schedules ({counted} steps undisturbed), {self.checks} checks of laws, {len(self.broken)} broken")
+        say(f"{time.monotonic() - self._began:.0f} s, {self._cpu_s + time.process_time():.0f} s of CPU")
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,251 @@
+"""What must hold at every step of a world of machine configs, whatever goes wrong.
+
+:class:`Laws` is told of every write to the store and of every change of a machine. The first breach of each law is
+kept with the step at which it happened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.machineconfig.faults.disks import differences, lost
+from tests.machineconfig.faults.seams import Step
+
+from syncline.cluster.machines.machine import Entry
+from syncline.cluster.machines.simulated import Machines
+from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
+from syncline.machineconfig.agent.observe import WRITING
+from syncline.machineconfig.agent.plan import REBOOT_FROM
+from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS
+from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, FAILED_STATES, LAST_DRAIN, REASON, STATE
+
+LAWS = {
+    "budget": "never more nodes of a pool are down by our hand than it allows; of masters never two",
+    "cordon": "no node is cordoned by us without a drain that it asked for, and its record says so",
+    "person": "what a person cordoned stays cordoned",
+    "undrained": "a machine whose update needs a drain is changed only after its drain has ended",
+    "resting": "a machine without an update under way is not changed",
+    "done": "a node that says Done has the disk, kernel and image of its config, nothing more, and says so on disk",
+    "originals": "no file of the machine's own is lost, and it is back where no config is",
+    "reboots": "a machine is rebooted once for each config that needs it, and again only after it lost its power",
+    "reason": "a node that has failed says why",
+    "referenced": "no config is deleted that a node has or is to have",
+    "counts": "the counts of a pool add up",
+    "conditions": "conditions of a pool do not contradict one another",
+    "bounded": "the number of writes is bounded",
+    "idle": "a world at rest writes nothing",
+    "converges": "after the last fault has healed every node is done, and nothing is left over",
+}
+
+
+@dataclass
+class Laws:
+    """``limits``: maxUnavailable by pool; ``own``: entries of every new machine; ``where``: tells the current step."""
+
+    machines: Machines
+    limits: dict[str, int]
+    own: dict[str, Entry]
+    needs_drain: bool
+    where: Callable[[], str]
+    broken: dict[str, str] = field(default_factory=dict)
+    by_person: set[str] = field(default_factory=set)
+    """Nodes that a person cordoned while they were in service."""
+    cuts: Counter[str] = field(default_factory=Counter)
+    """How often a machine lost its power, or was replaced."""
+    checked: Counter[str] = field(default_factory=Counter)
+    most_down: Counter[str] = field(default_factory=Counter)
+    watching: bool = False
+    nodes: dict[str, Obj] = field(default_factory=dict)
+    records: dict[str, Obj] = field(default_factory=dict)
+    configs: dict[str, Obj] = field(default_factory=dict)
+    _targeted: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _reboots: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _asked: set[tuple[str, str]] = field(default_factory=set)
+
+    def breach(self, law: str, text: str) -> None:
+        assert law in LAWS
+        if self.watching:
+            self.broken.setdefault(law, f"{text} (at {self.where()})")
+
+    # -- the store ------------------------------------------------------------------------------------------------
+
+    def note(self, event: Any) -> None:
+        resource = event.stored.key.resource.split("/")[-1]
+        known = {"nodes": self.nodes, "machineconfignodes": self.records, "machineconfigs": self.configs}
+        table = known.get(resource)
+        name, obj, gone = event.stored.key.name, event.stored.obj, event.type == "DELETED"
+        if table is not None:
+            old = table.get(name)
+            if gone:
+                table.pop(name, None)
+            else:
+                table[name] = obj
+            if resource == "nodes":
+                self._node(name, old, None if gone else obj)
+            elif resource == "machineconfigs" and gone:
+                self._config_gone(name)
+        elif resource == "machineconfigpools" and not gone:
+            self._pool(obj)
+
+    def _node(self, name: str, old: Obj | None, new: Obj | None) -> None:
+        if new is None:
+            self.by_person.discard(name)
+            return
+        have, before = annotations_of(new), annotations_of(old or {"metadata": {}})
+        if have.get(DESIRED) and have.get(DESIRED) != before.get(DESIRED):
+            self._targeted[name, have[DESIRED]] += 1
+        self._count_down(new)
+        self._cordoned(name, new, have)
+        if have.get(STATE) in FAILED_STATES and not have.get(REASON):
+            self.breach("reason", f"{name} is {have[STATE]} and does not say why")
+        finished = (have.get(STATE), have.get(CURRENT)) != (before.get(STATE), before.get(CURRENT))
+        if self.rests(have) and finished:
+            self.disk(name)
+
+    @staticmethod
+    def rests(have: dict[str, str]) -> bool:
+        return have.get(STATE) == "Done" and have.get(CURRENT, "") == have.get(DESIRED) and WRITING not in have
+
+    def _count_down(self, node: Obj) -> None:
+        for pool, limit in self.limits.items():
+            if f"node-role.kubernetes.io/{pool}" not in labels_of(node):
+                continue
+            mine = [each for each in self.nodes.values() if f"node-role.kubernetes.io/{pool}" in labels_of(each)]
+            down = sorted(name_of(each) for each in mine if self._down(each))
+            self.checked["budget"] += 1
+            self.most_down[pool] = max(self.most_down[pool], len(down))
+            if len(down) > limit:
+                self.breach("budget", f"{', '.join(down)} of pool {pool} are down at once, {limit} may be")
+
+    def _down(self, node: Obj) -> bool:
+        """By our hand: targeted and not there yet, or cordoned for us."""
+        have, cordoned = annotations_of(node), bool(dig(node, "spec", "unschedulable"))
+        if not have.get(CURRENT):
+            return False
+        failed = have.get(STATE) in FAILED_STATES and not cordoned
+        targeted = have.get(CURRENT) != have.get(DESIRED) and not failed
+        return targeted or (cordoned and name_of(node) not in self.by_person)
+
+    def _cordoned(self, name: str, node: Obj, have: dict[str, str]) -> None:
+        cordoned = bool(dig(node, "spec", "unschedulable"))
+        self.checked["cordon"] += cordoned
+        if name in self.by_person:
+            if not cordoned:
+                self.breach("person", f"{name} was cordoned by a person and is not any more")
+            return
+        if not cordoned:
+            return
+        asked, applied = have.get(DESIRED_DRAIN, ""), have.get(LAST_DRAIN, "")
+        if not asked.startswith("drain-") and asked == applied:
+            self.breach("cordon", f"{name} is cordoned, and asks for {asked or 'nothing'}")
+        said = {each["type"]: each["status"] for each in dig(self.records.get(name), "status", "conditions") or ()}
+        if said.get("Cordoned") != "True":
+            self.breach("cordon", f"{name} is cordoned, and its record says Cordoned={said.get('Cordoned')}")
+
+    def _config_gone(self, config: str) -> None:
+        for name, node in self.nodes.items():
+            have = annotations_of(node)
+            for note in (CURRENT, DESIRED, WRITING):
+                if have.get(note) == config:
+                    self.breach("referenced", f"{config} is deleted, and is {note} of {name}")
+
+    def _pool(self, pool: Obj) -> None:
+        status = pool.get("status") or {}
+        if "machineCount" not in status:
+            return
+        self.checked["counts"] += 1
+        total, updated, ready, down, degraded = (
+            int(status.get(f"{key}MachineCount" if key else "machineCount") or 0)
+            for key in ("", "updated", "ready", "unavailable", "degraded")
+        )
+        if not (ready <= updated <= total and down <= total and degraded <= total and ready + down <= total):
+            self.breach("counts", f"pool {name_of(pool)} counts {total}, {updated}, {ready}, {down}, {degraded}")
+        said: dict[str, str] = {}
+        for each in status.get("conditions") or ():
+            if each["type"] in said:
+                self.breach("conditions", f"pool {name_of(pool)} says {each['type']} twice")
+            said[each["type"]] = each["status"]
+        if said.get("Updated") == "True":
+            others = [kind for kind in ("Updating", "NodeDegraded", "DrainBlocked") if said.get(kind) == "True"]
+            if others or (updated, ready, down) != (total, total, 0):
+                counts = f"{total}, {updated}, {ready}, {down}"
+                self.breach("conditions", f"pool {name_of(pool)} says Updated and {others} with counts {counts}")
+        if said.get("NodeDegraded") == "True" and said.get("Degraded") != "True":
+            self.breach("conditions", f"pool {name_of(pool)} says NodeDegraded and not Degraded")
+
+    # -- machines -------------------------------------------------------------------------------------------------
+
+    def changing(self, step: Step) -> None:
+        """Before a change of a machine."""
+        node = self.nodes.get(step.node)
+        machine = self.machines.get(step.node)
+        if node is None or machine is None:
+            return
+        have = annotations_of(node)
+        joins = not have.get(CURRENT) or machine.root.read("/etc/machine-config-daemon/currentconfig") is None
+        if joins:
+            return
+        reboots = step.text.startswith("reboot ")
+        self.checked["resting"] += 1
+        if not reboots and WRITING not in have:
+            self.breach("resting", f"{step.node}: {step.text}, and no update is under way")
+        drained = (have.get(LAST_DRAIN) or "").startswith("drain-") and bool(dig(node, "spec", "unschedulable"))
+        if (self.needs_drain or reboots) and not drained:
+            self.breach("undrained", f"{step.node}: {step.text}, and it is not drained: {have.get(LAST_DRAIN)}")
+        if reboots:
+            request = step.text.split()[1]
+            if (step.node, request) not in self._asked:
+                self._asked.add((step.node, request))
+                self._rebooted(step.node, request.rpartition(".")[0])
+
+    def _rebooted(self, node: str, config: str) -> None:
+        self._reboots[node, config] += 1
+        allowed = self._targeted[node, config] + self.cuts[node]
+        if self._reboots[node, config] > max(allowed, 1):
+            times = f"{self._reboots[node, config]} times for {config}, which it was given {allowed} times"
+            self.breach("reboots", f"{node} is rebooted {times}, cuts of its power included")
+
+    def changed(self, node: str) -> None:
+        """After a change of a machine."""
+        machine = self.machines.get(node)
+        if machine is not None:
+            self.checked["originals"] += 1
+            for text in lost(machine, self.own):
+                self.breach("originals", f"{node}: {text} is lost")
+
+    def disk(self, name: str) -> None:
+        """Now that it says Done."""
+        machine = self.machines.get(name)
+        config = self.configs.get(annotations_of(self.nodes[name])[CURRENT])
+        if machine is None or config is None:
+            return
+        self.checked["done"] += 1
+        for text in differences(machine, config, self.own):
+            self.breach("done", f"{name} is Done with {name_of(config)}: {text}")
+
+    def at_rest(self) -> None:
+        for name, node in self.nodes.items():
+            if self.rests(annotations_of(node)):
+                self.disk(name)
+
+    def sources_of(self, pool: str) -> set[str]:
+        """Names of the configs that a pool is to be rendered from."""
+        role = "machineconfiguration.openshift.io/role"
+        mine = (each for each in self.configs.values() if labels_of(each).get(role) == pool)
+        return {name_of(each) for each in mine}
+
+    def left_over(self, node: Obj, target: str) -> str:
+        """Why a node is not done for good; empty: it is."""
+        have = annotations_of(node)
+        if not self.rests(have) or have[CURRENT] != target:
+            found = f"{have.get(STATE)} with {have.get(CURRENT)}, to have {have.get(DESIRED)}: {have.get(REASON)}"
+            return f"is {found}, of {target}"
+        if dig(node, "spec", "unschedulable") and name_of(node) not in self.by_person:
+            return "is cordoned"
+        if any(taint["key"] == "UpdateInProgress" for taint in dig(node, "spec", "taints", default=[])):
+            return "has the taint of updates"
+        left = [note for note in (PROGRESS, BLOCKED, WRITING, REBOOT_FROM) if have.get(note)]
+        return f"keeps {', '.join(left)}" if left else ""

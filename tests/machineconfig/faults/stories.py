@@ -1,0 +1,147 @@
+"""What happens to a cluster while things go wrong: small roll-outs that go through every kind of step."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.machineconfig.faults.world import CONFIGS, FaultWorld
+from tests.machineconfig.rendering import files, machine_config, pool
+from tests.machineconfig.room import POOLS
+from tests.machineconfig.test_drains import router
+
+from syncline.cluster.machines.machine import Entry
+from syncline.kube.objects import Obj
+
+OWN = {
+    "/usr/etc/chrony.conf": Entry(content=b"pool of the system"),
+    "/etc/chrony.conf": Entry(content=b"pool of the house", mode=0o640),
+    "/usr/etc/systemd/system/shipped.service": Entry(content=b"[Service]\nExecStart=/bin/shipped\n"),
+    "/etc/systemd/system/shipped.service": Entry(content=b"[Service]\nExecStart=/bin/shipped\n"),
+    "/home/core/notes": Entry(content=b"do not lose", mode=0o600, user="core", group="core"),
+    "/etc/fstab": Entry(content=b"/dev/sda1 /"),
+}
+"""A file and a unit of the system that configs replace, and files that are nobody's business."""
+OLD_OS = "quay.io/syncline/os@sha256:" + "1" * 64
+NEW_OS = "quay.io/syncline/os@sha256:" + "2" * 64
+
+
+def _unit(name: str, **fields: object) -> Obj:
+    contents = f"[Service]\nExecStart=/bin/true\n# {name}\n[Install]\nWantedBy=multi-user.target\n"
+    return {"name": name, "contents": contents, "enabled": True} | fields
+
+
+def full(number: int, role: str = "worker") -> Obj:
+    """A MachineConfig that has everything; 1 and 2 differ in everything."""
+    ignition = files(("/etc/stays", f"number%20{number}"), version="3.4.0")
+    made = ignition["storage"]["files"]
+    encoded = base64.b64encode(b"#!/bin/sh\nexit 0\n").decode()
+    dropin = {"name": "10-more.conf", "contents": f"[Service]\nNice={number}\n"}
+    if number == 1:
+        made += files(("/etc/goes", "x"), ("/etc/chrony.conf", "pool%20of%20a%20config"))["storage"]["files"]
+        units = [_unit("old.service", dropins=[dropin]), _unit("shipped.service")]
+    else:
+        made[0]["mode"] = 0o600
+        script = {"source": f"data:;base64,{encoded}"}
+        made.append({"path": "/usr/local/bin/deep/run.sh", "mode": 0o755, "contents": script})
+        masked = {"name": "masked.service", "mask": True, "contents": "[Service]\nExecStart=/bin/false\n"}
+        units = [_unit("new.service", dropins=[dropin]), _unit("off.service", enabled=False), masked]
+    core = {"name": "core", "sshAuthorizedKeys": [f"ssh-ed25519 AAAA{number} me"], "passwordHash": f"$6$hash{number}"}
+    config = ignition | {"systemd": {"units": units}, "passwd": {"users": [core]}}
+    spec: Obj = {"kernelArguments": ["quiet", f"level={number}"], "osImageURL": OLD_OS if number == 1 else NEW_OS}
+    return machine_config("50-base", config, role=role, extensions=["usbguard"] if number == 2 else [], **spec)
+
+
+def small(text: str, role: str = "worker") -> Obj:
+    made = files(("/etc/motd", text), ("/etc/chrony.conf", text), version="3.4.0")
+    return machine_config("50-base", made, role=role)
+
+
+def gentle(number: int) -> Obj:
+    """Files of which policies say that services are reloaded or restarted, and keys: no drain, no reboot."""
+    trust = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt"
+    made = files(("/etc/containers/policy.json", f"{number}"), (trust, f"{number}"), version="3.4.0")
+    if number == 2:
+        made["storage"]["files"] += files(("/etc/nmstate/openshift/x", "y"))["storage"]["files"]
+    core = {"name": "core", "sshAuthorizedKeys": [f"ssh-ed25519 AAAA{number} me"]}
+    return machine_config("50-base", made | {"passwd": {"users": [core]}})
+
+
+@dataclass(frozen=True)
+class Story:
+    """``before`` is in force at the start; ``after`` takes its place, None: it is deleted."""
+
+    name: str
+    about: str
+    before: Obj
+    after: Obj | None
+    nodes: tuple[str, ...]
+    role: str = "worker"
+    limit: int = 1
+    needs_drain: bool = True
+    routed: bool = False
+    kept: int | None = 20
+    own: dict[str, Entry] = field(default_factory=lambda: OWN)
+
+    def world(self, seed: int = 0) -> FaultWorld:
+        """Everything is updated and at rest."""
+        world = FaultWorld({self.role: self.limit}, self.own, needs_drain=self.needs_drain, seed=seed, kept=self.kept)
+        for name in ("master", "worker"):
+            limit = {"maxUnavailable": self.limit} if name == self.role and self.limit > 1 else {}
+            world.send("POST", POOLS, pool(name, **limit))
+        world.send("POST", CONFIGS, self.before)
+        _until(world, lambda: "50-base" in str(world.get(f"{POOLS}/{self.role}")["spec"].get("configuration")))
+        for name in self.nodes:
+            world.join(name, self.role)
+        if self.routed:
+            router(world)
+        _until(world, lambda: not world.unfinished())
+        world.live(120)
+        world.laws.at_rest()
+        return world
+
+    def begin(self, world: FaultWorld) -> None:
+        world.laws.watching = world.steps.counting = True
+        path = f"{CONFIGS}/50-base"
+        if self.after is None:
+            world.send("DELETE", path)
+        else:
+            world.send("PUT", path, self.after | {"metadata": world.get(path)["metadata"]})
+
+
+def _until(world: FaultWorld, reached: Callable[[], bool]) -> None:
+    for _ in range(100):
+        world.live(10)
+        if reached():
+            return
+    raise AssertionError(f"the story does not begin: {world.unfinished()}")
+
+
+STORIES = {
+    story.name: story
+    for story in (
+        Story("update", "everything of two workers changes", full(1), full(2), ("worker-0", "worker-1")),
+        Story("removal", "a config with everything is deleted", full(2), None, ("worker-0",), kept=0),
+        Story(
+            "gentle", "services are reloaded, nobody reboots", gentle(1), gentle(2), ("worker-0",), needs_drain=False
+        ),
+        Story(
+            "pool",
+            "four workers, two at a time, and pods with a budget",
+            small("a"),
+            small("b"),
+            tuple(f"worker-{n}" for n in range(4)),
+            limit=2,
+            routed=True,
+        ),
+        Story(
+            "masters",
+            "three masters, one at a time",
+            small("a", "master"),
+            small("b", "master"),
+            ("master-0", "master-1", "master-2"),
+            role="master",
+        ),
+    )
+}

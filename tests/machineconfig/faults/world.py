@@ -1,0 +1,349 @@
+"""A cluster with machines, the machine-config controllers and an agent for each node, each a process that can die."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.machineconfig.faults.laws import Laws
+from tests.machineconfig.faults.schedule import KINDS, Fault, On
+from tests.machineconfig.faults.seams import Agenda, Armed, FaultyHosts, SkewedActor, SkewedClock, Step, Steps
+from tests.machineconfig.rendering import files, machine_config
+from tests.machineconfig.room import APIS, NODES, POOLS, PoolWorld
+
+from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop
+from syncline.assembly.nodeagent import MANAGER
+from syncline.assembly.simulatedhosts import SimulatedHosts
+from syncline.base.action import Performer
+from syncline.cluster.machines.machine import Entry, Unit
+from syncline.control.executor import kube_performers
+from syncline.control.loop import ControlLoop
+from syncline.control.virtual import Killed
+from syncline.kube.client import Response
+from syncline.kube.errors import ApiError, Conflict, InternalError, TooManyRequests, Unavailable
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
+from syncline.machineconfig.agent.controller import AgentController
+from syncline.machineconfig.agent.host import HostError
+from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
+
+CONTROLLERS = "controllers"
+CONFIGS = f"{APIS}/machineconfigs"
+BUDGETS = "/apis/policy/v1/namespaces/openshift-ingress/poddisruptionbudgets"
+PERSON_S = 900.0
+REFUSALS: Mapping[str, ApiError] = {
+    "conflict": Conflict("the object has been modified (injected)"),
+    "busy": TooManyRequests("too many requests (injected)"),
+    "error": InternalError("the disk of the API is full (injected)"),
+    "lost-request": Unavailable("the server does not answer (injected)"),
+}
+
+
+class Death(Killed):
+    def __init__(self, who: str, away_s: float = 0.0) -> None:
+        super().__init__(who)
+        self.who, self.away_s = who, away_s
+
+
+@dataclass
+class Process:
+    loop: ControlLoop
+    actor: SkewedActor
+    transport: Armed
+
+
+class FaultWorld(PoolWorld):
+    """``limits``: maxUnavailable by pool; ``own``: entries that every machine is born with."""
+
+    def __init__(
+        self, limits: dict[str, int], own: dict[str, Entry], *, needs_drain: bool, seed: int, kept: int | None = 20
+    ) -> None:
+        self.steps = Steps(self)
+        self.processes: dict[str, Process] = {}
+        self.faults: list[Fault] = []
+        self.fired: list[tuple[Fault, Step]] = []
+        self.at_step: Any = None
+        """Called at each step with it, before anything else; for runners that branch off there."""
+        self._kept, self._clocks = kept, dict[str, SkewedClock]()
+        self._refusing: dict[str, datetime] = {}
+        self._seeded: dict[str, Any] = {}
+        self._roles: dict[str, tuple[str, ...]] = {}
+        self._striking: Fault | None = None
+        super().__init__({}, renders=True, machines=True, seed=seed or 1, shuffle=seed > 0)
+        self.driver.actors.remove(self.gitops_actor)
+        self.agenda = Agenda(self.clock)
+        self.driver.add(self.agenda)
+        registry = self.machines.room.machines
+        self.laws = Laws(registry, limits, own, needs_drain, self.where)
+        self.core.store.subscribe(self.laws.note)
+        SimulatedHosts(registry, self.clock).follow(self._machine_changed)
+
+    def where(self) -> str:
+        return f"step {self.steps.log[-1]}" if self.steps.log else "the start"
+
+    # -- processes ------------------------------------------------------------------------------------------------
+
+    def start_room(self, wrap: Any = None) -> None:
+        self.start(CONTROLLERS)
+
+    def start(self, who: str) -> None:
+        """A new process; the old one is gone with all that it knew."""
+        self.stop(who)
+        clock = self._clocks.setdefault(who, SkewedClock(self.clock))
+        transport = Armed(self.admin, self.clock, self.entropy.fork(f"faults/{who}"), who, self.steps)
+        loop = self._controllers(clock) if who == CONTROLLERS else self._agent(who, clock)
+        actor = SkewedActor(loop, transport, self._order, clock=clock)
+        self.processes[who] = Process(loop, actor, transport)
+        self.driver.actors += [actor, transport]
+
+    def _controllers(self, clock: SkewedClock) -> ControlLoop:
+        settings = MachineConfigSettings(self.settings.control_namespace, kept=self._kept)
+        return machineconfig_loop(clock, self.journal, settings, strict=True)
+
+    def _agent(self, node: str, clock: SkewedClock) -> ControlLoop:
+        hosts = FaultyHosts(SimulatedHosts(self.machines.room.machines, clock), node, self.steps)
+        mapper = Mapper()
+        performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
+        performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
+        return ControlLoop(
+            (AgentController(hosts),),
+            mapper=mapper,
+            performers=performers,
+            clock=clock,
+            journal=self.journal,
+            strict=True,
+        )
+
+    def stop(self, who: str) -> None:
+        process = self.processes.pop(who, None)
+        if process is not None:
+            self.driver.actors.remove(process.actor)
+            self.driver.actors.remove(process.transport)
+            process.transport.close()
+
+    def died(self, death: Death) -> None:
+        self.stop(death.who)
+        if death.away_s:
+            self.agenda.after(death.away_s, lambda: self._back(death.who))
+        else:
+            self._back(death.who)
+
+    def _back(self, who: str) -> None:
+        if who == CONTROLLERS or who in self._roles:
+            self.start(who)
+
+    def live(self, seconds: float) -> None:
+        """Let time pass, whoever dies."""
+        end = self.clock.now() + timedelta(seconds=seconds)
+        while (left := (end - self.clock.now()).total_seconds()) > 0:
+            try:
+                self.driver.advance(left)
+            except Death as death:
+                self.died(death)
+
+    # -- machines -------------------------------------------------------------------------------------------------
+
+    def join(self, name: str, *roles: str) -> None:
+        self._roles[name] = roles
+        self.add_node(name, *roles, born="")
+        self.start(name)
+
+    def _machine_changed(self, name: str) -> None:
+        machine = self.machines.room.machines.get(name)
+        if machine is not None and self._seeded.get(name) is not machine:
+            self._seeded[name] = machine
+            for path, entry in self.laws.own.items():
+                if path.startswith("/"):
+                    machine.root.write(path, entry)
+                else:
+                    machine.set_unit(Unit(path, enabled=True, active=True))
+        self.laws.changed(name)
+        process = self.processes.get(name)
+        if process is not None:
+            process.loop.wake(AgentController.name, ObjectRef("", "Node", "", name))
+
+    # -- faults ---------------------------------------------------------------------------------------------------
+
+    def before(self, step: Step) -> Response | None:
+        if step.on_host:
+            self.laws.changing(step)
+        if self.at_step is not None:
+            self.at_step(step)
+        until = self._refusing.get(step.who)
+        if until is not None and not step.on_host and self.clock.now() < until:
+            return Response.refused(REFUSALS["error"])
+        fault = self._striking = self._due(step)
+        if fault is None:
+            return None
+        self.fired.append((fault, step))
+        if fault.kind in REFUSALS:
+            return Response.refused(REFUSALS[fault.kind])
+        if fault.kind == "kill-before":
+            raise Death(step.who)
+        if fault.kind == "host-error":
+            raise HostError("write", step.path or step.text, "input/output error")
+        if fault.kind == "power-before":
+            self._cut(step, KINDS[fault.kind].heals_s)
+        return None
+
+    def _due(self, step: Step) -> Fault | None:
+        fits = (On.ANY, On.HOST if step.on_host else On.REQUEST)
+        found = next((each for each in self.faults if each.at <= step.number and KINDS[each.kind].on in fits), None)
+        if found is not None:
+            self.faults.remove(found)
+        return found
+
+    def after(self, step: Step) -> Response | None:
+        fault, self._striking = self._striking, None
+        if fault is None:
+            return None
+        lasts = KINDS[fault.kind].heals_s
+        who = fault.who or step.who
+        match fault.kind:
+            case "lost-answer":
+                return Response.refused(Unavailable("the server does not answer (injected)"))
+            case "kill" | "away":
+                raise Death(step.who, lasts)
+            case "power" | "node-lost":
+                self._cut(step, lasts)
+            case "refusals":
+                self._refusing[step.who] = self.clock.now() + timedelta(seconds=lasts)
+            case "deleted":
+                self._delete(step, lasts)
+            case "lost-watch" | "gone" | "late" | "twice" | "stale-list":
+                self._arm(fault.kind, who)
+            case "pause" | "new-config" | "no-config" | "blocked" | "cordon":
+                self._person(fault.kind, step, lasts)
+            case kind if kind.startswith("clock"):
+                clock = self._clocks[who]
+                clock.off_s += int(kind.removeprefix("clock"))
+                if lasts:
+                    self.agenda.after(lasts, lambda: setattr(clock, "off_s", 0.0))
+        return None
+
+    def _node(self, step: Step) -> str:
+        return step.node if step.node in self._roles else min(self._roles)
+
+    def _cut(self, step: Step, seconds: float) -> None:
+        """What is in memory is gone: the agent, too."""
+        name = self._node(step)
+        machine = self.machines.room.machines.get(name)
+        if machine is None:
+            return
+        self.laws.cuts[name] += 1
+        machine.fail(self.clock.now())
+
+        def on() -> None:
+            if self.machines.room.machines.get(name) is machine:
+                machine.power_on(self.clock.now())
+
+        self.agenda.after(seconds, on)
+        if step.who == name:
+            raise Death(name)
+        if name in self.processes:
+            self.start(name)
+
+    def _delete(self, step: Step, seconds: float) -> None:
+        name = self._node(step)
+        if name not in self.laws.nodes:
+            return
+        self.laws.cuts[name] += 1
+        self.send("DELETE", f"{NODES}/{name}")
+
+        def join() -> None:
+            self.machines.room.machines.remove(name)
+            self.join(name, *self._roles[name])
+
+        self.agenda.after(seconds, join)
+
+    def _arm(self, kind: str, who: str) -> None:
+        if who not in self.processes:
+            return
+        transport = self.processes[who].transport
+        match kind:
+            case "late":
+                transport.arm("delayed watch", 5)
+            case "twice":
+                transport.arm("duplicate", 10)
+            case _:
+                transport.arm("lost watch", 3)
+        if kind in ("gone", "stale-list"):
+            transport.arm("gone", 3)
+        if kind == "stale-list":
+            transport.arm("stale list", 3)
+
+    # -- people ---------------------------------------------------------------------------------------------------
+
+    @property
+    def role(self) -> str:
+        return next(iter(self.laws.limits))
+
+    def _person(self, kind: str, step: Step, lasts: float) -> None:
+        match kind:
+            case "pause":
+                self._pause(True)
+                self.agenda.after(lasts, lambda: self._pause(False))
+            case "new-config" if "99-late" not in self.laws.configs:
+                self.send("POST", CONFIGS, machine_config("99-late", files(("/etc/late", "late")), role=self.role))
+            case "no-config" if "50-base" in self.laws.configs:
+                self.send("DELETE", f"{CONFIGS}/50-base")
+            case "blocked":
+                self._budget({"minAvailable": None, "maxUnavailable": 0})
+                self.agenda.after(lasts, lambda: self._budget({"minAvailable": 1, "maxUnavailable": None}))
+            case "cordon":
+                self._cordon(self._node(step))
+
+    def _pause(self, paused: bool) -> None:
+        self.merge(f"{POOLS}/{self.role}", {"spec": {"paused": paused}})
+
+    def _budget(self, spec: Obj) -> None:
+        if self.send("GET", BUDGETS)["items"]:
+            self.merge(f"{BUDGETS}/router-default", {"spec": spec})
+
+    def _cordon(self, first: str) -> None:
+        """A node that nobody has cordoned; its person lifts it as soon as it is not being updated."""
+        free = [name for name, node in self.laws.nodes.items() if not dig(node, "spec", "unschedulable")]
+        if not free:
+            return
+        name = first if first in free else min(free)
+        self.laws.by_person.add(name)
+        self.merge(f"{NODES}/{name}", {"spec": {"unschedulable": True}})
+
+        def lift() -> None:
+            node = self.laws.nodes.get(name)
+            if node is None or name not in self.laws.by_person:
+                return
+            if not self.laws.rests(annotations_of(node)):
+                self.agenda.after(PERSON_S, lift)
+                return
+            self.laws.by_person.discard(name)
+            self.merge(f"{NODES}/{name}", {"spec": {"unschedulable": None}})
+
+        self.agenda.after(PERSON_S, lift)
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def unfinished(self) -> str:
+        """What keeps the world from being done; empty: nothing."""
+        if self.agenda.last is not None:
+            return "a fault is still to heal"
+        for name in self.laws.limits:
+            pool = self.get(f"{POOLS}/{name}")
+            target = str(dig(pool, "spec", "configuration", "name"))
+            said = {each["type"]: each["status"] for each in pool["status"]["conditions"]}
+            sources = {each["name"] for each in dig(pool, "spec", "configuration", "source", default=[])}
+            missing = self.laws.sources_of(name) ^ sources
+            if missing:
+                return f"pool {name} is not rendered from {', '.join(sorted(missing))}"
+            if not self.updated(target, name) or said.get("Degraded") != "False" or said.get("Updating") != "False":
+                return f"pool {name} says {said}"
+        for name, node in self.laws.nodes.items():
+            why = self.laws.left_over(node, str(dig(self.get(f"{POOLS}/{self.role}"), "spec", "configuration", "name")))
+            if why:
+                return f"{name}: {why}"
+        if set(self._roles) - set(self.laws.nodes):
+            return "a node is missing"
+        return ""
+
