@@ -25,6 +25,7 @@ def main(arguments: list[str]) -> int:
     tally = Tally(options.verbose)
     steps: dict[str, int] = {}
     for number, name in enumerate(options.stories):
+
         def chosen(step: Step, kind: str, number: int = number) -> bool:
             return (step.number + list(KINDS).index(kind) + number) % options.every == 0
 

@@ -17,9 +17,9 @@ from tests.machineconfig.faults.seams import Step
 from syncline.cluster.machines.machine import Entry
 from syncline.cluster.machines.simulated import Machines
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
-from syncline.machineconfig.agent.observe import WRITING
+from syncline.machineconfig.agent.observe import STAGED_AGAIN, WRITING
 from syncline.machineconfig.agent.plan import REBOOT_FROM
-from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS
+from syncline.machineconfig.drain.progress import BLOCKED, KEEP_CORDON, PROGRESS
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, FAILED_STATES, LAST_DRAIN, REASON, STATE
 
 LAWS = {
@@ -247,5 +247,5 @@ class Laws:
             return "is cordoned"
         if any(taint["key"] == "UpdateInProgress" for taint in dig(node, "spec", "taints", default=[])):
             return "has the taint of updates"
-        left = [note for note in (PROGRESS, BLOCKED, WRITING, REBOOT_FROM) if have.get(note)]
+        left = [note for note in (PROGRESS, BLOCKED, WRITING, REBOOT_FROM, KEEP_CORDON, STAGED_AGAIN) if have.get(note)]
         return f"keeps {', '.join(left)}" if left else ""

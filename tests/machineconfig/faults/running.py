@@ -23,6 +23,8 @@ LIMIT_S = 3 * 3600.0
 """Virtual time within which everything is done after the last fault has healed: drains are tried again every five
 minutes, failed passes every two."""
 LOOK_S = 60.0
+SETTLE_S = 420.0
+"""Who was refused for five minutes tries again two minutes later."""
 REST_S = 900.0
 MOST_WRITES = 60
 """Of one node and one fault, beyond those of the undisturbed run; refused ones are tried again."""
@@ -74,7 +76,7 @@ def finish(world: FaultWorld, schedule: Schedule, usual: int = 0) -> Outcome:
 
 
 def _rest(world: FaultWorld) -> None:
-    world.live(120)
+    world.live(SETTLE_S)
     before = len(world.steps.log)
     world.live(REST_S)
     for step in world.steps.log[before:]:

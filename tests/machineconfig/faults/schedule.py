@@ -1,6 +1,6 @@
 """Schedules of faults as values: printed in one line, read from one line, drawn from a seed.
 
-``update; kill@12, clock+86400@30:worker-0`` is the story ``update``, in which whoever makes step 12 dies right after it,
+``update; kill@12, clock+86400@30:worker-0`` is the story ``update``, whose step 12 kills whoever makes it,
 and the clock of worker-0 jumps a day ahead at step 30. Steps are the writes of our processes to the API and to the
 machines, counted together from the story's start.
 """

@@ -167,6 +167,9 @@ class FaultyHosts:
     def __init__(self, inner: SimulatedHosts, node: str, steps: Steps) -> None:
         self._inner, self._steps, self.node = inner, steps, node
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
     def facts(self, node: str) -> HostFacts | None:
         return self._inner.facts(node) if node == self.node else None
 
@@ -176,9 +179,9 @@ class FaultyHosts:
     def provision(self, node: str, config: Obj) -> None:
         self.host(node).changes("provision", "", lambda: self._inner.provision(node, config))
 
-    def store(self, node: str, config: Obj) -> None:
+    def store(self, node: str, config: Obj, image: str = "") -> None:
         text = f"store {config['metadata']['name']}"
-        self.host(node).changes(text, "", lambda: self._inner.store(node, config))
+        self.host(node).changes(text, "", lambda: self._inner.store(node, config, image))
 
     def compared(self, node: str) -> None:
         self._inner.compared(node)

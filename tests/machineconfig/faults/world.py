@@ -71,6 +71,7 @@ class FaultWorld(PoolWorld):
         self._seeded: dict[str, Any] = {}
         self._roles: dict[str, tuple[str, ...]] = {}
         self._striking: Fault | None = None
+        self._seeding = False
         super().__init__({}, renders=True, machines=True, seed=seed or 1, shuffle=seed > 0)
         self.driver.actors.remove(self.gitops_actor)
         self.agenda = Agenda(self.clock)
@@ -103,7 +104,7 @@ class FaultWorld(PoolWorld):
         return machineconfig_loop(clock, self.journal, settings, strict=True)
 
     def _agent(self, node: str, clock: SkewedClock) -> ControlLoop:
-        hosts = FaultyHosts(SimulatedHosts(self.machines.room.machines, clock), node, self.steps)
+        hosts = FaultyHosts(SimulatedHosts(self.machines.room.machines, self.clock), node, self.steps)
         mapper = Mapper()
         performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
         performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
@@ -152,13 +153,16 @@ class FaultWorld(PoolWorld):
 
     def _machine_changed(self, name: str) -> None:
         machine = self.machines.room.machines.get(name)
+        if self._seeding:
+            return
         if machine is not None and self._seeded.get(name) is not machine:
-            self._seeded[name] = machine
+            self._seeded[name], self._seeding = machine, True
             for path, entry in self.laws.own.items():
                 if path.startswith("/"):
                     machine.root.write(path, entry)
                 else:
                     machine.set_unit(Unit(path, enabled=True, active=True))
+            self._seeding = False
         self.laws.changed(name)
         process = self.processes.get(name)
         if process is not None:
@@ -253,6 +257,8 @@ class FaultWorld(PoolWorld):
         self.send("DELETE", f"{NODES}/{name}")
 
         def join() -> None:
+            if name in self.laws.nodes:
+                self.send("DELETE", f"{NODES}/{name}")  # its machine was booting, and made it anew
             self.machines.room.machines.remove(name)
             self.join(name, *self._roles[name])
 
@@ -346,4 +352,3 @@ class FaultWorld(PoolWorld):
         if set(self._roles) - set(self.laws.nodes):
             return "a node is missing"
         return ""
-

@@ -225,8 +225,11 @@ class SimulatedMachine:
         self._become(stopping(given_up, now, self._times))
 
     def fail(self, now: datetime) -> None:
-        """The power is cut: off at once, without a last word. A reboot that was asked for is given up."""
+        """The power is cut: off at once, without a last word. A reboot that was asked for is given up, and so is what
+        was staged for the next boot: it would have become real at the end of an orderly stop."""
         state = self.at(now)
+        if state.power in (Power.ON, Power.STOPPING):
+            state = replace(state, next_os_image=state.os_image, next_kernel_arguments=state.kernel_arguments)
         given_up = Handshake(state.reboot.requested, state.reboot.requested)
         stopped = state.stopped_at if state.power is Power.OFF else now
         self._become(replace(state, power=Power.OFF, reboot=given_up, stopped_at=stopped, changes_at=None))

@@ -19,7 +19,7 @@ from syncline.machineconfig.agent.kernel import missing_arguments
 from syncline.machineconfig.agent.writing import CORE_OS, DEFAULT_MODE, NULL, SYSTEMD
 from syncline.machineconfig.configs import ConfigError, written_config
 
-__all__ = ["Drift", "boot_difference", "drift_of", "managed_paths", "watched_paths"]
+__all__ = ["Drift", "SystemDifference", "boot_difference", "drift_of", "managed_paths", "watched_paths"]
 
 _ELSEWHERE = (
     "/etc/kubernetes/kubelet-ca.crt",
@@ -35,6 +35,12 @@ class Drift:
 
     text: str
     kind: str = ""
+
+
+class SystemDifference(str):
+    """A difference of image or kernel: what was staged has not been booted, and may be staged again."""
+
+    __slots__ = ()
 
 
 class _Different(Exception):
@@ -159,6 +165,7 @@ def boot_difference(
     configuration's; ``finalize_failure``: what an earlier change of the system failed with."""
     wanted = image or str(dig(config, "spec", "osImageURL") or "")
     difference = None
+    of_system = True
     if host.os in CORE_OS:
         if wanted != booted_image:
             difference = f"expected target osImageURL {quoted(wanted)}, have {quoted(booted_image)}"
@@ -167,10 +174,12 @@ def boot_difference(
     if difference is None:
         drift = drift_of(host, config)
         difference = drift.text if drift is not None else None
+        of_system = False
     if difference is None:
         return None
     told = f"unexpected on-disk state validating against {image or name_of(config)}: {difference}"
-    return f"{told}; possible root cause: {finalize_failure}" if finalize_failure else told
+    told = f"{told}; possible root cause: {finalize_failure}" if finalize_failure else told
+    return SystemDifference(told) if of_system else told
 
 
 def watched_paths(host: Host, config: Obj) -> tuple[list[str], list[str]]:

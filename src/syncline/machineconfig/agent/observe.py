@@ -27,6 +27,7 @@ from syncline.machineconfig.server.world import image_for_new_machine, served_co
 
 __all__ = [
     "CLUSTER",
+    "STAGED_AGAIN",
     "WRITING",
     "WRITING_IMAGE",
     "AgentObserved",
@@ -41,6 +42,8 @@ __all__ = [
 WRITING, WRITING_IMAGE = "syncline.dev/writing", "syncline.dev/writing-image"
 """Of a node: the MachineConfig whose files are being written, and its image of image mode. It is finished before
 another one is begun."""
+STAGED_AGAIN = "syncline.dev/staged-again"
+"""Of a node: how often this update staged its system anew, as a boot went past it."""
 
 CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
 """The MachineConfiguration that holds for all nodes."""

@@ -62,6 +62,7 @@ class HostPerformer:
             case Provision():
                 self._write(host, WriteFiles(action.node, None, action.config, True, action.reason))
                 update_keys(host, _users(action.config), [])
+                set_passwords(host, [user for user in _users(action.config) if user.get("passwordHash")], [])
                 self._hosts.provision(action.node, action.config)
                 self._hosts.store(action.node, action.config)
             case Ignite():
@@ -103,7 +104,7 @@ class HostPerformer:
         changed = [by_name[name] for name in (*units.added, *units.updated)]
         if action.forced and host.exists(FORCE_FILE):
             host.remove(FORCE_FILE)
-        update_files(host, old, new, changed, forced=action.forced)
+        update_files(host, old, new, changed, forced=action.forced, sparing=action.sparing)
         if host.exists(KUBECONFIG):
             host.write(KUBECONFIG, host.read(KUBECONFIG), mode=0o600)  # only root reads how to get into the cluster
 
@@ -173,7 +174,8 @@ def _stage(host: Host, action: StageSystem) -> None:
     if changes.os_update and image and image != str(dig(old, "spec", "osImageURL") or ""):
         _run(host, "rpm-ostree", "rebase", "--experimental", f"ostree-unverified-registry:{image}")
     if changes.kargs:
-        arguments = change_arguments(*(dig(one, "spec", "kernelArguments") for one in (old, new)))
+        before, after = (list(dig(one, "spec", "kernelArguments") or ()) for one in (old, new))
+        arguments = change_arguments([*before, *after] if action.again else before, after)
         if arguments:
             _run(host, "rpm-ostree", "kargs", *arguments)
     if changes.image_mode and not changes.from_image_mode:

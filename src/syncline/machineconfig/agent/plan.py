@@ -19,10 +19,11 @@ from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action
 from syncline.machineconfig.agent.beyond import beyond_reach
 from syncline.machineconfig.agent.changes import changes_between
+from syncline.machineconfig.agent.disk import SystemDifference
 from syncline.machineconfig.agent.due import Due, DueError, drain_is_open
-from syncline.machineconfig.agent.imagemode import extracted
+from syncline.machineconfig.agent.imagemode import embedded, extracted
 from syncline.machineconfig.agent.joining import plan_joining
-from syncline.machineconfig.agent.observe import WRITING, WRITING_IMAGE, AgentObserved, Checked
+from syncline.machineconfig.agent.observe import STAGED_AGAIN, WRITING, WRITING_IMAGE, AgentObserved, Checked
 from syncline.machineconfig.agent.script import MAX_REASON, Script, fail, give_up, say_degraded
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
@@ -64,6 +65,9 @@ REBOOT_FROM = "syncline.dev/reboot-from"
 SINGLE_REPLICA = "SingleReplica"
 CRIO = "crio"
 _NOT_WRITING: dict[str, str | None] = {WRITING: None, WRITING_IMAGE: None}
+MAX_STAGED_AGAIN = 3
+"""More boots in vain have another cause, which a person has to find."""
+UNDOING = "the update failed"
 RUNNING = ("Working", *FAILED_STATES)
 """States of a node whose update has begun; one that failed keeps saying so until it has succeeded."""
 
@@ -91,7 +95,9 @@ def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = Age
     if have.get(WRITING):
         # A pass that died half way is done again from the start: neither disk nor note says how far it came.
         begun = seen.begun
-        return _update(seen, begun, now) if begun is not None else fail(seen, _lost(seen), now)
+        if begun is None:
+            return fail(seen, _lost(seen), now)
+        return _put_back(seen, begun, now) if have.get(STATE) in FAILED_STATES else _update(seen, begun, now)
     try:
         due = seen.due
     except DueError as error:
@@ -265,7 +271,7 @@ def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) 
         if image and image == dig(old, "spec", "osImageURL"):
             told = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
             script.event("OSUpgradeSkipped", f"{told} MachineConfig ({name_of(old)})")
-        script.do(StageSystem(name, old, new, changes, why))
+        script.do(StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(seen.node)))
         script.event("OSUpdateStaged", "Changes to OS staged")
     script.do(StoreConfig(name, config, why, own))
     script.phase(
@@ -328,7 +334,8 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
             ((check,), (CompareInstalled(name, due.new, "after an update"),)), why=f"look at the disk of {name}"
         )
     if seen.checked.difference:
-        return fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
+        again = _stage_again(seen, due, seen.checked.difference, now)
+        return again or fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
     uncordon = f"uncordon-{target}"
     if have.get(DESIRED_DRAIN) != uncordon:
         script = Script(seen, now, f"{name} has {target}")
@@ -339,13 +346,32 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     script = Script(seen, now, f"{name} is done with {target}")
     script.event("Uncordon", f"Update completed for config {target} and node has been uncordoned")
     script.event("NodeDone", f"Setting node {name}, currentConfig {target} to Done")
-    script.annotate({CURRENT: target, STATE: DONE, REASON: "", **_images(have, due.new_image)})
+    again: dict[str, str | None] = {STAGED_AGAIN: None} if STAGED_AGAIN in have else {}
+    script.annotate({CURRENT: target, STATE: DONE, REASON: "", **_images(have, due.new_image), **again})
     script.event("ConfigDriftMonitorStarted", f"Config Drift Monitor started, watching against {target}")
     script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
     script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
     if seen.irreconcilable is not None:
         script.report(seen.irreconcilable)
+    return script.plan()
+
+
+def _stage_again(seen: AgentObserved, due: Due, difference: str, now: datetime) -> Plan | None:
+    """A machine that lost its power between staging and the end of its shutdown boots what it had. Upstream's node
+    stays Degraded then; ours begins the update again, a few times."""
+    have, name = annotations_of(seen.node), name_of(seen.node)
+    text = have.get(STAGED_AGAIN, "0")
+    times = int(text) if text.isdigit() else MAX_STAGED_AGAIN
+    if not isinstance(difference, SystemDifference) or seen.current is None or times >= MAX_STAGED_AGAIN:
+        return None
+    old = embedded(seen.current, have.get(CURRENT_IMAGE, ""))
+    if not changes_between(old, due.embedded[1]).of_system:
+        return None
+    script = Script(seen, now, f"{name} has not booted what was staged: {difference}")
+    script.event("OSUpdateStagedAgain", f"{difference}; it is staged again", warning=True)
+    image = {WRITING_IMAGE: due.new_image} if due.new_image else {}
+    script.annotate({WRITING: name_of(due.new), STAGED_AGAIN: str(times + 1), **image})
     return script.plan()
 
 
@@ -385,6 +411,10 @@ def settle_agent(
     failed = next((r for r in results if not r.ok and isinstance(r.action, _UNDONE)), None)
     if failed is None:
         return None
+    if failed.action.reason == UNDOING:
+        script = Script(seen, now, str(failed.error))
+        say_degraded(script, name_of(seen.node), str(failed.error))
+        return seen, script.plan(Retry(str(failed.error)))
     return seen, _undo(seen, [r.action for r in results if r.ok], failed, now)
 
 
@@ -405,8 +435,29 @@ def answered(seen: AgentObserved, question: Step, value: Any) -> AgentObserved:
 _UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost)
 
 
+def _put_back(seen: AgentObserved, begun: Due, now: datetime) -> Plan:
+    """After a failure: everything is as before the update, or the look at the disk before the next one would find what
+    was done half way, for ever. Then that target, or another one, is tried."""
+    old, new = begun.embedded
+    name = name_of(seen.node)
+    try:
+        changes = changes_between(new, old)
+    except ConfigError as error:
+        return Plan(outcome=Retry(str(error)), why=str(error))
+    script = Script(seen, now, f"put {name} back to {name_of(begun.old)}")
+    script.do(WriteFiles(name, new, old, False, UNDOING, sparing=True))
+    if changes.passwd:
+        script.do(SetUsers(name, new, old, UNDOING))
+    if changes.os_changes:
+        script.do(DropStaged(name, UNDOING))
+    script.do(StoreConfig(name, begun.old, UNDOING, begun.old_image))
+    script.annotate(_NOT_WRITING)
+    return script.plan(Requeue(0, "then it is tried again"))
+
+
 def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:
-    """What was done is done the other way round, in reverse; what failed half way stays, as upstream."""
+    """What was done is done the other way round, in reverse; what failed half way stays, as upstream, until the next
+    pass puts it back."""
     text = str(failed.error)
     name = name_of(seen.node)
     script = Script(seen, now, text)
@@ -420,14 +471,14 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
     for step in reversed(done):
         match step:
             case StoreConfig() if seen.facts.stored is not None:
-                script.do(StoreConfig(name, seen.facts.stored, "the update failed", seen.facts.image))
+                script.do(StoreConfig(name, seen.facts.stored, UNDOING, seen.facts.image))
             case StageSystem(old=old, new=new) if old is not None:
-                script.do(DropStaged(name, "the update failed"))
-                script.do(StageSystem(name, new, old, changes_between(new, old), "the update failed"))
+                script.do(DropStaged(name, UNDOING))
+                script.do(StageSystem(name, new, old, changes_between(new, old), UNDOING))
             case SetUsers(old=old, new=new) if old is not None:
-                script.do(SetUsers(name, new, old, "the update failed"))
+                script.do(SetUsers(name, new, old, UNDOING))
             case WriteFiles(old=old, new=new) if old is not None:
-                script.do(WriteFiles(name, new, old, False, "the update failed"))
-    script.annotate({REBOOT_FROM: None, **_NOT_WRITING})
+                script.do(WriteFiles(name, new, old, False, UNDOING))
+    script.annotate({REBOOT_FROM: None, **(_NOT_WRITING if isinstance(action, RunService | RebootHost) else {})})
     give_up(script, name, text, protected=not isinstance(action, RebootHost))
     return script.plan(Retry(text))

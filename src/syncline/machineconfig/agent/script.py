@@ -46,9 +46,14 @@ class Script:
         status = advance(record, self._node, parent, child, self._now) if record is not None else None
         if record is None or status is None:
             return
-        # The agent is the only one that writes while it works; the drain controller has its own turn.
-        for write in set_status(record, status, f"node {name_of(self._seen.node)}: {(child or parent).type}"):
-            self.do(replace(write, resource_version=""))
+        self._note(record, status, f"node {name_of(self._seen.node)}: {(child or parent).type}")
+
+    def _note(self, record: Obj, status: Obj, why: str) -> None:
+        """The agent is the only one that writes while it works; the drain controller has its own turn. That it is over
+        the first write proves: one from a stale cache would take back what the drain controller said."""
+        first = record is self._seen.record
+        for write in set_status(record, status, why):
+            self.do(write if first else replace(write, resource_version=""))
         self._record = record | {"status": status}
 
     def report(self, changes: Sequence[Obj]) -> None:
@@ -60,9 +65,7 @@ class Script:
         status |= {REPORT: list(changes)} if changes else {}
         if status == (record.get("status") or {}):
             return
-        for write in set_status(record, status, f"node {name_of(self._seen.node)}: {len(changes)} fields do not hold"):
-            self.do(replace(write, resource_version=""))
-        self._record = record | {"status": status}
+        self._note(record, status, f"node {name_of(self._seen.node)}: {len(changes)} fields do not hold")
 
     def do(self, step: Step) -> None:
         self.steps.append((step,))

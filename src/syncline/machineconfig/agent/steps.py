@@ -96,13 +96,15 @@ class EndJoining:
 
 @dataclass(frozen=True)
 class WriteFiles:
-    """All files and the changed units of ``new``; what ``old`` had alone goes. Both are MachineConfigs."""
+    """All files and the changed units of ``new``; what ``old`` had alone goes. Both are MachineConfigs. ``sparing``:
+    ``old`` may have been written in part only, so that what differs from it is somebody else's."""
 
     node: str
     old: Obj | None = field(repr=False)
     new: Obj = field(repr=False)
     forced: bool
     reason: str
+    sparing: bool = False
 
     def describe(self) -> str:
         return f"write the files of {name_of(self.new)} on {self.node}"
@@ -132,13 +134,14 @@ class DropStaged:
 
 @dataclass(frozen=True)
 class StageSystem:
-    """Image, kernel and packages of the next boot."""
+    """Image, kernel and packages of the next boot. ``again``: it may have been done before, and booted."""
 
     node: str
     old: Obj | None = field(repr=False)
     new: Obj = field(repr=False)
     changes: Changes
     reason: str
+    again: bool = False
 
     def describe(self) -> str:
         return f"stage the system of {name_of(self.new)} on {self.node}"

@@ -86,14 +86,21 @@ def owner_of(host: Host, file: Obj) -> tuple[int, int]:
 
 
 def update_files(
-    host: Host, old: Obj, new: Obj, units: Sequence[Obj], *, forced: bool = False, skip_certificate: bool = False
+    host: Host,
+    old: Obj,
+    new: Obj,
+    units: Sequence[Obj],
+    *,
+    forced: bool = False,
+    skip_certificate: bool = False,
+    sparing: bool = False,
 ) -> None:
     """Write all files of ``new`` and ``units`` (all of its units where ``forced``), then take away what ``old`` had
-    alone. Both are Ignition configurations at 3.5. Raises UpdateError."""
+    alone; ``sparing``: it may not have been written. Both are Ignition configurations at 3.5. Raises UpdateError."""
     try:
         write_files(host, (new.get("storage") or {}).get("files") or (), skip_certificate=skip_certificate)
         write_units(host, _units(new) if forced else units)
-        _delete_stale(host, old, new)
+        _delete_stale(host, old, new, sparing)
     except HostError as error:
         raise UpdateError(str(error)) from error
 
@@ -241,7 +248,7 @@ def _keep_shipped_unit(host: Host, path: str, contents: str) -> None:
 # -- what is not wanted any more ----------------------------------------------------------------------------------
 
 
-def _delete_stale(host: Host, old: Obj, new: Obj) -> None:
+def _delete_stale(host: Host, old: Obj, new: Obj, sparing: bool) -> None:
     wanted = {str(file.get("path", "")) for file in (new.get("storage") or {}).get("files") or ()}
     dropins, paths = _unit_paths(new)
     for file in (old.get("storage") or {}).get("files") or ():
@@ -255,7 +262,7 @@ def _delete_stale(host: Host, old: Obj, new: Obj) -> None:
                 _restore(host, path)
                 continue
             host.remove(kept_path(path))
-        elif _is_shipped(host, path) and _is_back(host, path, _written(file)):
+        elif (sparing or _is_shipped(host, path)) and _is_not_ours(host, path, _written(file)):
             continue
         if path not in dropins:
             _delete(host, path)
@@ -264,11 +271,11 @@ def _delete_stale(host: Host, old: Obj, new: Obj) -> None:
         for dropin in unit.get("dropins") or ():
             path = f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}"
             if path not in dropins:
-                _take_back(host, path, str(dropin.get("contents") or ""))
+                _take_back(host, path, str(dropin.get("contents") or ""), sparing)
         path = f"{SYSTEMD}/{name}"
         if path not in paths:
             host.run(["systemctl", "preset", name])  # links of an enabled unit go first; it may not exist
-            _take_back(host, path, str(unit.get("contents") or ""))
+            _take_back(host, path, str(unit.get("contents") or ""), sparing)
     for link in _OLD_LINKS:
         if host.stat(link) is not None:
             host.remove(link)
@@ -285,14 +292,14 @@ def _unit_paths(config: Obj) -> tuple[set[str], set[str]]:
     return dropins, {f"{SYSTEMD}/{unit.get('name', '')}" for unit in units}
 
 
-def _take_back(host: Host, path: str, contents: str) -> None:
+def _take_back(host: Host, path: str, contents: str, sparing: bool) -> None:
     """The shipped file where one is kept, nothing otherwise. ``contents``: what was written there."""
     if host.exists(stamp_path(path)):
         host.remove(stamp_path(path))
     elif host.exists(kept_path(path)):
         _restore(host, path)
         return
-    elif host.exists(f"/usr{path}") and _is_back(host, path, contents.encode()):
+    elif (sparing or host.exists(f"/usr{path}")) and _is_not_ours(host, path, contents.encode()):
         return
     _delete(host, path)
 
@@ -305,9 +312,9 @@ def _written(file: Obj) -> bytes | None:
         return None
 
 
-def _is_back(host: Host, path: str, written: bytes | None) -> bool:
-    """Of a shipped file without copy and stamp: a pass that died later has put it back, as it is not what was written.
-    Deleting it would lose what the system, or who changed it, had there."""
+def _is_not_ours(host: Host, path: str, written: bytes | None) -> bool:
+    """Of a file without copy and stamp that does not hold what was written: a pass that died later has put it back, or
+    one that failed never came to it. Deleting it would lose what the system or a person has there."""
     try:
         found = host.read(path)
         return found != written or (host.exists(f"/usr{path}") and host.read(f"/usr{path}") == found)

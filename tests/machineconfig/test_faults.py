@@ -1,0 +1,39 @@
+"""Roll-outs of machine configs with every kind of fault at every kind of step: the laws hold, and all ends well."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machineconfig.faults.running import play
+from tests.machineconfig.faults.schedule import KINDS, drawn, read
+
+ONCE_BROKEN = {
+    "update; kill@45": "the file of the system that was back already was deleted by the pass that did it again",
+    "update; host-error@35": "files of which some were written kept the look at the disk from ever being passed again",
+    "update; host-error@46": "so did files of which some were taken away",
+    "update; power@69": "what was staged is gone after a power cut, and the node stayed Degraded",
+    "update; deleted@20": "a new machine had no password",
+    "update; late@92": "an agent behind its watch took back from the record that the node is cordoned",
+    "update; cordon@90": "what a person had cordoned was uncordoned with the update's end",
+    "update; clock-86400@3:controllers": "a clock that was put back let everything wait for a day",
+}
+
+
+@pytest.mark.parametrize("line", ONCE_BROKEN, ids=lambda line: line.replace("; ", "-").replace("@", "-at-"))
+def test_schedules_that_broke_a_law_do_so_no_more(line: str) -> None:
+    outcome = play(read(line))
+    assert outcome.ok, outcome.line()
+    assert outcome.struck, f"{line} strikes nowhere: {ONCE_BROKEN[line]}"
+
+
+def test_a_schedule_is_read_as_it_is_printed() -> None:
+    for line in ("update; kill@12, clock+86400@30:worker-0", "pool/7; lost-answer@3", "gentle; undisturbed"):
+        assert str(read(line)) == line
+    assert {fault.kind for seed in range(200) for fault in drawn("update", seed, 100).faults} == set(KINDS)
+    for wrong in ("update; kil@12", "update; kill@x", "update; kill"):
+        with pytest.raises(ValueError, match="is no fault such as"):
+            read(wrong)
+
+
+def test_the_same_schedule_gives_the_same_steps() -> None:
+    first, second = (play(read("gentle/5; kill@9, gone@12")) for _ in range(2))
+    assert first == second
