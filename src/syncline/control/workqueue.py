@@ -17,6 +17,8 @@ BACKOFF_BASE_S = 0.2
 """First wait after a failure: 0.2, 0.4, 0.8, … as client-go's limiter doubles."""
 BACKOFF_MAX_S = 120.0
 """Longest wait after repeated failures: long enough to spare the server, short enough for a person watching."""
+PUT_BACK = timedelta(seconds=1)
+"""Steps of a clock smaller than this are left alone."""
 
 CONFLICT_BASE_S = 0.02
 """First wait after a conflict, which is nobody's failure: somebody else wrote, and the next look mostly sees it. Who
@@ -51,6 +53,7 @@ class WorkQueue:
         self._heap: list[tuple[datetime, int, Key]] = []
         self._foreground: list[tuple[datetime, int, Key]] = []
         self._count = 0
+        self._latest: datetime | None = None
         self._busy: set[Key] = set()
         self._again: dict[Key, _Due] = {}
         self._failures: dict[Key, int] = {}
@@ -73,17 +76,34 @@ class WorkQueue:
             if not background:
                 self._push(self._foreground, key, at)
 
+    def _notice(self, now: datetime) -> None:
+        """A clock that was put back would make everything wait for as long as that: due times go back with it."""
+        latest, self._latest = self._latest, now
+        if latest is None or latest - now < PUT_BACK:
+            return
+        back = latest - now
+        for table in (self._due, self._again):
+            for key, due in table.items():
+                table[key] = _Due(due.at - back, due.background)
+        self._heap, self._foreground = [], []
+        for key, due in self._due.items():
+            self._push(self._heap, key, due.at)
+            if not due.background:
+                self._push(self._foreground, key, due.at)
+
     def _push(self, heap: list[tuple[datetime, int, Key]], key: Key, at: datetime) -> None:
         self._count += 1
         heapq.heappush(heap, (at, self._count, key))
 
     def ready(self, now: datetime) -> list[Key]:
         """Every key that may be taken at ``now``, oldest first; for drivers that choose."""
+        self._notice(now)
         waiting = [(due.at, key) for key, due in self._due.items() if due.at <= now]
         return [key for _, key in sorted(waiting, key=lambda pair: pair[0])]
 
     def pop(self, now: datetime) -> Key | None:
         """The key that has waited longest, marked busy until :meth:`finish`."""
+        self._notice(now)
         while self._heap:
             at, _, key = self._heap[0]
             due = self._due.get(key)

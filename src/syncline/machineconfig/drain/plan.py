@@ -27,7 +27,7 @@ from syncline.kube.objects import (
 )
 from syncline.machineconfig.drain.feasible import Outlook, Verdict, judge
 from syncline.machineconfig.drain.observe import Observed
-from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS, BlockedNote, Progress, insists
+from syncline.machineconfig.drain.progress import BLOCKED, KEEP_CORDON, PROGRESS, BlockedNote, Progress, insists
 from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 from syncline.machineconfig.phases import Phase, advance
@@ -40,6 +40,8 @@ UNTIL = "The drain will not be complete until desired drainer"
 UNWRITABLE = "the node could not be cordoned"
 """Upstream waits for the next change of the node; we try again as after any failed attempt."""
 DEADLINE = "context deadline exceeded"
+CLOCKS = timedelta(minutes=1)
+"""Notes of a later time than this were written by a clock that went wrong: nobody waits for it to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,10 @@ def _uncordon(seen: Observed, wanted: str, now: datetime) -> Plan:
     told = f"UnCordoned node. The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
     child = Phase("Uncordoned", "True", "UpdateCompleteUncordoned", told)
     notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
-    patch = _write(seen.node, notes, "its update has ended", unschedulable=False)
+    if KEEP_CORDON in annotations_of(seen.node):
+        patch = _write(seen.node, notes | {KEEP_CORDON: None}, "its update has ended; somebody else cordoned it")
+    else:
+        patch = _write(seen.node, notes, "its update has ended", unschedulable=False)
     return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"uncordon node {name_of(seen.node)}")
 
 
@@ -112,7 +117,7 @@ def _drain(seen: Observed, wanted: str, now: datetime, settings: DrainSettings) 
     if not seen.leaving:
         return _done(seen, wanted, now)
     if progress.retry is not None:
-        if now < progress.retry:
+        if now < progress.retry and progress.attempt <= now + CLOCKS:
             wait = (progress.retry - now).total_seconds()
             return Plan(outcome=Requeue(wait, "the next attempt to drain", background=False), why="waits to try again")
         return _attempt_anew(seen, progress, now, settings)
@@ -170,10 +175,17 @@ def _begin(seen: Observed, wanted: str, now: datetime) -> Plan:
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", "Cordoned Node as part of update executed phase")
     told = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
     child = Phase("Cordoned", "True", "UpdateExecutedCordoned", told)
-    patch = _write(
-        seen.node, {PROGRESS: progress.text(), BLOCKED: None}, "its agent asks for a drain", unschedulable=True
-    )
+    notes: dict[str, str | None] = {PROGRESS: progress.text(), BLOCKED: None}
+    if _cordoned_by_others(seen.node):
+        notes[KEEP_CORDON] = "true"
+    patch = _write(seen.node, notes, "its agent asks for a drain", unschedulable=True)
     return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"cordon node {name_of(seen.node)}")
+
+
+def _cordoned_by_others(node: Obj) -> bool:
+    """Cordoned, and neither a drain of ours goes on nor one has ended whose uncordon is still to come."""
+    ours = Progress.of(node) is not None or annotations_of(node).get(LAST_DRAIN, "").startswith("drain-")
+    return _cordoned(node) and not ours
 
 
 def _attempt_anew(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
@@ -190,7 +202,7 @@ def _attempt_anew(seen: Observed, progress: Progress, now: datetime, settings: D
 def _go_on(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
     """Within an attempt: evict who is not going yet, or give the attempt up at its end."""
     end = progress.attempt + timedelta(seconds=settings.attempt_s)
-    if now >= end:
+    if now >= end or progress.attempt > now + CLOCKS:
         return _give_up(seen, progress, _overdue(seen.leaving, settings), now, settings)
     staying = [pod for pod in seen.leaving if not is_terminating(pod)]
     left = (end - now).total_seconds()

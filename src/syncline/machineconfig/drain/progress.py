@@ -14,12 +14,14 @@ from typing import Any
 from syncline.base.clock import format_time, parse_time
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["BLOCKED", "INSIST", "INSISTS", "PROGRESS", "BlockedNote", "Progress", "insists"]
+__all__ = ["BLOCKED", "INSIST", "INSISTS", "KEEP_CORDON", "PROGRESS", "BlockedNote", "Progress", "insists"]
 
 PROGRESS = "syncline.dev/drain-progress"
 """Annotation of a Node: JSON of :class:`Progress`."""
 BLOCKED = "syncline.dev/drain-blocked"
 """Annotation of a Node: JSON of :class:`BlockedNote`; there while a drain that is asked for cannot finish."""
+KEEP_CORDON = "syncline.dev/keep-cordon"
+"""Annotation of a Node: somebody else had cordoned it before its drain, and it stays so after its update."""
 INSIST = "syncline.dev/drain"
 INSISTS = "insist"
 """Value of :data:`INSIST` on a Node or a pool: cordon and drain although the drain cannot finish."""

@@ -31,6 +31,8 @@ COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 NODE = GVK("", "v1", "Node")
+CLOCKS = timedelta(minutes=1)
+"""Times further ahead than this were written by a clock that went wrong: nobody waits for them."""
 MAX_BLOCKED = 3
 """Nodes whose blocked drains the condition tells in full."""
 
@@ -99,7 +101,7 @@ def _updating_since(pool: Obj) -> datetime | None:
 def _rests(pool: Obj | None, now: datetime, settings: PoolSettings) -> bool:
     """It has just got something to do, or has not even said so."""
     since = _updating_since(pool) if pool is not None else None
-    return since is None or now < since + timedelta(seconds=settings.settle_s)
+    return since is None or since - CLOCKS <= now < since + timedelta(seconds=settings.settle_s)
 
 
 def _deferred(seen: Observed, now: datetime, settings: PoolSettings) -> dict[str, str]:
@@ -115,13 +117,13 @@ def _deferred(seen: Observed, now: datetime, settings: PoolSettings) -> dict[str
 
 def _counts(app: Obj, now: datetime, settings: PoolSettings) -> bool:
     started = _instant(dig(app, "status", "operationState", "startedAt"))
-    return started is not None and now < started + timedelta(seconds=settings.defer_s)
+    return started is not None and started - CLOCKS <= now < started + timedelta(seconds=settings.defer_s)
 
 
 def _is_renewed(lease: Obj, now: datetime) -> bool:
     renewed = _instant(dig(lease, "spec", "renewTime"))
     seconds = int(dig(lease, "spec", "leaseDurationSeconds", default=0) or 0)
-    return renewed is not None and now < renewed + timedelta(seconds=seconds)
+    return renewed is not None and renewed - CLOCKS <= now < renewed + timedelta(seconds=seconds)
 
 
 def _instant(text: object) -> datetime | None:
