@@ -1,8 +1,8 @@
 """Schedules of faults as values: printed in one line, read from one line, drawn from a seed.
 
-``update; kill@12, clock+86400@30:worker-0`` is the story ``update``, whose step 12 kills whoever makes it,
-and the clock of worker-0 jumps a day ahead at step 30. Steps are the writes of our processes to the API and to the
-machines, counted together from the story's start.
+``update; kill@12, clock+86400@30:worker-0`` is the story ``update``, whose step 12 kills whoever makes it, and the clock
+of worker-0 jumps a day ahead at step 30; ``kill@1~store`` strikes at the first step that stores a config. Steps are the
+writes of our processes to the API and to the machines, counted together from the story's start.
 """
 
 from __future__ import annotations
@@ -68,14 +68,16 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """``who``: a process (``controllers`` or the node of an agent); empty: whoever makes the step."""
+    """``text``: strikes at the first step from ``at`` that contains it, as steps are printed. ``who``: of a clock, a
+    process (``controllers`` or the node of an agent); empty: whoever makes the step."""
 
     kind: str
     at: int
     who: str = ""
+    text: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind}@{self.at}" + (f":{self.who}" if self.who else "")
+        return f"{self.kind}@{self.at}" + (f":{self.who}" if self.who else "") + (f"~{self.text}" if self.text else "")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Schedule:
         return f"{self.story}{seeded}; {', '.join(map(str, self.faults)) or 'undisturbed'}"
 
 
-_FAULT = re.compile(r"([a-z+-]+[0-9]*)@([0-9]+)(?::([a-z0-9-]+))?")
+_FAULT = re.compile(r"([a-z+-]+[0-9]*)@([0-9]+)(?::([a-z0-9-]+))?(?:~(.+))?")
 
 
 def read(line: str) -> Schedule:
@@ -101,7 +103,7 @@ def read(line: str) -> Schedule:
     for text in (each.strip() for each in rest.split(",")):
         found = _FAULT.fullmatch(text)
         if found is not None and found[1] in KINDS:
-            faults.append(Fault(found[1], int(found[2]), found[3] or ""))
+            faults.append(Fault(found[1], int(found[2]), found[3] or "", found[4] or ""))
         elif text and text != "undisturbed":
             raise ValueError(f"{text!r} is no fault such as kill@12; kinds: {', '.join(KINDS)}")
     return Schedule(story, tuple(faults), int(seed or 0))

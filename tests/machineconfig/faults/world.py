@@ -194,7 +194,8 @@ class FaultWorld(PoolWorld):
 
     def _due(self, step: Step) -> Fault | None:
         fits = (On.ANY, On.HOST if step.on_host else On.REQUEST)
-        found = next((each for each in self.faults if each.at <= step.number and KINDS[each.kind].on in fits), None)
+        due = (each for each in self.faults if each.at <= step.number and KINDS[each.kind].on in fits)
+        found = next((each for each in due if each.text in str(step)), None)
         if found is not None:
             self.faults.remove(found)
         return found

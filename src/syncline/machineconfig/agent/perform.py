@@ -62,7 +62,6 @@ class HostPerformer:
             case Provision():
                 self._write(host, WriteFiles(action.node, None, action.config, True, action.reason))
                 update_keys(host, _users(action.config), [])
-                set_passwords(host, [user for user in _users(action.config) if user.get("passwordHash")], [])
                 self._hosts.provision(action.node, action.config)
                 self._hosts.store(action.node, action.config)
             case Ignite():

@@ -334,8 +334,8 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
             ((check,), (CompareInstalled(name, due.new, "after an update"),)), why=f"look at the disk of {name}"
         )
     if seen.checked.difference:
-        again = _stage_again(seen, due, seen.checked.difference, now)
-        return again or fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
+        anew = _stage_again(seen, due, seen.checked.difference, now)
+        return anew or fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
     uncordon = f"uncordon-{target}"
     if have.get(DESIRED_DRAIN) != uncordon:
         script = Script(seen, now, f"{name} has {target}")
