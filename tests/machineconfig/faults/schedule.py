@@ -1,7 +1,7 @@
 """Schedules of faults as values: printed in one line, read from one line, drawn from a seed.
 
-``update; kill@12, clock+86400@30:worker-0`` is the story ``update``, whose step 12 kills whoever makes it, and the clock
-of worker-0 jumps a day ahead at step 30; ``kill@1~store`` strikes at the first step that stores a config. Steps are the
+``update; kill@12, clock+86400@30:worker-0`` is the story ``update``: step 12 kills whoever makes it, and the clock of
+worker-0 jumps a day ahead at step 30. ``kill@1~store`` strikes at the first step that stores a config. Steps are the
 writes of our processes to the API and to the machines, counted together from the story's start.
 """
 
