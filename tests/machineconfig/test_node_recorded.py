@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.machineconfig.recordings import cases, judge, same_text
+from tests.machineconfig.recordings import cases, judge, same_text, without_nil
 from tests.machineconfig.test_agent_recorded import diff_of
 
 from syncline.kube.objects import Obj, name_of
@@ -14,6 +14,7 @@ from syncline.machineconfig.agent.due import DueError, OnDisk, drain_is_open, to
 from syncline.machineconfig.agent.firstboot import Booted, FirstBootError, first_boot
 from syncline.machineconfig.agent.irreconcilable import ReportError, irreconcilable_changes
 from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.pinned.images import image_names, pinned_file
 
 
 def _id(case: dict[str, Any]) -> str:
@@ -102,3 +103,10 @@ def test_what_a_machine_will_never_have_of_its_config(case: dict[str, Any]) -> N
         judge(case, same_text(want.get("error"), str(error)), str(error))
         return
     judge(case, got == want, got)
+
+
+@pytest.mark.parametrize("case", cases("pinnedimages"), ids=_id)
+def test_what_a_machine_pins(case: dict[str, Any]) -> None:
+    names = image_names(case["input"].get("images") or ())
+    got = {"names": names, "file": pinned_file(names)}
+    judge(case, without_nil(got) == without_nil(case["expect"]), got)

@@ -17,7 +17,7 @@ from tests.machineconfig.recordings import cases, judge, same_text
 from syncline.control.plan import Emit, Outcome, Patch, Plan, Result, Retry, SetStatus
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.host import Host, HostError
-from syncline.machineconfig.agent.hosts import FORCE_FILE, HostFacts
+from syncline.machineconfig.agent.hosts import FORCE_FILE, HostFacts, Pull
 from syncline.machineconfig.agent.observe import AgentObserved
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.agent.plan import plan_agent, settle_agent
@@ -61,6 +61,9 @@ class OneHost:
         self.stored = config
 
     def compared(self, _node: str) -> None: ...
+
+    def pull(self, _node: str, image: str) -> Pull:
+        raise AssertionError("an update pulls no images")
 
     def booted_image(self, _node: str) -> str:
         return self.booted

@@ -35,6 +35,7 @@ from syncline.machineconfig.agent.hosts import (
     FORCE_FILE,
     FixedSystem,
     HostFacts,
+    Pull,
 )
 from syncline.machineconfig.agent.kernel import parsed_arguments
 from syncline.machineconfig.agent.writing import CORE_OS
@@ -54,7 +55,7 @@ LIMITS_S = {"rpm-ostree": 3600.0}
 """A rebase fetches a whole system."""
 MAX_OUTPUT = 64 << 10
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-TAKES_NAMES = ("systemctl", "getent")
+TAKES_NAMES = ("systemctl", "getent", "crictl")
 """Programs whose last words are names out of a config: no option may hide among them."""
 DAY_S = 86400
 NOT_THERE = 127
@@ -303,6 +304,14 @@ class LinuxHosts:
     def compared(self, node: str) -> None:
         self._stored_config()
         self._seen = self._stamp()
+
+    def pull(self, node: str, image: str) -> Pull:
+        """By CRI-O, with its own credentials and mirrors; waits for it."""
+        host = self.host(node)
+        if host.run(["crictl", "inspecti", image]).ok:
+            return Pull()
+        done = host.run(["crictl", "pull", image])
+        return Pull(fetched=True, error="" if done.ok else done.output.strip() or f"exit status {done.code}")
 
     def booted_image(self, node: str) -> str:
         """Below another root that of the stored config: what it boots is nobody's business before it does."""

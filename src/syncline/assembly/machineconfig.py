@@ -27,6 +27,8 @@ from syncline.machineconfig.images.controller import ImageController
 from syncline.machineconfig.kubelet.controller import KubeletConfigController
 from syncline.machineconfig.names import MACHINE_CONFIG, POOL
 from syncline.machineconfig.nodes.controller import NodeConfigController
+from syncline.machineconfig.pinned.controller import PinnedImagesController
+from syncline.machineconfig.pinned.selecting import PinnedSelectionController
 from syncline.machineconfig.policies.controller import PolicyController
 from syncline.machineconfig.pools.controller import PoolController
 from syncline.machineconfig.pools.lease import RoomLeaseController
@@ -82,6 +84,7 @@ def rendering_controllers(settings: MachineConfigSettings) -> tuple[Controller, 
         ImageController(release),
         NodeConfigController(release),
         PolicyController(),
+        PinnedSelectionController(),
     )
 
 
@@ -110,7 +113,7 @@ def machineconfig_loop(
     performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MACHINE_CONFIG_MANAGER))
     controllers = only or (*rendering_controllers(settings), *pool_controllers(settings))
     if hosts is not None:
-        controllers += (AgentController(hosts),)
+        controllers += (AgentController(hosts), PinnedImagesController(hosts))
         performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
     return ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal, strict=strict)
 

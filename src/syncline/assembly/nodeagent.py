@@ -50,6 +50,8 @@ from syncline.machineconfig.agent.steps import (
     HostStep,
     LookAtBoot,
     Provision,
+    Pulled,
+    PullImages,
     RebootHost,
     SetUsers,
     StoreConfig,
@@ -57,6 +59,8 @@ from syncline.machineconfig.agent.steps import (
 )
 from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, FAILED_STATES, LAST_DRAIN, REASON, STATE
+from syncline.machineconfig.pinned.controller import PinnedImagesController
+from syncline.machineconfig.pinned.plan import PinnedObserved, plan_pinned
 
 __all__ = ["ShownHost", "Standing", "apply_config", "boot_first", "perform_now", "rehearse", "serve_agent"]
 
@@ -81,6 +85,7 @@ QUERIES = (
     ("systemctl", "is-enabled"),
     ("getent", "shadow"),
     ("rpm-ostree", "status"),
+    ("crictl", "inspecti"),
 )
 
 
@@ -135,6 +140,25 @@ class _Rehearsed(_Gated):
         return Plan(why="rehearsed")
 
 
+class _RehearsedImages(PinnedImagesController):
+    """Shows what it would fetch and pin."""
+
+    def __init__(self, hosts: LinuxHosts, tell: Callable[[str], None]) -> None:
+        super().__init__(hosts)
+        self._performer, self._tell = HostPerformer(hosts), tell
+
+    def plan(self, seen: PinnedObserved, now: datetime) -> Plan:
+        for _ in range(2):
+            steps = [one for step in plan_pinned(seen, now).steps for one in step if isinstance(one, HOST_STEPS)]
+            for step in steps:
+                self._tell(step.describe())
+                perform_now(self._performer, step)
+            if not any(isinstance(step, PullImages) for step in steps):
+                break
+            seen = replace(seen, pulled=Pulled())
+        return Plan(why="rehearsed")
+
+
 async def serve_agent(
     access: ClusterAccess,
     hosts: LinuxHosts,
@@ -153,11 +177,12 @@ async def serve_agent(
     port = HttpPort(access)
     try:
         agent: _Gated = _Gated(hosts) if tell is None else _Rehearsed(hosts, tell)
+        images = PinnedImagesController(hosts) if tell is None else _RehearsedImages(hosts, tell)
         mapper = Mapper()
         performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
         performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
         journal = Journal(limit=10_000)
-        controllers: tuple[Controller, ...] = (agent,)
+        controllers: tuple[Controller, ...] = (agent, images)
         if register is not None and tell is None:
             addresses = _own_addresses(access.server)
             controllers += (PresenceController(hosts.node, lambda: hosts.machine_facts(addresses), register),)

@@ -9,14 +9,15 @@ import json
 import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from syncline.base.clock import Clock
+from syncline.base.clock import Clock, format_time, parse_time
 from syncline.cluster.machines.machine import Entry, EntryKind, Power, Unit
 from syncline.cluster.machines.simulated import Machines, SimulatedMachine
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.host import Done, HostError, Stat
-from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts, Joining
+from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts, Joining, Pull
 from syncline.machineconfig.agent.kernel import parsed_arguments
 
 __all__ = ["SimulatedHost", "SimulatedHosts"]
@@ -27,6 +28,11 @@ USERS = {"root": 0, "core": 1000}
 MISSING = "no such file or directory"
 MAX_LINKS = 40
 IMAGE = "ostree-unverified-registry:"
+IMAGES = "/var/lib/containers/syncline-images.json"
+"""When each image is there."""
+MAX_IMAGES = 2000
+PULL_S, PULLS_AT_ONCE = 10.0, 5
+NOWHERE = ".invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +312,22 @@ class SimulatedHosts:
 
     def compared(self, node: str) -> None:
         self._seen[node] = self.host(node).machine.root.revision
+
+    def pull(self, node: str, image: str) -> Pull:
+        """A few at a time. Registries of the domain that never resolves are the ones that nobody knows."""
+        host, now = self.host(node), self._clock.now()
+        known: dict[str, str] = json.loads(_content(host.machine, IMAGES) or b"{}")
+        if image in known:
+            until = parse_time(known[image])
+            return Pull() if until <= now else Pull(until)
+        registry = image.partition("/")[0].partition(":")[0]
+        if registry.endswith(NOWHERE):
+            return Pull(error=f"pinging container registry {registry}: dial tcp: lookup {registry}: no such host")
+        pulling = sum(parse_time(each) > now for each in known.values())
+        until = now + timedelta(seconds=PULL_S * (1 + pulling // PULLS_AT_ONCE))
+        kept = dict(list(known.items())[1 - MAX_IMAGES :]) | {image: format_time(until)}
+        host.write(IMAGES, json.dumps(kept).encode())
+        return Pull(parse_time(kept[image]))
 
     def booted_image(self, node: str) -> str:
         return self.host(node).machine.state.os_image

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Host
 
-__all__ = ["CURRENT_CONFIG", "CURRENT_IMAGE_FILE", "FORCE_FILE", "FixedSystem", "HostFacts", "Hosts", "Joining"]
+__all__ = [
+    "CURRENT_CONFIG",
+    "CURRENT_IMAGE_FILE",
+    "FORCE_FILE",
+    "FixedSystem",
+    "HostFacts",
+    "Hosts",
+    "Joining",
+    "Pull",
+]
 
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
 CURRENT_IMAGE_FILE = "/etc/machine-config-daemon/currentimage"
@@ -57,6 +67,16 @@ class HostFacts:
     joining: Joining = Joining()
 
 
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """Of one image. ``until``: when it will be there; ``fetched``: it was not there before; ``error``: it is not to be
+    had. Nothing of these: it is there."""
+
+    until: datetime | None = None
+    fetched: bool = False
+    error: str = ""
+
+
 class Hosts(Protocol):
     in_place: bool
     """Its steps are quick and run where the control loop does, not in a thread."""
@@ -79,6 +99,10 @@ class Hosts(Protocol):
 
     def compared(self, node: str) -> None:
         """The disk was compared: what was touched before does not count any more."""
+        ...
+
+    def pull(self, node: str, image: str) -> Pull:
+        """Fetch an image, or say how far it is."""
         ...
 
     def booted_image(self, node: str) -> str: ...

@@ -14,6 +14,7 @@ from syncline.machineconfig.agent.disk import boot_difference, drift_of
 from syncline.machineconfig.agent.firstboot import Booted
 from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
+from syncline.machineconfig.agent.images import pin_images, pull_images
 from syncline.machineconfig.agent.irreconcilable import irreconcilable_changes, status_changes
 from syncline.machineconfig.agent.kernel import change_arguments
 from syncline.machineconfig.agent.steps import (
@@ -25,7 +26,10 @@ from syncline.machineconfig.agent.steps import (
     HostStep,
     Ignite,
     LookAtBoot,
+    PinImages,
     Provision,
+    Pulled,
+    PullImages,
     RebootHost,
     RunService,
     SetUsers,
@@ -41,6 +45,7 @@ from syncline.machineconfig.names import INSTALLED
 __all__ = ["HOST_STEPS", "HostPerformer"]
 
 HOST_STEPS = get_args(HostStep)
+CRIO = "crio"
 KUBECONFIG = "/etc/kubernetes/kubeconfig"
 
 
@@ -56,7 +61,7 @@ class HostPerformer:
             return self._do(action)
         return (yield Work(action.describe(), lambda: self._do(action)))
 
-    def _do(self, action: HostStep) -> str | Booted | list[Obj] | None:
+    def _do(self, action: HostStep) -> str | Booted | Pulled | list[Obj] | None:
         host = self._hosts.host(action.node)
         match action:
             case Provision():
@@ -92,6 +97,11 @@ class HostPerformer:
                 return self._check(host, action)
             case CompareInstalled():
                 return _irreconcilable(host, action)
+            case PullImages():
+                return pull_images(self._hosts, action)
+            case PinImages():
+                why = RunService(action.node, "reload", CRIO, action.reason)
+                pin_images(host, action, lambda: _run_service(host, why))
             case _ as never:
                 assert_never(never)
         return None

@@ -6,6 +6,7 @@ Planned by ``machineconfig/agent/plan.py``, performed by ``machineconfig/agent/p
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from syncline.kube.objects import Obj, name_of
@@ -20,7 +21,10 @@ __all__ = [
     "HostStep",
     "Ignite",
     "LookAtBoot",
+    "PinImages",
     "Provision",
+    "PullImages",
+    "Pulled",
     "RebootHost",
     "RunService",
     "SetUsers",
@@ -213,6 +217,40 @@ class CompareInstalled:
         return f"compare {name_of(self.config)} with what {self.node} was installed with"
 
 
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """``until``: when the images that are being fetched will be there; ``more``: it is to be asked again at once;
+    ``error``: why one cannot be had."""
+
+    until: datetime | None = None
+    more: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PullImages:
+    """Fetch what is not there; its value is a :class:`Pulled`."""
+
+    node: str
+    images: tuple[str, ...]
+    reason: str
+
+    def describe(self) -> str:
+        return f"fetch {len(self.images)} images on {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class PinImages:
+    """CRI-O keeps these and no others, whatever the kubelet cleans up."""
+
+    node: str
+    images: tuple[str, ...]
+    reason: str
+
+    def describe(self) -> str:
+        return f"pin {len(self.images)} images on {self.node}"
+
+
 HostStep: TypeAlias = (
     Provision
     | Ignite
@@ -228,4 +266,6 @@ HostStep: TypeAlias = (
     | RebootHost
     | CheckDisk
     | CompareInstalled
+    | PullImages
+    | PinImages
 )

@@ -1,0 +1,169 @@
+"""What one machine does about the pinned images of its pools: fetch them all, then tell CRI-O; pure.
+
+The node's record is the memory: which generation of each set is there, and why one is not. Conditions and words:
+Machine Config Operator ``pkg/daemon/pinned_image_set.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from syncline.control.plan import Outcome, Plan, Requeue, Result, Retry, SetStatus, set_status
+from syncline.kube.objects import Obj, dig, generation, name_of
+from syncline.kube.quantity import parse_quantity
+from syncline.machineconfig.agent.steps import PinImages, Pulled, PullImages
+from syncline.machineconfig.phases import Phase, advance
+from syncline.machineconfig.pinned.images import image_names
+
+__all__ = ["PinnedObserved", "plan_pinned", "settle_pinned"]
+
+PROGRESSING, DEGRADED = "PinnedImageSetsProgressing", "PinnedImageSetsDegraded"
+FAILED = "One or more PinnedImageSet is experiencing an error. See PinnedImageSet list for more details."
+ROOM = "16Gi"
+"""What a machine must have for itself beside the images."""
+MAX_ERROR = 32768
+Entry = dict[str, object]
+
+
+@dataclass(frozen=True)
+class PinnedObserved:
+    """``pools``: those that the node belongs to, the owner first. ``sets``: PinnedImageSets by name. ``pulled``: what
+    this pass has fetched."""
+
+    node: Obj
+    pools: tuple[Obj, ...]
+    sets: Mapping[str, Obj]
+    record: Obj
+    up: bool
+    pulled: Pulled | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Of the sets that its pools name, each once."""
+        refs = (ref for pool in self.pools for ref in dig(pool, "spec", "pinnedImageSets") or ())
+        return list(dict.fromkeys(str(ref.get("name") or "") for ref in refs))
+
+
+def plan_pinned(seen: PinnedObserved, now: datetime) -> Plan:
+    """One pass."""
+    node, names = name_of(seen.node), seen.names
+    if not seen.up:
+        return Plan(why=f"machine {node} is not up")
+    found = [seen.sets[name] for name in names if name in seen.sets]
+    missing = next((name for name in names if name not in seen.sets), None)
+    if missing is None and _settled(seen, found):
+        return Plan(why=f"{node} has its {len(found)} pinned image sets")
+    if missing is not None:
+        text = f'pinnedimageset.machineconfiguration.openshift.io "{missing}" not found'
+        return _fail(seen, found, f'failed to get PinnedImageSet "{missing}": {text}', now)
+    problem = _unfit(seen.node) if found else None
+    if problem is not None:
+        return _fail(seen, found, problem, now)
+    images = tuple(image_names(image for one in found for image in dig(one, "spec", "pinnedImages") or ()))
+    if seen.pulled is None and images:
+        progress = Phase(PROGRESSING, "True", "ImagePrefetch", f"node is prefetching images: {node}")
+        told = _write(seen, [progress], [_entry(seen, one) for one in found], now)
+        why = f"{node} fetches {len(images)} images"
+        return Plan((*((each,) for each in told), (PullImages(node, images, "its pool pins them"),)), why=why)
+    if seen.pulled is not None and (waits := _waits(seen.pulled, now)) is not None:
+        return Plan(outcome=waits, why=f"{node} is fetching images")
+    if seen.pulled is not None and seen.pulled.error:
+        return _fail(seen, found, seen.pulled.error, now)
+    phases = [
+        Phase(PROGRESSING, "False", "AsExpected", "All pinned image sets complete"),
+        Phase(DEGRADED, "False", "AsExpected", "All is good"),
+    ]
+    told = _write(seen, phases, [_complete(one) for one in found], now)
+    step = PinImages(node, images, "they are all there" if images else "no image is pinned any more")
+    return Plan(((step,), *((each,) for each in told)), why=f"{node} pins {len(images)} images")
+
+
+def settle_pinned(
+    seen: PinnedObserved, _plan: Plan, results: Sequence[Result], now: datetime
+) -> tuple[PinnedObserved, Plan] | None:
+    """Go on from what was fetched; a failure is told."""
+    for result in results:
+        if isinstance(result.action, SetStatus) and result.ok and isinstance(result.value, dict):
+            seen = replace(seen, record=result.value)
+    for result in results:
+        if isinstance(result.action, PullImages) and result.ok:
+            seen = replace(seen, pulled=result.value)
+            return seen, plan_pinned(seen, now)
+        if isinstance(result.action, PullImages | PinImages) and not result.ok:
+            found = [seen.sets[name] for name in seen.names if name in seen.sets]
+            return seen, _fail(seen, found, str(result.error), now)
+    return None
+
+
+def _waits(pulled: Pulled, now: datetime) -> Outcome | None:
+    if pulled.more:
+        return Requeue(0, "more images")
+    if pulled.until is None:
+        return None
+    return Requeue(max(0.0, (pulled.until - now).total_seconds()), "images that are being fetched")
+
+
+def _unfit(node: Obj) -> str | None:
+    """Why nothing is fetched now."""
+    name = name_of(node)
+    for condition in dig(node, "status", "conditions") or ():
+        kind, status = condition.get("type"), condition.get("status")
+        if kind == "Ready" and status != "True":
+            return f"node {name} is reporting NotReady={status}"
+        if kind == "DiskPressure" and status != "False":
+            return f"node {name} is reporting OutOfDisk={status}"
+    space = dig(node, "status", "allocatable", "ephemeral-storage")
+    if space is None:
+        return f'node "{name}" has no ephemeral storage capacity'
+    has, needs = parse_quantity(space), parse_quantity(ROOM)
+    if has < needs:
+        told = f"capacity: {has.value()}, required: {needs.value()}"
+        return f"storage available is less than minimum required {told}"
+    return None
+
+
+# -- the node's record ----------------------------------------------------------------------------------------------
+
+
+def _complete(one: Obj) -> Entry:
+    return {"name": name_of(one), "desiredGeneration": generation(one), "currentGeneration": generation(one)}
+
+
+def _entry(seen: PinnedObserved, one: Obj, error: str = "") -> Entry:
+    """Of a set that is not pinned yet, unless the record says that it is; an earlier failure stays until it is over."""
+    told = dig(seen.record, "status", "pinnedImageSets") or ()
+    known: Entry = next((each for each in told if each.get("name") == name_of(one)), {})
+    if known == _complete(one) or (not error and known.get("lastFailedGeneration") == generation(one)):
+        return dict(known)
+    failed = {"lastFailedGeneration": generation(one), "lastFailedGenerationError": error[:MAX_ERROR]} if error else {}
+    return {"name": name_of(one), "desiredGeneration": generation(one), **failed}
+
+
+def _settled(seen: PinnedObserved, found: Sequence[Obj]) -> bool:
+    """What the record says is what there is to say, and nothing is under way."""
+    conditions = {each.get("type"): each.get("status") for each in dig(seen.record, "status", "conditions") or ()}
+    quiet = "True" not in (conditions.get(PROGRESSING), conditions.get(DEGRADED))
+    return quiet and (dig(seen.record, "status", "pinnedImageSets") or []) == [_complete(one) for one in found]
+
+
+def _fail(seen: PinnedObserved, found: Sequence[Obj], text: str, now: datetime) -> Plan:
+    phase = Phase(DEGRADED, "True", "PrefetchFailed", FAILED)
+    told = _write(seen, [phase], [_entry(seen, one, text) for one in found], now)
+    return Plan(tuple((each,) for each in told), Retry(text), text)
+
+
+def _write(
+    seen: PinnedObserved, phases: Sequence[Phase], entries: Sequence[Entry], now: datetime
+) -> tuple[SetStatus, ...]:
+    record = seen.record
+    for phase in phases:
+        conditions = dig(record, "status", "conditions") or ()
+        there: Obj = next((each for each in conditions if each.get("type") == phase.type), {})
+        same = all(there.get(key) == getattr(phase, key) for key in ("status", "reason", "message"))
+        status = None if same else advance(record, seen.node, phase, None, now)
+        record = record if status is None else record | {"status": status}
+    status = {key: value for key, value in (record.get("status") or {}).items() if key != "pinnedImageSets"}
+    status |= {"pinnedImageSets": list(entries)} if entries else {}
+    return set_status(seen.record, status, f"pinned images of {name_of(seen.node)}")

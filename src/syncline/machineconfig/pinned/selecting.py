@@ -1,0 +1,71 @@
+"""Which PinnedImageSets a pool's machines pin: those that its ``machineConfigSelector`` matches, by name.
+
+Written into the pool's spec, where machines and people find them. Source: Machine Config Operator
+``pkg/controller/pinnedimageset``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch, differ, spec_differs
+from syncline.control.plan import Patch, Plan, Stalled
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL, PINNED_IMAGE_SET
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, ref_of
+from syncline.kube.selectors import SelectorError, label_selector_from
+
+__all__ = ["PinnedSelectionController", "PoolSets", "plan_selection"]
+
+
+@dataclass(frozen=True)
+class PoolSets:
+    """``sets``: all PinnedImageSets of the cluster."""
+
+    pool: Obj
+    sets: tuple[Obj, ...]
+
+
+def plan_selection(seen: PoolSets) -> Plan:
+    """One pass; a pool that selects everything is left alone, as upstream."""
+    pool = name_of(seen.pool)
+    if dig(seen.pool, "spec", "machineConfigSelector") == {}:
+        return Plan(why=f"pool {pool} selects everything: no image set is meant for it")
+    try:
+        selector = label_selector_from(dig(seen.pool, "spec", "machineConfigSelector"))
+    except SelectorError as error:
+        fix = f"change spec.machineConfigSelector of MachineConfigPool {pool}"
+        return Plan(outcome=Stalled(f"invalid label selector: {error}", fix), why=str(error))
+    names = sorted(name_of(one) for one in seen.sets if selector.matches(labels_of(one)))
+    wanted = [{"name": name} for name in names]
+    if (dig(seen.pool, "spec", "pinnedImageSets") or []) == wanted:
+        return Plan(why=f"pool {pool} names its {len(names)} image sets")
+    why = f"{', '.join(names) or 'no image set'} for pool {pool}"
+    body = {"spec": {"pinnedImageSets": wanted or None}}
+    return Plan(((Patch(MACHINE_CONFIG_POOL, "", pool, body, why),),), why=why)
+
+
+class PinnedSelectionController:
+    """Kind MachineConfigPool."""
+
+    name = "machine-config-pinned-selection"
+    kind = MACHINE_CONFIG_POOL.group_kind
+    reads: tuple[GroupKind, ...] = ()
+    concerns = staticmethod(differ(lambda pool: pool.get("spec")))
+
+    def __init__(self) -> None:
+        self.watches = (Watch(PINNED_IMAGE_SET.group_kind, self._all, spec_differs),)
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> PoolSets | None:
+        pool = cache.get(ref)
+        if pool is None or not cache.has_synced(PINNED_IMAGE_SET.group_kind):
+            return None
+        return PoolSets(pool, tuple(cache.objects(PINNED_IMAGE_SET.group_kind)))
+
+    def plan(self, seen: PoolSets, now: datetime) -> Plan:
+        return plan_selection(seen)
+
+    def _all(self, _set: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ref_of(pool) for pool in cache.objects(self.kind))
