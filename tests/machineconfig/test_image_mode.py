@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.machineconfig.rendering import files, machine_config
-from tests.machineconfig.room import NODES, POOLS, PoolWorld
+from tests.machineconfig.room import APIS, CRDS, NODES, POOLS, PoolWorld
 from tests.machineconfig.test_machines_updated import apply, host, state, target, world
 
-from syncline.kube.objects import annotations_of
+from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE
-from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE
+from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, GROUP, annotation
 
 ONE, TWO = "quay.io/pool/os@sha256:1", "quay.io/pool/os@sha256:2"
 
@@ -78,3 +78,55 @@ def test_what_the_disk_says_overrules_what_the_node_says() -> None:
     one.driver.until(lambda: not host(one).exists("/etc/motd") and state(one) == "Done", limit_s=900)
     assert one.reboots()["worker-0"] == before + 1
     assert first.encode() in host(one).read(CURRENT_CONFIG)
+
+
+def _open(kind: str, plural: str) -> Obj:
+    """A definition without rules: the kinds of image builds are served by those who build."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
+    spec = {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": spec,
+    }
+
+
+def build(one: PoolWorld, image: str) -> None:
+    """As machine-os-builder leaves a finished build of what the pool wants now."""
+    rendered, name = target(one), f"worker-{target(one)[-8:]}"
+    references = {"machineConfig": {"name": rendered}, "machineOSConfig": {"name": "worker"}}
+    done = [{"type": "Succeeded", "status": "True", "reason": "Ready", "message": "Build Ready"}]
+    body = {"apiVersion": f"{GROUP}/v1", "kind": "MachineOSBuild", "metadata": {"name": name}, "spec": references}
+    one.send("POST", f"{APIS}/machineosbuilds", body | {"status": {"conditions": done, "digestedImagePushSpec": image}})
+    notes = {"metadata": {"annotations": {annotation("current-machine-os-build"): name}}}
+    one.merge(f"{APIS}/machineosconfigs/worker", notes | {"status": {"currentImagePullSpec": image}})
+
+
+def test_a_pool_in_image_mode_rolls_its_builds_out_and_new_machines_boot_them() -> None:
+    one = world(2)
+    for kind in ("MachineOSConfig", "MachineOSBuild"):
+        one.send("POST", CRDS, _open(kind, f"{kind.lower()}s"))
+    one.driver.advance(30)
+    one.make(f"{APIS}/machineosconfigs", "MachineOSConfig", "worker", {"machineConfigPool": {"name": "worker"}})
+    one.driver.advance(60)
+    assert one.condition("Updating")["message"] == "Pool is waiting for a new OS image build to start (mosc: worker)"
+    before = one.reboots()
+
+    def on(image: str, *nodes: str) -> bool:
+        found = one.nodes()
+        return all(
+            annotations_of(found[node]).get(CURRENT_IMAGE) == image and state(one, node) == "Done" for node in nodes
+        )
+
+    build(one, ONE)
+    one.driver.until(lambda: on(ONE, "worker-0", "worker-1"), limit_s=3600)
+    one.driver.until(lambda: one.condition("Updated").get("status") == "True", limit_s=120)
+    assert {name: count - before[name] for name, count in one.reboots().items()} == {"worker-0": 1, "worker-1": 1}
+
+    one.add_node("worker-2", "worker", born="")
+    one.driver.until(lambda: on(ONE, "worker-2"), limit_s=600)
+    assert host(one, "worker-2").machine.state.os_image == ONE, "its first boot went there"
+    assert one.reboots()["worker-2"] == 2
