@@ -6,15 +6,14 @@ Beside the library stand Python's start and zlib: what no translator in Python c
 from __future__ import annotations
 
 import random
-import resource
-import subprocess
-import sys
+import shutil
 import tempfile
 import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.started import OURS, PYTHON, Commands
 from bench.table import Table
 from syncline.ignition.butane.deflate import gzip
 from syncline.ignition.butane.encoding import _gzip
@@ -68,17 +67,6 @@ def _translated(source: bytes) -> None:
     assert done.output is not None, done.report
 
 
-def _cpu_ms(words: list[str], runs: int) -> float:
-    """The least processor time of a child process."""
-    best = float("inf")
-    for _ in range(runs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return best * 1000
-
-
 def figures(table: Table, *, quick: bool) -> None:
     """Rates are per second of processor time, so that others on the machine count less."""
     seconds = 0.5 if quick else 3.0
@@ -96,13 +84,19 @@ def figures(table: Table, *, quick: bool) -> None:
         ours = _per_s(lambda data=data: gzip(data), seconds) * len(data) / 1e6
         theirs = _per_s(lambda data=data: zlib.compress(data, 9), seconds) * len(data) / 1e6
         table.row(name, f"{ours:.2f} MB/s", f"zlib, in C: {theirs:.0f} MB/s")
-    table.title("syncline butane FILE, start to finish, processor time")
+    table.title("syncline butane FILE, start to finish, with bytecode on disk")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         path = Path(folder) / "a.bu"
         path.write_bytes(document(1, 1))
-        runs = 3 if quick else 10
-        program = "import sys; from syncline.cli.main import main; sys.exit(main(sys.argv[1:]))"
-        alone = _cpu_ms(["-c", "import click, yaml"], runs)
-        table.row("one file, one unit", f"{_cpu_ms(['-c', program, 'butane', str(path)], runs):.0f} ms")
-        table.row("--help", f"{_cpu_ms(['-c', program, 'butane', '--help'], runs):.0f} ms")
-        table.row("Python with click and PyYAML, doing nothing", f"{alone:.0f} ms")
+        commands = Commands(3 if quick else 15)
+        rows = {
+            "one file, one unit": (*OURS, "butane", str(path)),
+            "--help": (*OURS, "butane", "--help"),
+            "Python with click and PyYAML, doing nothing": (*PYTHON, "import click, yaml"),
+        }
+        upstream = shutil.which("butane")
+        if upstream is not None:
+            rows["butane, the same file"] = (upstream, "--pretty", str(path))
+        for name, words in rows.items():
+            took = commands.took(*words)
+            table.row(name, f"{took.cpu:.0f} ms CPU", str(took))
