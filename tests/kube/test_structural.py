@@ -32,6 +32,19 @@ def lines(causes: list[FieldCause]) -> list[str]:
     return [f"{cause.field}: {cause.message}" for cause in causes]
 
 
+def test_what_was_wrong_may_stay_and_what_only_python_takes_for_equal_has_changed() -> None:
+    """CRDValidationRatcheting: at every level where old and new can be compared, entries of map lists by their keys."""
+    entry = {"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer", "maximum": 1}}}
+    entries = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": entry}
+    schema = kind(entries=entries, n={"type": "integer"})
+    old = spec(entries=[{"k": "a", "n": 5}, {"k": "b", "n": 6}], n=1)
+    assert len(validate(old, schema)) == 2
+    assert validate(spec(entries=[{"k": "b", "n": 6}, {"k": "a", "n": 5}], n=2), schema, old) == []
+    moved = spec(entries=[{"k": "a", "n": 6}, {"k": "b", "n": 6}], n=1)
+    assert [line.split(":")[0] for line in lines(validate(moved, schema, old))] == ["spec.entries[0].n"]
+    assert [line.split(":")[0] for line in lines(validate(spec(n=True), schema, old))] == ["spec.n"]
+
+
 def test_pruning_shares_what_it_does_not_change_and_leaves_its_input_alone() -> None:
     schema = kind(a={"type": "string"}, b={"type": "object", "properties": {"c": {"type": "string"}}})
     obj = spec(a="x", b={"c": "y", "odd": 1})

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from syncline.kube.objects import Obj, annotations_of, name_of
 from syncline.kube.patches import json_merge_patch
 from syncline.machineconfig.names import CURRENT, DESIRED, STATE
-from syncline.machineconfig.pools.candidates import NodeWrite, max_unavailable, unavailable
+from syncline.machineconfig.pools.candidates import ZONE, NodeWrite, max_unavailable, unavailable
+from syncline.machineconfig.pools.membership import members
+from syncline.machineconfig.pools.nodestate import SeenNode
 from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool
 
 AT = datetime(2026, 9, 1, tzinfo=UTC)
@@ -115,6 +117,21 @@ def test_nobody_s_objects_are_changed(drawn: list[tuple], limit: object) -> None
     look(nodes, limit)
     assert nodes == before
     assert all(annotations_of(node)[CURRENT] for node in nodes)
+
+
+@given(st.lists(states, max_size=8), limits)
+def test_nodes_that_were_read_once_are_judged_as_others_also_after_pools_changed(
+    drawn: list[tuple],  # type: ignore[type-arg]
+    limit: object,
+) -> None:
+    nodes = nodes_of(drawn)
+    seen = [SeenNode(node) for node in nodes]
+    assert seen == nodes
+    assert look(list(seen), limit) == look(nodes, limit)
+    special = {"metadata": {"name": "special"}, "spec": {"nodeSelector": {"matchLabels": {ZONE: "a"}}}}
+    for pools in ([pool_of(limit)], [pool_of(limit), special], [special], [pool_of(limit)]):
+        for pool in pools:
+            assert members(pool, seen, pools) == members(pool, nodes, pools)
 
 
 def test_033_percentages_are_rounded_down_and_never_below_one() -> None:

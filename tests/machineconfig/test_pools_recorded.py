@@ -30,6 +30,7 @@ from syncline.machineconfig.pools.membership import (
     pool_of_machine_config_node,
 )
 from syncline.machineconfig.pools.nodestate import (
+    SeenNode,
     has_update_taint,
     is_candidate,
     is_core_os,
@@ -41,6 +42,7 @@ from syncline.machineconfig.pools.nodestate import (
     not_ready,
 )
 from syncline.machineconfig.pools.rollout import World, look_at_pool
+from syncline.machineconfig.pools.seenrecords import SeenRecord
 from syncline.machineconfig.pools.status import PoolNodes, pool_status
 from syncline.machineconfig.pools.validity import Expected, invalid, summary
 
@@ -202,8 +204,8 @@ def test_one_look_at_a_pool_does_what_upstream_does(case: Case) -> None:
     builds = [given["machineOSBuild"]] if "machineOSBuild" in given else []
     world = World(
         given["pools"],
-        given["nodes"],
-        {name_of(mcn): mcn for mcn in given.get("machineConfigNodes") or []},
+        [SeenNode(node) for node in given["nodes"]],  # as the controller's cache has them
+        {name_of(mcn): SeenRecord(mcn) for mcn in given.get("machineConfigNodes") or []},
         given.get("controllerConfig"),
         given.get("pods") or [],
         {name_of(config): config for config in given.get("machineConfigs") or []},

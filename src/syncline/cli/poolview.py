@@ -108,10 +108,9 @@ def _cells(row: dict[str, Any], now: datetime) -> tuple[str, ...]:
 
 def node_rows(pool: Obj, pools: Sequence[Obj], nodes: Sequence[Obj]) -> list[dict[str, str]]:
     try:
-        mine = members(pool, nodes, pools)
+        return [node_row(node) for node in members(pool, nodes, pools)]
     except MembershipError:
-        mine = ()
-    return [node_row(node) for node in mine]
+        return []
 
 
 def node_row(node: Obj) -> dict[str, str]:

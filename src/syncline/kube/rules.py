@@ -23,7 +23,7 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.fieldpath import FieldPathError, told_path
 from syncline.kube.objects import Obj
 from syncline.kube.schema.model import Schema
-from syncline.kube.valuecheck import UNRELATED, old_item, unchanged
+from syncline.kube.valuecheck import UNRELATED, old_items, unchanged
 
 __all__ = ["check_part_rules", "check_rules"]
 
@@ -148,8 +148,7 @@ def _check(value: Any, old: Any, node: _Node, path: str, *, settled: bool = True
                 before = old.get(name, UNRELATED) if isinstance(old, dict) else UNRELATED
                 result += _check(value[name], before, below, here, settled=settled)
     elif isinstance(value, list) and node.items is not None:
-        for index, item in enumerate(value):
-            before = old_item(item, old, node.raw)
+        for index, (item, before) in enumerate(zip(value, old_items(value, old, node.raw), strict=True)):
             result += _check(item, before, node.items, f"{path}[{index}]", settled=settled)
     return result
 

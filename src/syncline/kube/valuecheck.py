@@ -18,7 +18,7 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.formats import matches_format
 from syncline.kube.re2 import compile_pattern
 
-__all__ = ["MAX_CAUSES", "UNRELATED", "check_value", "old_item", "same_json", "unchanged"]
+__all__ = ["MAX_CAUSES", "UNRELATED", "check_value", "old_items", "unchanged"]
 
 MAX_CAUSES = 1000
 """More causes than this help nobody; the rest is left out."""
@@ -29,36 +29,42 @@ UNRELATED: Any = object()
 """No old value can be found for this one."""
 
 
-def same_json(one: Any, other: Any) -> bool:
-    """Equality of JSON values: ``1`` is not ``true``."""
-    if one is other:
-        return True
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same_json, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
 def unchanged(old: Any, value: Any) -> bool:
     """There is an old value, and this is it."""
     if old is UNRELATED:
         return False
-    return old is value or (bool(old == value) and same_json(old, value))  # the first comparison is quick where it ends
+    return old is value or (bool(old == value) and _same_kinds(old, value))  # the comparison is quick where it ends
 
 
-def old_item(item: Any, old: Any, schema: Raw) -> Any:
-    """The old entry with the same keys; entries of other lists than maps cannot be matched."""
+def _same_kinds(one: Any, other: Any) -> bool:
+    """Of equal values: they are the same JSON, too."""
+    kind = type(one)
+    if kind is dict:
+        return all(type(part) is str or _same_kinds(part, other[key]) for key, part in one.items())
+    if kind is list:
+        return all(map(_same_kinds, one, other))
+    return (kind is bool) == (type(other) is bool)
+
+
+def old_items(items: list[Any], old: Any, schema: Raw) -> list[Any]:
+    """For each entry the old one with the same keys; entries of other lists than maps cannot be matched."""
     keys = schema.get("x-kubernetes-list-map-keys") or []
-    if schema.get("x-kubernetes-list-type") != "map" or not keys:
-        return UNRELATED
-    if not isinstance(old, list) or not isinstance(item, dict):
-        return UNRELATED
-    wanted = [item.get(key) for key in keys]
-    for each in old:
-        if isinstance(each, dict) and [each.get(key) for key in keys] == wanted:
-            return each
-    return UNRELATED
+    if schema.get("x-kubernetes-list-type") != "map" or not keys or not isinstance(old, list):
+        return [UNRELATED] * len(items)
+    known: dict[Any, Any] = {}
+    for each in reversed(old):  # of several with the same keys the first counts
+        if isinstance(each, dict):
+            known[_keys(each, keys)] = each
+    return [known.get(_keys(item, keys), UNRELATED) if isinstance(item, dict) else UNRELATED for item in items]
+
+
+def _keys(item: dict[str, Any], keys: list[str]) -> Any:
+    found = tuple([item.get(key) for key in keys])
+    try:
+        hash(found)
+    except TypeError:  # a key that is no plain value is refused anyway
+        return repr(found)
+    return found
 
 
 def check_value(value: Any, schema: Raw, path: str = "", old: Any = UNRELATED) -> list[FieldCause]:
@@ -264,8 +270,9 @@ def _list(value: list[Any], schema: Raw, path: str, old: Any) -> list[FieldCause
     found: list[FieldCause] = []
     items = schema.get("items")
     if isinstance(items, dict):
+        before = old_items(value, old, schema)
         for index, item in enumerate(value):
-            found += check_value(item, items, f"{path}[{index}]", old_item(item, old, schema))
+            found += check_value(item, items, f"{path}[{index}]", before[index])
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
         found.append(causes.invalid_value(path, len(value), f"{path} in body should have at least {least} items"))

@@ -25,11 +25,9 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.nodestate import (
-    facts_of,
-    is_candidate,
-    is_done_for,
-    is_failing,
-    not_ready,
+    candidates_of,
+    facts_of_all,
+    finished_for,
     target_of,
 )
 
@@ -123,21 +121,23 @@ def _scaled(limit: Any, total: int) -> int:
 
 
 def unavailable(nodes: Sequence[Obj]) -> list[Obj]:
-    return [node for node in nodes if facts_of(node).unavailable]
+    return [node for node, facts in zip(nodes, facts_of_all(nodes), strict=True) if facts.unavailable]
 
 
 def all_candidates(pool: Obj, nodes: Sequence[Obj], limit: int, layering: Layering) -> tuple[list[Obj], int]:
     """Everybody who could be next, and how many may be. A node that fails at this very target takes a place: if its
     trouble passes, not two shall go down at once."""
-    capacity = limit - len(unavailable(nodes))
+    facts = facts_of_all(nodes)
+    capacity = limit - sum(each.unavailable for each in facts)
     if capacity <= 0:
         return [], 0
     found: list[Obj] = []
     failing = 0
-    for node in nodes:
-        if not is_candidate(node, pool, layering):
-            failing += is_failing(node)
-        elif not_ready(node) is None:
+    candidate = candidates_of(pool, layering)
+    for node, each in zip(nodes, facts, strict=True):
+        if not candidate(each):
+            failing += each.failing
+        elif each.not_ready is None:
             found.append(node)
     if failing >= capacity:
         return [], 0
@@ -202,10 +202,12 @@ def canaries_left(pool: Obj, nodes: Sequence[Obj], layering: Layering) -> int | 
         raise LimitError(
             f"MachineConfigPool {name_of(pool)}: annotation {CANARIES} is {text!r}; give a count or a percentage"
         ) from None
-    done = sum(is_done_for(node, pool, layering) for node in nodes)
+    finished = finished_for(pool, layering)
+    done = sum(finished(facts) for facts in facts_of_all(nodes))
     if done >= wanted:
         return None
-    out = sum(not is_candidate(node, pool, layering) for node in nodes)
+    candidate = candidates_of(pool, layering)
+    out = sum(not candidate(facts) for facts in facts_of_all(nodes))
     return max(wanted - out, 0)
 
 

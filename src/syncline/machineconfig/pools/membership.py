@@ -15,7 +15,7 @@ import msgspec
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 from syncline.machineconfig.names import CURRENT, MASTER, NOT_YET_SET, WORKER
-from syncline.machineconfig.pools.nodestate import SeenNode
+from syncline.machineconfig.pools.nodestate import Nodes, SeenNode
 
 __all__ = [
     "Belonging",
@@ -137,7 +137,7 @@ def pool_of_machine_config_node(node: Obj, pools: Iterable[Obj]) -> str:
     return name_of(found) if found is not None else NOT_YET_SET
 
 
-def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> tuple[Obj, ...]:
+def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> Nodes:
     """The nodes that the pool owns, in the order given; a node that cannot be told is nobody's.
 
     Raises :class:`MembershipError` if the pool's own selector is bad.
@@ -145,7 +145,7 @@ def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> tuple[Obj,
     node_selector(pool)
     known, name = Pools(pools), name_of(pool)
     key = _one_key(tuple(sorted((name_of(each), _selector_text(each)) for each in pools)))
-    return tuple(node for node in nodes if _owner(node, known, key) == name)
+    return Nodes(node for node in nodes if _owner(node, known, key) == name)
 
 
 @lru_cache(maxsize=16)

@@ -6,10 +6,13 @@ each of its nodes several times, and a pool has thousands: a :class:`SeenNode` h
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.drain.progress import BLOCKED
 from syncline.machineconfig.names import (
     CURRENT,
     CURRENT_IMAGE,
@@ -18,14 +21,19 @@ from syncline.machineconfig.names import (
     DONE,
     FAILED_STATES,
     STATE,
+    TOPOLOGY,
     UPDATE_TAINT,
 )
 from syncline.machineconfig.pools.layered import Layering
 
 __all__ = [
     "NodeFacts",
+    "Nodes",
     "SeenNode",
+    "candidates_of",
     "facts_of",
+    "facts_of_all",
+    "finished_for",
     "has_update_taint",
     "is_candidate",
     "is_core_os",
@@ -46,19 +54,23 @@ CORE_OS = ("Red Hat Enterprise Linux CoreOS", "Fedora Linux", "CentOS Stream Cor
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
     """What a node's pool reads of it. ``notes``: its annotations as they are; ``readable``: as a typed reader has them
-    (one that is no text makes them empty). ``not_ready``: why workloads cannot be scheduled there."""
+    (one that is no text makes them empty). ``image``: it is targeted at one; ``between_images``: and has one.
+    ``not_ready``: why workloads cannot be scheduled there. ``blocked``: its drain may be held back."""
 
     name: str
     notes: dict[str, str]
     readable: dict[str, str]
     state: str
     desired: str
-    images: bool
+    image: bool
+    between_images: bool
+    topology: str | None
     not_ready: str | None
     done: bool
     failing: bool
     unavailable: bool
     tainted: bool
+    blocked: bool
 
 
 class SeenNode(dict[str, Any]):
@@ -73,6 +85,18 @@ class SeenNode(dict[str, Any]):
         self.home: tuple[object, str] | None = None
 
 
+class Nodes(tuple[Obj, ...]):
+    """Nodes of one pool, with the facts of each in the same order."""
+
+    @cached_property
+    def facts(self) -> list[NodeFacts]:
+        return [node.facts if type(node) is SeenNode else _read(node) for node in self]
+
+
+def facts_of_all(nodes: Sequence[Obj]) -> list[NodeFacts]:
+    return nodes.facts if type(nodes) is Nodes else [facts_of(node) for node in nodes]
+
+
 def facts_of(node: Obj) -> NodeFacts:
     return node.facts if type(node) is SeenNode else _read(node)
 
@@ -85,24 +109,23 @@ def _read(node: Obj) -> NodeFacts:
     current = notes.get(CURRENT, "")
     done = bool(current) and current == desired and _image_done(notes) and state == DONE
     failing = current != desired and state in FAILED_STATES
+    readable = annotations_of(node)
     return NodeFacts(
         name_of(node),
         notes,
-        annotations_of(node),
+        readable,
         state,
         desired,
-        CURRENT_IMAGE in notes or DESIRED_IMAGE in notes,
+        DESIRED_IMAGE in notes,
+        CURRENT_IMAGE in readable and DESIRED_IMAGE in readable,
+        readable.get(TOPOLOGY),
         ready,
         done,
         failing,
         ready is not None or (not done and not failing),
         _tainted(node),
+        BLOCKED in readable,
     )
-
-
-def _notes(node: Obj) -> dict[str, str]:
-    """Annotations as they are."""
-    return facts_of(node).notes
 
 
 def mcd_state(node: Obj) -> str:
@@ -153,31 +176,34 @@ def is_unavailable(node: Obj) -> bool:
     return facts_of(node).unavailable
 
 
-def wants_target(node: Obj, pool: Obj) -> bool:
-    return facts_of(node).desired == target_of(pool)
-
-
-def wants_build(node: Obj, layering: Layering) -> bool:
+def wants_build(node: NodeFacts, layering: Layering) -> bool:
     """The node is targeted at what the pool's build made."""
-    found = _notes(node)
-    image = bool(layering.image) and found.get(DESIRED_IMAGE, "") == layering.image
-    return image and layering.build is not None and found.get(DESIRED, "") == layering.rendered
+    image = bool(layering.image) and node.notes.get(DESIRED_IMAGE, "") == layering.image
+    return image and layering.build is not None and node.desired == layering.rendered
+
+
+def finished_for(pool: Obj, layering: Layering) -> Callable[[NodeFacts], bool]:
+    """Who is done with what the pool wants now."""
+    wanted = target_of(pool)
+    if layering.layered:
+        return lambda node: node.done and node.desired == wanted and wants_build(node, layering)
+    return lambda node: node.done and node.desired == wanted and not node.image
+
+
+def candidates_of(pool: Obj, layering: Layering) -> Callable[[NodeFacts], bool]:
+    """Who is not targeted at what the pool wants now, or has to leave image mode."""
+    if layering.layered:
+        return lambda node: not wants_build(node, layering)
+    wanted = target_of(pool)
+    return lambda node: node.desired != wanted or node.image
 
 
 def is_done_for(node: Obj, pool: Obj, layering: Layering) -> bool:
-    """Done with what its pool wants now."""
-    facts = facts_of(node)
-    if not facts.done or facts.desired != target_of(pool):
-        return False
-    return wants_build(node, layering) if layering.layered else DESIRED_IMAGE not in facts.notes
+    return finished_for(pool, layering)(facts_of(node))
 
 
 def is_candidate(node: Obj, pool: Obj, layering: Layering) -> bool:
-    """It is not targeted at what its pool wants now, or has to leave image mode."""
-    if layering.layered:
-        return not wants_build(node, layering)
-    facts = facts_of(node)
-    return facts.desired != target_of(pool) or DESIRED_IMAGE in facts.notes
+    return candidates_of(pool, layering)(facts_of(node))
 
 
 def has_update_taint(node: Obj) -> bool:

@@ -17,10 +17,10 @@ from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetSt
 from syncline.kube.holds import HELD, Hold, noted_holds
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, dig, labels_of, name_of, namespace_of, resource_version
-from syncline.machineconfig.drain.progress import BLOCKED, BlockedNote
+from syncline.machineconfig.drain.progress import BlockedNote
 from syncline.machineconfig.names import DESIRED_DRAIN, MASTER
 from syncline.machineconfig.pools.candidates import NodeWrite, Said
-from syncline.machineconfig.pools.nodestate import facts_of
+from syncline.machineconfig.pools.nodestate import Nodes
 from syncline.machineconfig.pools.observe import Observed
 from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool
 from syncline.machineconfig.pools.status import condition_is, put_condition
@@ -258,11 +258,10 @@ def _tell_blocked_drains(look: PoolLook, world: World, now: datetime) -> None:
             put_condition(conditions, "DrainBlocked", False, now)
 
 
-def _blocked_notes(nodes: Iterable[Obj]) -> Mapping[str, BlockedNote]:
+def _blocked_notes(nodes: Nodes) -> Mapping[str, BlockedNote]:
     found: dict[str, BlockedNote] = {}
-    for node in nodes:
-        have = facts_of(node).readable
-        note = BlockedNote.of(node) if BLOCKED in have else None
-        if note is not None and note.request == have.get(DESIRED_DRAIN):
+    for node, facts in zip(nodes, nodes.facts, strict=True):
+        note = BlockedNote.of(node) if facts.blocked else None
+        if note is not None and note.request == facts.readable.get(DESIRED_DRAIN):
             found[name_of(node)] = note
     return found

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
-from syncline.machineconfig.names import ARBITER, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, MASTER, TOPOLOGY, UPDATE_TAINT
+from syncline.machineconfig.names import ARBITER, DESIRED, MASTER, TOPOLOGY, UPDATE_TAINT
 from syncline.machineconfig.pools.candidates import (
     LimitError,
     NodeWrite,
@@ -26,7 +26,7 @@ from syncline.machineconfig.pools.candidates import (
 )
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.membership import MembershipError, members, selects_all
-from syncline.machineconfig.pools.nodestate import facts_of, target_of, wants_build
+from syncline.machineconfig.pools.nodestate import Nodes, facts_of_all, target_of, wants_build
 from syncline.machineconfig.pools.status import PoolNodes, pool_status, update_line
 
 __all__ = ["CONTROLLER_CONFIG_NAME", "PoolLook", "World", "look_at_pool"]
@@ -61,7 +61,7 @@ class World:
     def layering(self, pool: Obj) -> Layering:
         return self.layerings.get(name_of(pool), Layering())
 
-    def nodes_of(self, pool: Obj) -> tuple[Obj, ...]:
+    def nodes_of(self, pool: Obj) -> Nodes:
         """The nodes that the pool owns; raises MembershipError if its own selector is bad."""
         name = name_of(pool)
         if name not in self._members:
@@ -69,7 +69,7 @@ class World:
         return self._members[name]
 
     @cached_property
-    def _members(self) -> dict[str, tuple[Obj, ...]]:
+    def _members(self) -> dict[str, Nodes]:
         return {}
 
     def paused(self, pool: Obj) -> bool:
@@ -206,17 +206,15 @@ def _write_marks(look: PoolLook, world: World, pool: Obj, nodes: Sequence[Obj]) 
     """Topology for the agents; a taint that keeps pods from nodes whose update is still to come."""
     layering = world.layering(pool)
     topology, target = world.topology, target_of(pool)
-    for node in nodes:
-        facts = facts_of(node)
-        have = facts.readable
+    for node, facts in zip(nodes, facts_of_all(nodes), strict=True):
         marks: dict[str, str | None] = {}
-        if topology and have.get(TOPOLOGY) != topology:
+        if topology and facts.topology != topology:
             marks[TOPOLOGY] = topology
-        both_images = facts.images and CURRENT_IMAGE in have and DESIRED_IMAGE in have
-        at_target = wants_build(node, layering) if layering.layered else facts.desired == target and not both_images
+        in_place = not facts.between_images and facts.desired == target
+        at_target = wants_build(facts, layering) if layering.layered else in_place
         taints = None if at_target != facts.tainted else _taints(node, at_target)
         if marks or taints is not None:
-            look.writes.append(NodeWrite(name_of(node), marks, {}, taints))
+            look.writes.append(NodeWrite(facts.name, marks, {}, taints))
 
 
 def _taints(node: Obj, without: bool) -> tuple[Obj, ...]:
@@ -255,7 +253,7 @@ def _tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None
     """From the state before the writes of this look."""
     nodes = world.nodes_of(pool)
     known = world.machine_config_nodes
-    mcns = [known[name] for node in nodes if (name := facts_of(node).name) in known]
+    mcns = [known[facts.name] for facts in facts_of_all(nodes) if facts.name in known]
     layering = world.layering(pool)
     held = world.held.get(name_of(pool), "")
     seen = PoolNodes(pool, nodes, mcns, world.controller_config, layering, world.gates, held)

@@ -15,7 +15,7 @@ from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig, generation, name_of
 from syncline.machineconfig.names import FAILED_STATES, REASON
 from syncline.machineconfig.pools.layered import Layering
-from syncline.machineconfig.pools.nodestate import facts_of, is_done_for, target_of
+from syncline.machineconfig.pools.nodestate import facts_of, facts_of_all, finished_for, target_of
 from syncline.machineconfig.pools.seenrecords import record_facts
 
 __all__ = ["PoolNodes", "condition_is", "pool_status", "put_condition", "update_line"]
@@ -84,8 +84,9 @@ def pool_status(seen: PoolNodes, now: datetime) -> Obj:
     """The whole status as it should be now; the pool's own conditions of other writers are kept."""
     pool, nodes, layering = seen.pool, seen.nodes, seen.layering
     reported = _reported(seen)
-    facts = [facts_of(node) for node in nodes]
-    done = [one for node, one in zip(nodes, facts, strict=True) if one.done and is_done_for(node, pool, layering)]
+    facts = facts_of_all(nodes)
+    finished = finished_for(pool, layering)
+    done = [one for one in facts if finished(one)]
     ready = sum(one.not_ready is None for one in done)
     unavailable = sum(one.unavailable for one in facts)
     updated, degraded = len(done), sum(one.state in FAILED_STATES for one in facts)
@@ -145,7 +146,7 @@ def _certificates(config: Obj | None) -> list[Obj]:
 
 def _reported(seen: PoolNodes) -> _Reported:
     """The loop ends at the first MachineConfigNode that has no conditions, or no node in this pool."""
-    nodes = {facts_of(node).name: node for node in seen.nodes}
+    nodes = {facts.name: node for node, facts in zip(seen.nodes, facts_of_all(seen.nodes), strict=True)}
     gated = MCN_GATE in seen.gates
     found = _Reported()
     for mcn in seen.machine_config_nodes:
