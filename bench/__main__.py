@@ -11,7 +11,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import applications, butane, ignition, machineconfig, monorepo, pool, syncing, verbs, virtual, watching
+from bench import (
+    applications,
+    butane,
+    ignition,
+    joining,
+    machineconfig,
+    monorepo,
+    pool,
+    syncing,
+    verbs,
+    virtual,
+    watching,
+)
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -28,6 +40,7 @@ ALONE: dict[str, Any] = {
     "applications": applications,
     "butane": butane,
     "ignition": ignition,
+    "joining": joining,
     "machineconfig": machineconfig,
     "pool": pool,
 }

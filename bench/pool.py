@@ -29,7 +29,7 @@ from syncline.machineconfig.agent.controller import AgentController
 from syncline.machineconfig.names import GROUP, POOL
 from syncline.machineconfig.pools.controller import PoolController
 
-__all__ = ["PoolOfMachines", "figures"]
+__all__ = ["PoolOfMachines", "controller_config", "figures", "rolled"]
 
 APIS = f"/apis/{GROUP}/v1"
 ROLE = f"{GROUP}/role"
@@ -38,7 +38,7 @@ ZONES = ("a", "b", "c")
 WAIT_S = 40 * 86_400
 
 
-def _controller_config() -> Obj:
+def controller_config() -> Obj:
     infra = {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}}
     dns = {"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": {"name": "cluster"}}
     texts = ("baseOSContainerImage", "cloudProviderConfig", "clusterDNSIP", "ipFamilies", "releaseImage")
@@ -76,7 +76,7 @@ class PoolOfMachines:
         for crd in (*machine_config_crds(), *openshift_config_crds()):
             world.send("POST", CRDS, crd)
         world.driver.advance(5)
-        world.send("POST", f"{APIS}/controllerconfigs", _controller_config())
+        world.send("POST", f"{APIS}/controllerconfigs", controller_config())
         settings = MachineConfigSettings(world.settings.control_namespace)
         loop = self.loop = machineconfig_loop(world.clock, world.journal, settings, hosts=hosts, strict=True)
         hosts.follow(lambda name: loop.wake(AgentController.name, ObjectRef("", "Node", "", name)))

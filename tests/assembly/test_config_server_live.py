@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.live import START_S, Served, served_cluster
 
+from syncline.assembly import configserver
 from syncline.assembly.configserver import config_server
 from syncline.assembly.listening import ListenError
 from syncline.control.cache import Cache
@@ -22,6 +23,9 @@ from syncline.ignition.dataurl import decode_data_url
 from syncline.kube.client import Request
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, dig
+from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG, POOL
+from syncline.machineconfig.server.answering import Asked
+from syncline.machineconfig.server.answering import Request as Ask
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"
 IGNITION_0 = (
@@ -163,3 +167,70 @@ def test_without_tls_credentials_stay_on_the_loopback() -> None:
 
     with pytest.raises(ListenError, match=r"no TLS; listen on 127\.0\.0\.1"):
         asyncio.run(story())
+
+
+RENDERED: Obj = {
+    "apiVersion": "machineconfiguration.openshift.io/v1",
+    "kind": "MachineConfig",
+    "metadata": {"name": "rendered-worker-a", "uid": "u1", "resourceVersion": "7"},
+    "spec": {"config": {"ignition": {"version": "3.5.0"}}},
+}
+AUTHORITY: Obj = {
+    "kind": "ControllerConfig",
+    "metadata": {"name": "machine-config-controller", "uid": "u2", "resourceVersion": "1"},
+    "spec": {"kubeAPIServerServingCAData": "YQ=="},
+}
+WORKERS: Obj = {
+    "kind": "MachineConfigPool",
+    "metadata": {"name": "worker"},
+    "status": {"configuration": {"name": "rendered-worker-a"}},
+}
+
+
+def _with_motd(text: str, version: str, authority: Obj = AUTHORITY) -> Cache:
+    cache = Cache(Mapper())
+    file = {"path": "/etc/motd", "contents": {"source": f"data:,{text}"}}
+    config = {"ignition": {"version": "3.5.0"}, "storage": {"files": [file]}}
+    metadata = RENDERED["metadata"] | {"resourceVersion": version}
+    cache.put(MACHINE_CONFIG, RENDERED | {"metadata": metadata, "spec": {"config": config}})
+    cache.put(CONTROLLER_CONFIG, authority)
+    cache.put(POOL, WORKERS)
+    return cache
+
+
+async def _asked(cache: Cache, makes: configserver._Makes, kubeconfig: str = "secret", version: str = "3.4.0") -> Obj:
+    accept = f"application/vnd.coreos.ignition+json;version={version}"
+    found = configserver._looked_up(Ask("GET", "/config/worker", accept), cache, lambda _: kubeconfig)
+    assert isinstance(found, Asked)
+    return _files(json.loads((await makes.answer(found)).body))
+
+
+def test_a_config_is_made_once_for_all_that_it_depends_on() -> None:
+    """Objects of one version are one object, so another text under the same version shows who was answered from what
+    was kept."""
+
+    async def story() -> None:
+        makes = configserver._Makes()
+        first = await _asked(_with_motd("first", "7"), makes)
+        assert first["/etc/motd"] == "first"
+        assert await _asked(_with_motd("second", "7"), makes) == first
+        assert (await _asked(_with_motd("second", "8"), makes))["/etc/motd"] == "second"
+        renewed = await _asked(_with_motd("second", "7"), makes, kubeconfig="renewed")
+        assert (renewed["/etc/motd"], renewed["/etc/kubernetes/kubeconfig"]) == ("second", "renewed")
+        other = AUTHORITY | {"metadata": AUTHORITY["metadata"] | {"resourceVersion": "2"}}
+        assert (await _asked(_with_motd("third", "7", other), makes))["/etc/motd"] == "third"
+        assert (await _asked(_with_motd("fourth", "7"), makes, version="3.1.0"))["/etc/motd"] == "fourth"
+        assert await _asked(_with_motd("fifth", "7"), makes) == first
+
+    asyncio.run(story())
+
+
+def test_no_more_configs_are_kept_than_there_is_room_for() -> None:
+    async def story() -> None:
+        makes = configserver._Makes()
+        for version in range(configserver.MAX_KEPT + 1):
+            await _asked(_with_motd(f"old-{version}", str(version)), makes)
+        assert (await _asked(_with_motd("new", "0"), makes))["/etc/motd"] == "new", "the oldest went"
+        assert (await _asked(_with_motd("new", "5"), makes))["/etc/motd"] == "old-5"
+
+    asyncio.run(story())

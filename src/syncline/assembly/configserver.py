@@ -16,6 +16,7 @@ import json
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -28,7 +29,7 @@ from syncline.kube import client
 from syncline.kube.client import Request as ApiRequest
 from syncline.kube.client import Response
 from syncline.kube.objects import Obj, ResourceInfo, dig
-from syncline.machineconfig.server.answering import Answer, Request, served
+from syncline.machineconfig.server.answering import Answer, Asked, Request, looked_up, made
 from syncline.machineconfig.server.world import World, address_in_cluster, world_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ ACCOUNT, TOKEN = "node-bootstrapper", "node-bootstrapper-token"
 ROLE = "system:node-bootstrapper"
 MAX_AT_ONCE = 4
 """Configs that are made at the same moment."""
+MAX_KEPT = 16
+"""Configs that are kept: those of a few pools in a few versions, of a few megabytes each at most."""
 WAIT_S = 30.0
 """For one's turn; who waited longer is told to come again, as Ignition does by itself."""
 MAX_TOLD = 100
@@ -108,19 +111,15 @@ async def config_server(
             f"cannot serve machine configs on {host}:{port}: they hold credentials, and the cluster has no TLS; "
             "listen on 127.0.0.1"
         )
-    slots, told = asyncio.Semaphore(MAX_AT_ONCE), set[str]()
+    makes, told = _Makes(), set[str]()
 
     async def handle(request: web.BaseRequest) -> web.Response:
         asked = Request(request.method, request.rel_url.raw_path_qs, request.headers.get("Accept", ""))
+        found = _looked_up(asked, cache, kubeconfig)
         try:
-            async with asyncio.timeout(WAIT_S):
-                await slots.acquire()
+            answer = await makes.answer(found) if isinstance(found, Asked) else found
         except TimeoutError:
             return web.Response(status=503, headers={"Retry-After": "5"})
-        try:
-            answer = await _answer(asked, cache, kubeconfig)
-        finally:
-            slots.release()
         if answer.why:
             new = answer.status >= 500 and answer.why not in told and len(told) < MAX_TOLD
             told.update({answer.why} if new else ())
@@ -132,13 +131,40 @@ async def config_server(
         yield taken
 
 
-async def _answer(asked: Request, cache: Snapshot, kubeconfig: Callable[[str], str]) -> Answer:
-    """The world is read in the event loop, where the cache is written; the config is made beside it."""
+def _looked_up(asked: Request, cache: Snapshot, kubeconfig: Callable[[str], str]) -> Answer | Asked:
+    """The world is read in the event loop, where the cache is written."""
     if not asked.target.startswith("/config"):
-        return served(asked, World({}, {}, None, ""))
+        return looked_up(asked, World({}, {}, None, ""))
     before = world_of(cache, "")
-    world = world_of(cache, kubeconfig(address_in_cluster(before)))
-    return await asyncio.to_thread(served, asked, world)
+    return looked_up(asked, replace(before, kubeconfig=kubeconfig(address_in_cluster(before))))
+
+
+class _Makes:
+    """Configs are made beside the event loop, a few at a time; the last ones are kept, since hundreds of machines that
+    join together ask for the same one."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
+        self._kept: dict[tuple[str | bool, ...], Answer] = {}
+
+    async def answer(self, asked: Asked) -> Answer:
+        """Raises TimeoutError where it was not its turn in time."""
+        key = asked.key
+        known = self._kept.get(key) if key is not None else None
+        if known is not None:
+            return known
+        async with asyncio.timeout(WAIT_S):
+            await self._slots.acquire()
+        try:
+            known = self._kept.get(key) if key is not None else None  # made while this one waited
+            answer = known if known is not None else await asyncio.to_thread(made, asked)
+        finally:
+            self._slots.release()
+        if key is not None and answer.status == 200:
+            self._kept[key] = answer
+            if len(self._kept) > MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return answer
 
 
 def _response(answer: Answer) -> web.Response:

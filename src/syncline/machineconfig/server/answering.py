@@ -15,10 +15,10 @@ from urllib.parse import quote, unquote
 from syncline.ignition.gonames import clean
 from syncline.ignition.jsontext import dump
 from syncline.ignition.negotiate import NegotiationError, negotiate
-from syncline.machineconfig.server.joining import Unserved, config_for
+from syncline.machineconfig.server.joining import Choice, Unserved, choose, config_of
 from syncline.machineconfig.server.world import World
 
-__all__ = ["Answer", "Request", "served"]
+__all__ = ["Answer", "Asked", "Request", "looked_up", "made", "served"]
 
 _REDIRECT = "text/html; charset=utf-8"
 _METHODS = ("GET", "HEAD")
@@ -45,8 +45,26 @@ class Answer:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A config that is still to be made. ``key``: equal ones have the same answer; None: it is not to be kept."""
+
+    pool: str
+    choice: Choice
+
+    @property
+    def key(self) -> tuple[str | bool, ...] | None:
+        return self.choice.key
+
+
 def served(request: Request, world: World) -> Answer:
     """The answer; never raises for what a request or the cluster holds."""
+    found = looked_up(request, world)
+    return made(found) if isinstance(found, Asked) else found
+
+
+def looked_up(request: Request, world: World) -> Answer | Asked:
+    """The quick part: what is asked for, or why it is not given."""
     path, _, query = request.target.partition("?")
     moved = _moved(path) if request.method != "CONNECT" else None
     if moved is not None:
@@ -63,15 +81,26 @@ def served(request: Request, world: World) -> Answer:
     return _config(pool, request.accept, world)
 
 
-def _config(pool: str, accept: str, world: World) -> Answer:
+def _config(pool: str, accept: str, world: World) -> Answer | Asked:
     try:
         version = negotiate(accept)
-        config = config_for(pool, version, world)
+        return Asked(pool, choose(pool, version, world))
     except NegotiationError as problem:
         return Answer(400, why=str(problem))
     except Unserved as problem:
-        return Answer(problem.status, why=f"config of pool {pool!r} in version {version}: {problem}")
-    return Answer(200, dump(config), "application/json")
+        return _refused(pool, version, problem)
+
+
+def made(asked: Asked) -> Answer:
+    """The part that takes its time."""
+    try:
+        return Answer(200, dump(config_of(asked.choice)), "application/json")
+    except Unserved as problem:
+        return _refused(asked.pool, asked.choice.version, problem)
+
+
+def _refused(pool: str, version: str, problem: Unserved) -> Answer:
+    return Answer(problem.status, why=f"config of pool {pool!r} in version {version}: {problem}")
 
 
 def _moved(path: str) -> str | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import copy
+from dataclasses import dataclass, field
 
 from syncline.ignition.butane.encoding import escaped
 from syncline.ignition.converting import ConversionError, convert_raw_to, convert_to
 from syncline.ignition.gonames import Version, parse_version
 from syncline.ignition.jsontext import dump
-from syncline.kube.objects import Obj, annotations_of, dig, meta, name_of
+from syncline.kube.objects import Obj, annotations_of, dig, meta, name_of, resource_version, uid_of
 from syncline.machineconfig.configs import NEWEST_VERSION, ConfigError, lifted_config
 from syncline.machineconfig.names import (
     ARBITER,
@@ -34,7 +35,7 @@ from syncline.machineconfig.names import (
 from syncline.machineconfig.render.naming import typed_spec
 from syncline.machineconfig.server.world import World, image_for_new_machine, served_config
 
-__all__ = ["Unserved", "config_for", "joining_files"]
+__all__ = ["Choice", "Unserved", "choose", "config_of", "joining_files"]
 
 PRE_BUILT_IMAGE = annotation("pre-built-image")
 KUBELET_CA = "/etc/kubernetes/kubelet-ca.crt"
@@ -53,8 +54,29 @@ class Unserved(Exception):
         self.status = status
 
 
-def config_for(pool_name: str, version: str, world: World) -> Obj:
-    """The config in ``version`` (``2.2.0``, ``3.0.0`` to ``3.5.0``). Raises Unserved."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a machine that asked is to get: all that its config depends on. ``version``: ``2.2.0``, ``3.0.0`` to
+    ``3.5.0``; ``image``: of image mode, else empty."""
+
+    found: Obj
+    controller_config: Obj
+    version: str
+    image: str
+    bootstrap: bool
+    kubeconfig: str = field(repr=False)
+
+    @property
+    def key(self) -> tuple[str | bool, ...] | None:
+        """Equal ones have the same config; None where an object does not tell its version."""
+        told = [(uid_of(each), resource_version(each)) for each in (self.found, self.controller_config)]
+        if not all(uid and version for uid, version in told):
+            return None
+        return (*told[0], *told[1], self.version, self.image, self.bootstrap, self.kubeconfig)
+
+
+def choose(pool_name: str, version: str, world: World) -> Choice:
+    """What ``pool_name`` gives to a machine that joins. Raises Unserved."""
     pool = _pool(pool_name, world)
     rendered = str(dig(pool, "status", "configuration", "name", default="")) if world.bootstrap else served_config(pool)
     if not rendered:
@@ -66,20 +88,25 @@ def config_for(pool_name: str, version: str, world: World) -> Obj:
         raise Unserved(500, "there is no ControllerConfig")
     if not world.kubeconfig:
         raise Unserved(500, "there is no kubeconfig for machines that join yet")
-    asked = parse_version(version)
+    image = "" if world.bootstrap else image_for_new_machine(pool, world)
+    return Choice(found, world.controller_config, version, image, world.bootstrap, world.kubeconfig)
+
+
+def config_of(choice: Choice) -> Obj:
+    """The config, made: milliseconds of work for a large one. Raises Unserved."""
+    asked = parse_version(choice.version)
     assert asked is not None
     try:
-        config = copy.deepcopy(lifted_config(dig(found, "spec", "config")))
-        machine_config = _with_arguments(found, config, asked)
-        image = "" if world.bootstrap else image_for_new_machine(pool, world)
-        _add_authorities(config, world.controller_config)
-        empty = convert_to(EMPTY, NEWEST_VERSION if world.bootstrap else version)
-        first, *others = _agents_files(machine_config, image, empty)
-        for path, contents in (first, (KUBECONFIG, world.kubeconfig), *others):
+        config = copy.deepcopy(lifted_config(dig(choice.found, "spec", "config")))
+        machine_config = _with_arguments(choice.found, config, asked)
+        _add_authorities(config, choice.controller_config)
+        empty = convert_to(EMPTY, NEWEST_VERSION if choice.bootstrap else choice.version)
+        first, *others = _agents_files(machine_config, choice.image, empty)
+        for path, contents in (first, (KUBECONFIG, choice.kubeconfig), *others):
             _append(config, path, contents)
-        return convert_raw_to(dump(config).encode(), version)
+        return convert_raw_to(dump(config).encode(), choice.version)
     except (ConfigError, ConversionError) as problem:
-        raise Unserved(500, f"MachineConfig {rendered}: {problem}") from problem
+        raise Unserved(500, f"MachineConfig {name_of(choice.found)}: {problem}") from problem
 
 
 def joining_files(found: Obj, image: str) -> tuple[tuple[str, str], ...]:
@@ -134,13 +161,13 @@ def _birth_annotations(rendered: str, image: str, found: Obj) -> Obj:
 
 def _add_authorities(config: Obj, controller_config: Obj) -> None:
     """The authorities of this moment: a paused pool's rendered config may hold older ones."""
-    for path, field in ((KUBELET_CA, "kubeAPIServerServingCAData"), (CLOUD_CA, "cloudProviderCAData")):
-        encoded = dig(controller_config, "spec", field, default="") or ""
+    for path, source in ((KUBELET_CA, "kubeAPIServerServingCAData"), (CLOUD_CA, "cloudProviderCAData")):
+        encoded = dig(controller_config, "spec", source, default="") or ""
         try:
             data = base64.b64decode(encoded)
         except (binascii.Error, ValueError) as problem:
             name = name_of(controller_config)
-            raise Unserved(500, f"ControllerConfig {name}: spec.{field} is not base64: {problem}") from None
+            raise Unserved(500, f"ControllerConfig {name}: spec.{source} is not base64: {problem}") from None
         if not data:
             continue
         there = next((each for each in dig(config, "storage", "files", default=()) if each.get("path") == path), None)
