@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncline.kube.objects import Obj, ObjectRef, name_of
-from syncline.machineconfig.drain.feasible import Outlook, Sight, judge
+from syncline.machineconfig.drain.feasible import Outlook, Sight, Trial, _Play, judge
 from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 
@@ -235,3 +235,31 @@ def test_a_verdict_names_at_least_one_pod_if_and_only_if_it_blocks(replicas: int
         assert verdict.outlook is CAN
     if replicas and needed >= replicas:
         assert verdict.outlook is BLOCKED
+
+
+PLACED = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", None]),
+        st.booleans(),
+        st.sampled_from(["Running", "Pending", "Failed"]),
+        st.sampled_from([LONG_AGO, JUST_NOW]),
+    ),
+    max_size=6,
+)
+LIMITS = st.lists(st.one_of(st.integers(0, 4), st.sampled_from(["50%", "100%"])), max_size=2)
+
+
+@given(PLACED, LIMITS, st.booleans())
+def test_whom_budgets_let_go_at_once_would_also_go_one_by_one(
+    drawn: list[tuple[str | None, bool, str, str]], limits: list[int | str], roomy: bool
+) -> None:
+    pods = []
+    for index, (on, ready, phase, made) in enumerate(drawn):
+        one = pod(f"p{index}", on, ready=ready, made=made, cpu="1")
+        one["status"]["phase"] = phase if on else "Pending"
+        pods.append(one)
+    budgets = [budget(f"b{at}", maxUnavailable=limit) for at, limit in enumerate(limits)]
+    sight = Sight([node("a"), node("b", "8" if roomy else "1")], pods, budgets)
+    leaving = [each for each in pods if each["spec"].get("nodeName") == "a"]
+    if _Play(sight, "a", NOW, Trial(), leaving)._all_may_go_now():
+        assert _Play(sight, "a", NOW, Trial(), leaving)._in_rounds() == ()

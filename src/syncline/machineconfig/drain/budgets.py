@@ -6,10 +6,13 @@ Source: Kubernetes' disruption controller (numbers) and eviction subresource (wh
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, namespace_of
-from syncline.kube.selectors import SelectorError, label_selector_from
+from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 
 __all__ = ["covers", "expected_pods", "is_ready", "needed", "spared_by_policy", "unbudgeted"]
 
@@ -19,10 +22,20 @@ def covers(budget: Obj, pod: Obj) -> bool:
     if namespace_of(budget) != namespace_of(pod):
         return False
     selector = dig(budget, "spec", "selector")
+    found = _selector(_encode(selector)) if selector is not None else None
+    return found is not None and found.matches(labels_of(pod))
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+@lru_cache(maxsize=1024)
+def _selector(text: bytes) -> Selector | None:
+    """A budget is asked about each pod of a cluster, again and again."""
     try:
-        return selector is not None and label_selector_from(selector).matches(labels_of(pod))
+        return label_selector_from(msgspec.json.decode(text))
     except SelectorError:
-        return False
+        return None
 
 
 def is_ready(pod: Obj) -> bool:

@@ -207,16 +207,21 @@ class _Play:
         self._trial = trial
         self._budgets = [b for b in sight.budgets if any(covers(b, pod) for pod in leaving)]
         self._all_budgets = sight.budgets
-        nodes = [trial.changed_nodes.get(name_of(each), each) for each in sight.nodes]
-        nodes = [_cordoned(each) if name_of(each) == node else each for each in (*nodes, *trial.extra_nodes)]
-        self._cluster = Cluster.of(nodes, sight.pods, sight.namespaces, sight.storage)
-        self._home = next((state for state in self._cluster.nodes if state.name == node), None)
+        self._sight = sight
+        self._node = node
         self._leaving = [pod for pod in leaving if not is_terminating(pod)]
         self._pods: list[Obj] = [pod for pod in (*sight.pods, *trial.extra_pods) if self._is_covered(pod)]
         self._healthy: set[int] = {id(pod) for pod in self._pods if self._hopeful(pod)}
         self._expected = {id(b): expected_pods(b, self._of(b)) + self._added(b) for b in self._budgets}
         self._homeless: list[tuple[Obj, Homeless]] = []
-        self._settle_pending()
+
+    def _build_cluster(self) -> None:
+        """A copy of all nodes and pods costs more than all else; where nobody has to be placed it is not made."""
+        sight, trial = self._sight, self._trial
+        nodes = [trial.changed_nodes.get(name_of(each), each) for each in sight.nodes]
+        nodes = [_cordoned(each) if name_of(each) == self._node else each for each in (*nodes, *trial.extra_nodes)]
+        self._cluster = Cluster.of(nodes, sight.pods, sight.namespaces, sight.storage)
+        self._home = next((state for state in self._cluster.nodes if state.name == self._node), None)
 
     def _is_covered(self, pod: Obj) -> bool:
         return any(covers(budget, pod) for budget in self._budgets)
@@ -274,6 +279,11 @@ class _Play:
     # -- evictions -------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[Blocked, ...]:
+        return () if self._all_may_go_now() else self._in_rounds()
+
+    def _in_rounds(self) -> tuple[Blocked, ...]:
+        self._build_cluster()
+        self._settle_pending()
         for _ in range(MAX_ROUNDS):
             gone = self._evict_what_may_go()
             if not gone:
@@ -283,6 +293,21 @@ class _Play:
                     self._replace(pod)
         left = sorted(self._leaving, key=_called)
         return tuple(self._why(pod) for pod in left[:MAX_BLOCKED])
+
+    def _all_may_go_now(self) -> bool:
+        """Everybody one after the other, although no replacement becomes ready meanwhile."""
+        spare: dict[int, int] = {}
+        for budget in self._budgets:
+            healthy, desired = self._numbers(budget)
+            spare[id(budget)] = healthy - desired
+        # Those who may go in any case go first: they, too, may have counted as healthy.
+        for pod in sorted(self._leaving, key=unbudgeted, reverse=True):
+            mine = [budget for budget in self._budgets if covers(budget, pod)]
+            if not unbudgeted(pod) and (len(mine) > 1 or any(spare[id(budget)] <= 0 for budget in mine)):
+                return False
+            for budget in mine:
+                spare[id(budget)] -= id(pod) in self._healthy
+        return True
 
     def _evict_what_may_go(self) -> list[Obj]:
         gone = []
