@@ -9,8 +9,9 @@ from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import PoolWorld
 from tests.machineconfig.test_syncs_and_pools import APP, sync, world
 
-from syncline.assembly.impact import RevisedChange, forecaster, revised_change
+from syncline.assembly.impact import forecaster
 from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.revisions import RevisedChange, revised_change
 from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.cli.planview import describe_plan
 from syncline.control.cache import Cache

@@ -6,18 +6,12 @@ Called by ``syncline mc impact`` and ``syncline plan``. A look at the cluster co
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 
-from syncline.assembly.differences import application_differences
 from syncline.assembly.machineconfig import MachineConfigSettings, rendering_controllers
-from syncline.control.cache import Cache, Snapshot
-from syncline.gitops.application.manifests import SourceReader
-from syncline.gitops.application.observe import AppSettings, Destinations
-from syncline.gitops.application.view import AppView
-from syncline.gitops.clusters import clusters_of, resolve_destination
-from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, gvk_of, name_of, namespace_of, ref_of
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, gvk_of, name_of, ref_of
 from syncline.machineconfig.impact.forecast import EVENTS, Change, Forecaster, kinds_read
 from syncline.machineconfig.impact.report import PoolImpact
 from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG, POOL
@@ -27,9 +21,7 @@ from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import release_of
 
-__all__ = ["RevisedChange", "forecaster", "impact_kinds", "planned_impact", "revised_change"]
-
-SECRET = GroupKind("", "Secret")
+__all__ = ["forecaster", "impact_kinds", "planned_impact"]
 
 
 def forecaster(look: Snapshot, settings: MachineConfigSettings | None = None) -> Forecaster:
@@ -58,85 +50,3 @@ def planned_impact(
     deleted = [ref for ref in gone if ref.group_kind in kinds]
     origins = dict.fromkeys((*map(ref_of, (*mine, *kept)), *deleted), origin)
     return forecaster(look).forecast(Change(mine, kept, deleted, origins), now).pools
-
-
-@dataclass(frozen=True)
-class RevisedChange:
-    """What Applications would bring at a revision. ``notes``: which of them could not be asked; ``problem``: why none
-    could."""
-
-    put: tuple[Obj, ...] = ()
-    deleted: tuple[ObjectRef, ...] = ()
-    origins: dict[ObjectRef, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    problem: str = ""
-
-    def joined(self, other: Change) -> Change:
-        """Together with what files ask for, which is applied before."""
-        deleted = (*other.deleted, *self.deleted)
-        return Change(other.applied, (*other.put, *self.put), deleted, {**other.origins, **self.origins})
-
-
-def revised_change(
-    cache: Cache,
-    revision: str,
-    names: Sequence[str],
-    reader: SourceReader,
-    settings: AppSettings,
-    now: datetime,
-    destinations: Destinations | None = None,
-    *,
-    prune: bool = False,
-) -> RevisedChange:
-    """What the Applications of this cluster (``names``: these) differ in at ``revision`` from what is live, as far as
-    it concerns machines. An Application whose repository has no such revision is passed over and named."""
-    put: list[Obj] = []
-    deleted: list[ObjectRef] = []
-    origins: dict[ObjectRef, str] = {}
-    notes: list[str] = []
-    apps = _applications(cache, names, settings)
-    if isinstance(apps, str):
-        return RevisedChange(problem=apps)
-    asked, kinds = 0, impact_kinds()
-    for app in apps:
-        view, called = AppView(app), f"Application {name_of(app)}"
-        if view.multi_source:
-            notes.append(f"{called} has several sources, and --revision is for one: it is left as it is")
-            continue
-        spec = app["spec"] | {"source": view.sources[0] | {"targetRevision": revision}}
-        found = application_differences(cache, app | {"spec": spec}, reader, settings, now, destinations)
-        cache.put(APPLICATION.group_kind, app)
-        if found.problems:
-            notes.append(f"{called} is left as it is: {'; '.join(found.problems)}")
-            continue
-        asked += 1
-        prunes = prune or bool(dig(app, "spec", "syncPolicy", "automated", "prune", default=False))
-        for one in found.modified:
-            if one.ref.group_kind not in kinds:
-                continue
-            origins[one.ref] = called
-            if one.wanted is not None:
-                put.append(one.wanted)
-            elif prunes:
-                deleted.append(one.ref)
-            else:
-                notes.append(f"{one.ref.kind} {one.ref.name} of {called} stays: without --prune it is not deleted")
-    problem = "" if asked else f"--revision {revision}: {'; '.join(notes) or 'there is no Application in the cluster'}"
-    return RevisedChange(tuple(put), tuple(deleted), origins, tuple(notes), problem)
-
-
-def _applications(cache: Cache, names: Sequence[str], settings: AppSettings) -> list[Obj] | str:
-    """Those that bring objects to this very cluster; a text: which name there is none of."""
-    clusters = clusters_of(cache.objects(SECRET, settings.control_namespace))
-    found = []
-    for app in cache.objects(APPLICATION.group_kind):
-        called = {name_of(app), f"{namespace_of(app)}/{name_of(app)}"}
-        if names and not called & set(names):
-            continue
-        cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
-        if not isinstance(cluster, str) and cluster.is_here:
-            found.append(app)
-    missing = [
-        name for name in names if not any(name in (name_of(a), f"{namespace_of(a)}/{name_of(a)}") for a in found)
-    ]
-    return f"--app {missing[0]}: no Application of that name brings objects to this cluster" if missing else found

@@ -85,14 +85,16 @@ def impact(
     from syncline.assembly.impact import forecaster
     from syncline.base.clock import SystemClock
     from syncline.cli.impactview import describe_impact
+    from syncline.cli.machinefiles import read_manifests
 
     if (apps or prune) and not revision:
         raise click.UsageError("--app and --prune go with --revision")
+    given = [one for place in places for one in read_manifests(place)]
     with contextlib.ExitStack() as open_links:
         link = None if against is not None else open_links.enter_context(Connection(kubeconfig, context))
-        cache = _look(link, against, app_namespace, whole=bool(revision))
+        cache = _look(link, against, app_namespace, given, whole=bool(revision))
         _has_pool(cache, pool)
-        change, notes = _asked(cache, places, deletions)
+        change, notes = _asked(cache, given, deletions)
         if revision:
             change, told = _at_revision(link, cache, change, revision, apps, app_namespace, prune=prune)
             notes += told
@@ -105,12 +107,16 @@ def impact(
     return {"nothing": 0, "changes": CHANGES, "blocked": BLOCKED, "refused": UNSAFE}[found.verdict]
 
 
-def _look(link: Connection | None, against: str | None, namespace: str, *, whole: bool) -> Cache:
-    """Only the kinds that a forecast reads, unless Applications are rendered, too."""
+def _look(link: Connection | None, against: str | None, namespace: str, given: Sequence[Obj], *, whole: bool) -> Cache:
+    """Only the kinds that a forecast reads, unless Applications are rendered, too; and the definitions of the kinds
+    that are given, which say what is taken and what is refused."""
     from syncline.assembly.impact import impact_kinds
     from syncline.assembly.snapshot import look_at_cluster
     from syncline.cli.looking import look_at, look_offline
+    from syncline.kube import client
     from syncline.kube.errors import ApiError
+    from syncline.kube.objects import GVK, gvk_of
+    from syncline.machineconfig.impact.admission import DEFINITIONS
 
     if link is None:
         return look_offline(against or "", namespace)
@@ -122,6 +128,12 @@ def _look(link: Connection | None, against: str | None, namespace: str, *, whole
         raise CommandFailed(f"{link.server}: {error}") from error
     for problem in look.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
+    definitions = link.mapper.find(GVK(DEFINITIONS.group, "v1", DEFINITIONS.kind))
+    for info in (look.cache.mapper.preferred(kind) for kind in sorted({gvk_of(one).group_kind for one in given})):
+        if info is not None and definitions is not None and "." in info.group:
+            answer = link.send(client.get(definitions, "", f"{info.plural}.{info.group}"))
+            if answer.ok:
+                look.cache.put(DEFINITIONS, answer.obj)
     return look.cache
 
 
@@ -136,15 +148,13 @@ def _has_pool(cache: Cache, name: str) -> None:
         raise CommandFailed(f"MachineConfigPool {name} does not exist; there are {', '.join(pools)}", USAGE)
 
 
-def _asked(cache: Cache, places: Sequence[str], deletions: Sequence[str]) -> tuple[Change, list[str]]:
+def _asked(cache: Cache, given: Sequence[Obj], deletions: Sequence[str]) -> tuple[Change, list[str]]:
     """What files and flags ask for. Objects that do not concern machines are counted and passed over."""
     from syncline.assembly.impact import impact_kinds
-    from syncline.cli.machinefiles import read_manifests
     from syncline.kube.objects import gvk_of
     from syncline.machineconfig.impact.forecast import Change
 
     kinds = impact_kinds()
-    given = [one for place in places for one in read_manifests(place)]
     mine = [one for one in given if gvk_of(one).group_kind in kinds]
     if given and not mine:
         raise CommandFailed("-f: there is nothing in it that concerns machines, such as a MachineConfig", USAGE)
@@ -183,7 +193,7 @@ def _at_revision(
     *,
     prune: bool,
 ) -> tuple[Change, list[str]]:
-    from syncline.assembly.impact import revised_change
+    from syncline.assembly.revisions import revised_change
     from syncline.base.clock import SystemClock
     from syncline.cli.elsewhere import Elsewhere
     from syncline.cli.looking import source_reader

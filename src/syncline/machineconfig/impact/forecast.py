@@ -348,8 +348,9 @@ class _Telling:
         return found
 
     def _refused(self) -> tuple[Refusal, ...]:
-        """KubeletConfigs and their kin of which nothing is made."""
-        found = []
+        """What the API refuses, and KubeletConfigs and their kin of which nothing is made."""
+        told = self._scratch.refused.items()
+        found = [Refusal(f"{ref.kind} {ref.name}", text, "correct the field") for ref, text in told]
         for (_, ref), plan in sorted(self._scratch.plans.items(), key=lambda item: item[0][1]):
             if isinstance(plan.outcome, Stalled):
                 fix = fix_for(plan.outcome.reason) or plan.outcome.fix
@@ -358,12 +359,13 @@ class _Telling:
 
     def _notes(self, played: Rollout) -> tuple[str, ...]:
         notes = [text for obj in (*self._change.applied, *self._change.put) if (text := self._unselected(obj))]
+        notes += [f"{text} is dropped" for text in self._scratch.unknown]
         if played.cut:
             notes.append("the pools are large: later nodes are told at the pace of the first ones")
         return tuple(notes)
 
     def _unselected(self, obj: Obj) -> str:
-        if gvk_of(obj).group_kind != MACHINE_CONFIG:
+        if gvk_of(obj).group_kind != MACHINE_CONFIG or ref_of(obj) in self._scratch.refused:
             return ""
         pools = self._pools(self._scratch)
         if any(name_of(obj) in {name_of(one) for one in _selected(pool, [obj])} for pool in pools):

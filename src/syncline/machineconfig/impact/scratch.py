@@ -27,11 +27,13 @@ from syncline.kube.objects import (
     gvk_of,
     is_terminating,
     meta,
+    name_of,
     ref_of,
     uid_of,
 )
 from syncline.kube.patches import json_merge_patch
 from syncline.kube.threeway import three_way_json_merge
+from syncline.machineconfig.impact.admission import Admission
 
 __all__ = ["Scratch", "UnsettledError", "kinds_of"]
 
@@ -62,6 +64,11 @@ class Scratch:
                 self.cache.put(kind, obj)
         self.plans: dict[tuple[str, ObjectRef], Plan] = {}
         """The last plan by controller and object."""
+        self.refused: dict[ObjectRef, str] = {}
+        """Objects that the API would refuse, and why."""
+        self.unknown: list[str] = []
+        """Fields of objects that the API would drop."""
+        self._admission = Admission(look)
         self._controllers = tuple(controllers)
         self._due: dict[tuple[int, ObjectRef], None] = {}
         self._made = 0
@@ -74,20 +81,21 @@ class Scratch:
         given = {key: value for key, value in obj.items() if key != "status"}
         given["metadata"] = {key: value for key, value in meta(obj).items() if key not in SERVERS}
         live = self.cache.get(ref)
-        if live is None:
-            self._put(given | self._born(given, now), None)
-            return
-        patch = three_way_json_merge(_last_applied(live), given, live)
-        if patch:
-            self._put(self._counted(json_merge_patch(live, patch), live), live)
+        patch = three_way_json_merge(_last_applied(live), given, live) if live is not None else {}
+        if live is None or patch:
+            self.put(json_merge_patch(live, patch) if live is not None else given, now)
 
     def put(self, obj: Obj, now: datetime) -> None:
-        """The object as it is to be, whatever was there."""
+        """The object as it is to be, whatever was there; one that the API would refuse is left out and noted."""
         live = self.cache.get(ref_of(obj))
-        if live is None:
-            self._put(obj | self._born(obj, now), None)
-        elif live != obj:
-            self._put(self._counted(obj, live), live)
+        admitted = self._admission.admit(obj, live)
+        self.unknown += [f"{obj.get('kind')} {name_of(obj)}: {field}" for field in admitted.unknown]
+        if admitted.refused:
+            self.refused[ref_of(obj)] = admitted.refused
+        elif live is None:
+            self._put(admitted.obj | self._born(admitted.obj, now), None)
+        elif live != admitted.obj:
+            self._put(self._counted(admitted.obj, live), live)
 
     def delete(self, ref: ObjectRef, now: datetime) -> bool:
         """False: there is none."""

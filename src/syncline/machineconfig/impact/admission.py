@@ -1,0 +1,70 @@
+"""Whether an API server would take an object of the change, and as what: pruned, defaulted, judged; pure.
+
+By the definitions of the cluster where the look has them, else by ours. Webhooks and policies of the cluster are not
+asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from syncline.control.cache import Snapshot
+from syncline.kube import structural
+from syncline.kube.kinds.machineconfiguration import machine_config_crds
+from syncline.kube.kinds.openshiftconfig import openshift_config_crds
+from syncline.kube.objects import GVK, GroupKind, Obj, dig, gvk_of
+from syncline.kube.rules import check_rules
+from syncline.kube.schema.model import Schema
+
+__all__ = ["DEFINITIONS", "Admission", "Admitted"]
+
+DEFINITIONS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+MAX_NAMED = 5
+"""Fields that a refusal names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """``obj`` as it would be stored. ``refused``: why it would not be, as the API says it. ``unknown``: fields that are
+    dropped since the kind does not have them."""
+
+    obj: Obj
+    refused: str = ""
+    unknown: tuple[str, ...] = ()
+
+
+class Admission:
+    """Reads each definition once."""
+
+    def __init__(self, look: Snapshot) -> None:
+        self._look = look
+        self._schemas: Mapping[GVK, Schema] | None = None
+
+    def admit(self, obj: Obj, live: Obj | None) -> Admitted:
+        """Built-in kinds are taken as they are."""
+        if self._schemas is None:
+            mine = (*machine_config_crds(), *openshift_config_crds())
+            self._schemas = _schemas(mine) | _schemas(self._look.objects(DEFINITIONS))
+        schema = self._schemas.get(gvk_of(obj))
+        if schema is None:
+            return Admitted(obj)
+        kept = structural.prune(obj, schema)
+        unknown = [] if kept is obj else structural.unknown_fields(obj, schema)
+        filled = structural.fill_defaults(kept, schema)
+        causes = structural.validate(filled, schema, live)
+        causes += check_rules(filled, live, schema, causes)
+        told = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes[:MAX_NAMED]]
+        return Admitted(filled, "; ".join(told), tuple(unknown))
+
+
+def _schemas(definitions: Iterable[Obj]) -> dict[GVK, Schema]:
+    found = {}
+    for definition in definitions:
+        spec = definition.get("spec") or {}
+        for version in spec.get("versions") or ():
+            raw = dig(version, "schema", "openAPIV3Schema")
+            if raw:
+                gvk = GVK(str(spec.get("group")), str(version.get("name")), str(dig(spec, "names", "kind")))
+                found[gvk] = Schema.from_openapi(raw, resource=True)
+    return found
