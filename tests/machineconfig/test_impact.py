@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +18,7 @@ from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, target, 
 from syncline.assembly.impact import forecaster
 from syncline.assembly.snapshot import look_at_cluster
 from syncline.base.clock import parse_time
+from syncline.cli.impactview import describe_impact
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of
 from syncline.machineconfig.impact.forecast import Change
@@ -447,3 +451,38 @@ def test_whatever_changes_what_is_told_is_what_happens(pair: PoolWorld, parts: s
     told = of(impact)
     seen.until(lambda: pair.updated(told.after))
     assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+
+
+# -- as people read it ------------------------------------------------------------------------------------------------
+
+GOLDEN = Path(__file__).parent / "golden"
+RENDERED = re.compile(r"rendered-([a-z]+)-[0-9a-f]{32}")
+PODS = re.compile(r"router-default-[a-z0-9]+-[a-z0-9]{5}")
+
+
+def printed(impact: Impact) -> str:
+    """Names that are made of content or chance as placeholders."""
+    return PODS.sub("router-default-<id>", RENDERED.sub(r"rendered-\1-<digest>", describe_impact(impact))) + "\n"
+
+
+def impacts() -> dict[str, Impact]:
+    """One cluster, asked for changes that are of every sort."""
+    one = world(3)
+    one.merge(f"{POOLS}/worker", {"spec": {"maxUnavailable": 2}})
+    router(one, replicas=3, budget={"maxUnavailable": 0})
+    motd, args = files(("/etc/motd", "x"), ("/etc/containers/policy.json", "x")), {"kernelArguments": ["nosmt"]}
+    found = {
+        "reload": foretold(one, machine_config("99-policy", files(("/etc/containers/policy.json", "x")))),
+        "blocked": foretold(one, machine_config("99-motd", motd, **args)),
+        "refused": foretold(one, machine_config("99-fips", files(("/etc/motd", "x")), fips=True)),
+        "nothing": foretold(one, machine_config("99-else", motd, role="other")),
+    }
+    one.send("DELETE", "/apis/policy/v1/namespaces/openshift-ingress/poddisruptionbudgets/router-default")
+    return found | {"reboot": foretold(one, machine_config("99-motd", motd, **args))}
+
+
+def test_what_is_printed_is_what_people_read_aloud() -> None:
+    for name, impact in impacts().items():
+        golden = GOLDEN / f"impact-{name}.txt"
+        assert printed(impact) == golden.read_text(encoding="utf-8"), name
+        assert json.loads(json.dumps(impact.to_obj())) == impact.to_obj(), "plain JSON"

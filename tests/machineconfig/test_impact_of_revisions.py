@@ -59,7 +59,7 @@ def test_a_plan_says_in_one_line_for_each_pool_what_its_nodes_go_through(one: Po
     plan = planned(one, source, source.commit(OLD, MOTD))
     (pool,) = plan.machines
     assert pool.sentence() in describe_plan(plan)
-    assert pool.sentence().startswith("pool worker: 2 nodes drain and reboot, one at a time, about ")
+    assert pool.sentence().startswith("pool worker: 2 nodes drain and reboot, one at a time, worker-0 first, about ")
     assert "because file /etc/motd added (no policy, 99-motd of Application app)" in pool.sentence()
     assert plan.to_obj()["machines"][0]["nodes"][0]["steps"] == ["drain", "reboot"]
     before = one.reboots()

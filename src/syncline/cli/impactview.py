@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from syncline.cli.output import table
 from syncline.machineconfig.impact.pace import Pace
 from syncline.machineconfig.impact.report import Impact, NodeImpact, PoolImpact
+from syncline.machineconfig.impact.rollout import State
 
 __all__ = ["describe_impact"]
 
@@ -24,13 +25,18 @@ STEPS = {
 def describe_impact(found: Impact, notes: Sequence[str] = (), *, everything: bool = False) -> str:
     """``notes``: about the question; those of the answer follow. ``everything``: every node is listed."""
     blocks = ["\n".join(found.changed)]
-    summary = [pool.sentence() for pool in found.pools] + [f"refused: {each}" for each in found.refused]
+    summary = [_indented(pool.clauses()) for pool in found.pools]
+    summary += [_indented((f"refused: {first}", *rest)) for first, *rest in (each.clauses() for each in found.refused)]
     blocks.append("\n".join(summary) or "no node is touched")
     blocks.append(_causes(found.pools))
     blocks.append(_nodes(found.pools, everything))
     blocks.append("\n".join(dict.fromkeys(text for pool in found.pools if (text := _lengths(pool)))))
     blocks.append("\n".join(f"note: {text}" for text in (*notes, *found.notes)))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _indented(clauses: Sequence[str]) -> str:
+    return "\n".join((clauses[0], *(f"  {text}" for text in clauses[1:])))
 
 
 def _causes(pools: Sequence[PoolImpact]) -> str:
@@ -64,11 +70,12 @@ def _nodes(pools: Sequence[PoolImpact], everything: bool) -> str:
 
 
 def _row(node: NodeImpact) -> list[str]:
-    action = ", ".join(node.steps) if node.state == "done" else node.state.value
+    action = ", ".join(node.steps) if node.state is State.DONE else node.state.value
     begun = node.starts_s is not None
     wave = "now" if begun and not node.wave else str(node.wave) if node.wave else "-"
     more = f" and {len(node.causes) - 1} more" if len(node.causes) > 1 else ""
-    cause = node.reason or (f"{node.causes[0]}{more}" if node.causes else "-")
+    why = node.reason if not node.causes else f"{node.causes[0]}{more}"
+    cause = f"{why}; its drain cannot finish" if node.state is State.BLOCKED else why or "-"
     return [node.node, node.pool, action, wave, _span(node.starts_s), _span(node.ends_s), cause]
 
 

@@ -34,7 +34,7 @@ from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Cause, Sides, action_text, causes_of
 from syncline.machineconfig.impact.fixes import fix_for
 from syncline.machineconfig.impact.pace import Pace, Samples, sampled
-from syncline.machineconfig.impact.report import Impact, NodeImpact, PoolImpact, Refusal
+from syncline.machineconfig.impact.report import NAMED, Impact, NodeImpact, PoolImpact, Refusal, joined
 from syncline.machineconfig.impact.rollout import Rollout, State, Turn, worked_out
 from syncline.machineconfig.impact.scratch import Scratch, kinds_of
 from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
@@ -88,7 +88,8 @@ class Forecaster:
 
     def forecast(self, change: Change, now: datetime, pool: str = "") -> Impact:
         """``pool``: only this one is told; the others are played all the same."""
-        told = _Telling(self, change, now)
+        # Times in objects are whole seconds.
+        told = _Telling(self, change, now.replace(microsecond=0))
         return told.impact(pool)
 
     def scratch(self) -> Scratch:
@@ -281,7 +282,10 @@ class _Telling:
         if not reason and is_failing(node):
             reason = f"node {name_of(node)} failed before"
         if not reason and stuck:
-            reason = f"{', '.join(stuck)} {'takes' if len(stuck) == 1 else 'take'} what may be unavailable"
+            limit = _limit(pool, len(_members(self._scratch, pool)))
+            verb = "takes" if len(stuck) == 1 else "take"
+            named = stuck if len(stuck) <= NAMED else [*stuck[:NAMED], f"{len(stuck) - NAMED} more"]
+            reason = f"{joined(named)} {verb} all that may be unavailable (maxUnavailable {limit})"
         name = name_of(pool)
         decision = self._decisions[name]
         if not reason and decision is not None and decision.error is not None:

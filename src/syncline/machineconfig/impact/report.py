@@ -16,7 +16,7 @@ from syncline.machineconfig.impact.causes import ALWAYS, SEVERITY, Cause, severi
 from syncline.machineconfig.impact.pace import ASSUMED, Pace
 from syncline.machineconfig.impact.rollout import State
 
-__all__ = ["Impact", "NodeImpact", "PoolImpact", "Refusal", "Verdict", "about", "joined"]
+__all__ = ["NAMED", "Impact", "NodeImpact", "PoolImpact", "Refusal", "Verdict", "about", "joined"]
 
 _NOT_RENDERED = "could not generate rendered MachineConfig: "
 NAMED = 3
@@ -40,10 +40,14 @@ class Refusal:
     message: str
     fix: str = ""
 
-    def __str__(self) -> str:
+    def clauses(self) -> list[str]:
+        """What is wrong, and what to do about it."""
         message = " ".join(self.message.removeprefix(_NOT_RENDERED).split())
         told = message if not self.about else f"{self.about}: {message}"
-        return f"{told}; fix: {self.fix}" if self.fix else told
+        return [told, f"fix: {self.fix}"] if self.fix else [told]
+
+    def __str__(self) -> str:
+        return "; ".join(self.clauses())
 
     def to_obj(self) -> Obj:
         return {"object": self.about, "message": self.message, "fix": self.fix}
@@ -166,72 +170,78 @@ class PoolImpact:
     # -- in words ------------------------------------------------------------------------------------------------
 
     def sentence(self) -> str:
-        """Everything that a person has to know before it is merged."""
+        """Everything that a person has to know before it is merged, in one line."""
+        head, *rest = self.clauses()
+        return f"{head}{': ' if self.refused or self.waits else '; '}{'; '.join(rest)}" if rest else head
+
+    def clauses(self) -> tuple[str, ...]:
+        """The conclusion, then why, what cannot be done, what would help, and what else there is to know."""
         start = f"pool {self.name}"
         if self.refused:
-            return f"{start}: refused, no node is touched: {'; '.join(str(each) for each in self.refused)}"
+            return f"{start}: refused, no node is touched", *(text for each in self.refused for text in each.clauses())
         if self.waits:
-            return f"{start}: nothing happens yet: {self.waits}"
+            return f"{start}: nothing happens yet", self.waits
         if not self.nodes:
-            return f"{start}: nothing changes on its {_count(self.machines, 'node')}{self._unstarted()}"
-        parts = [self._going(), self._stuck(), self._left_out(), self._pending()]
-        text = "; ".join(part for part in parts if part)
+            return (f"{start}: nothing changes on its {_count(self.machines, 'node')}",)
+        going = self._going()
+        rest = (*self._because(), *self._stuck(), *self._left_out(), *self._pending())
         if self.paused:
-            return f"{start} is paused by {self.paused}: nothing happens until it is resumed; then {text}"
-        return f"{start}: {f'held by {self.held}; ' if self.held else ''}{text}"
-
-    def _unstarted(self) -> str:
-        return f" ({self.error})" if self.error else ""
+            head = f"{start} is paused by {self.paused}: nothing happens until it is resumed; then {going}"
+            return head, *rest
+        return f"{start}: {f'held by {self.held}; then ' if self.held else ''}{going}", *rest
 
     def _going(self) -> str:
-        going = self._with(State.DONE)
+        """Who goes through what, how many at a time, how long."""
+        going, kept = self._with(State.DONE), self._with(State.BLOCKED, State.REFUSED)
         if not going:
-            return "no node gets there"
-        first = min(going, key=lambda node: node.starts_s or 0.0)
+            verbs = next((_verbs(node.steps, one=False) for node in kept if node.steps), "change")
+            return f"{_some([node.node for node in kept]) if kept else 'its nodes'} should {verbs} and cannot"
         together = max(Counter(node.wave for node in going if node.wave).values(), default=1)
-        pace = "" if len(going) == 1 else ", one at a time" if together == 1 else f", {together} at a time"
-        last = max(node.ends_s or 0.0 for node in going)
-        who = first.node if len(going) == 1 else _count(len(going), "node")
-        begins = f"; first {first.node}" if len(going) > 1 else ""
-        verb = _verbs(first.steps, one=len(going) == 1)
-        return f"{who} {verb}{pace}, {about(last)}{begins}{self._because(first)}"
+        names = list(dict.fromkeys(node.node for node in going))
+        pace = "" if len(names) == 1 else ", one at a time" if together == 1 else f", {together} at a time"
+        kinds: dict[tuple[str, ...], dict[str, None]] = {}
+        for node in going:
+            kinds.setdefault(node.steps, {})[node.node] = None
+        told = [f"{_who(list(nodes))} {_verbs(steps, one=len(nodes) == 1)}" for steps, nodes in kinds.items()]
+        first = min(going, key=lambda node: node.starts_s or 0.0).node
+        begins = f", {first} first" if len(names) > 1 else ""
+        return f"{joined(told)}{pace}{begins}, {about(max(node.ends_s or 0.0 for node in going))}"
 
-    def _because(self, first: NodeImpact) -> str:
-        if not first.causes:
-            return ""
-        worst = [cause for cause in first.causes if severity(cause.actions, drains=False) == _worst(first.causes)]
-        named = [f"{cause} ({', '.join(_grounds(cause))})" for cause in worst[:NAMED]]
-        more = len(first.causes) - len(named)
-        return f"; because {joined(named)}" + (f" and {more} more" if more else "")
+    def _because(self) -> list[str]:
+        if not self.causes:
+            return []
+        worst = max((severity(cause.actions, drains=False) for cause in self.causes), key=SEVERITY.index)
+        mine = [cause for cause in self.causes if severity(cause.actions, drains=False) == worst]
+        named = [f"{cause} ({', '.join(_grounds(cause))})" for cause in mine[:NAMED]]
+        more = len(self.causes) - len(named)
+        return [f"because {joined([*named, f'{more} more'] if more else named)}"]
 
-    def _stuck(self) -> str:
+    def _stuck(self) -> list[str]:
+        """Nodes with the same way out are told once."""
+        alike: dict[object, list[NodeImpact]] = {}
+        for node in self._with(State.REFUSED, State.BLOCKED):
+            alike.setdefault(node.fixes or node.reason.replace(node.node, ""), []).append(node)
         found = []
-        for node in self._with(State.REFUSED, State.BLOCKED)[:NAMED]:
-            fixes = f" (would help: {'; or '.join(node.fixes[:NAMED])})" if node.fixes else ""
-            told = node.reason if node.node in node.reason else f"node {node.node}: {node.reason}"
-            found.append(f"{told}{fixes}")
-        more = len(self._with(State.REFUSED, State.BLOCKED)) - len(found)
-        if more:
-            found.append(f"and {more} more nodes")
-        if self.error:
-            found.append(self.error)
-        return "; ".join(found)
+        for first, *others in list(alike.values())[:NAMED]:
+            found.append(first.reason if first.node in first.reason else f"node {first.node}: {first.reason}")
+            found += [f"the same holds for {_some([node.node for node in others])}"] if others else []
+            found += [f"would help: {fix}" for fix in first.fixes[:NAMED]]
+        more = sum(len(nodes) for nodes in list(alike.values())[NAMED:])
+        found += [f"and for other reasons {_count(more, 'node')}"] if more else []
+        return [*found, self.error] if self.error else found
 
-    def _left_out(self) -> str:
-        found = self._with(State.WAITS)
-        if not found:
-            return ""
+    def _left_out(self) -> list[str]:
         by_reason: dict[str, list[str]] = {}
-        for node in found:
+        for node in self._with(State.WAITS):
             by_reason.setdefault(node.reason, []).append(node.node)
         told = [(_some(names), "waits" if len(names) == 1 else "wait", why) for why, names in by_reason.items()]
-        return "; ".join(f"{who} {verb}: {why}" for who, verb, why in told)
+        return [f"{who} {verb}: {why}" for who, verb, why in told]
 
-    def _pending(self) -> str:
+    def _pending(self) -> list[str]:
         if not self.pending:
-            return ""
+            return []
         verb = "has" if self.pending == 1 else "have"
-        return f"{_count(self.pending, 'node')} {verb} an update to come already, and both are one"
+        return [f"{_count(self.pending, 'node')} {verb} an update to come already, and both are one"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +275,6 @@ def _grounds(cause: Cause) -> list[str]:
     return [text for text in ("" if cause.why == ALWAYS else cause.why, source) if text] or [cause.why]
 
 
-def _worst(causes: Collection[Cause]) -> str:
-    return max((severity(cause.actions, drains=False) for cause in causes), key=SEVERITY.index)
-
-
 def _verbs(steps: tuple[str, ...], *, one: bool) -> str:
     """``drain and reboot``; in the third person of one."""
     done = [step for step in steps if step != "none"]
@@ -282,6 +288,10 @@ def joined(texts: Collection[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     found = list(texts)
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}" if found else ""
+
+
+def _who(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else _count(len(names), "node")
 
 
 def _some(names: list[str]) -> str:
