@@ -28,6 +28,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 from syncline.kube.selectors import SelectorError
+from syncline.machineconfig.agent.observe import CLUSTER
 from syncline.machineconfig.agent.work import Work
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing
@@ -37,7 +38,7 @@ from syncline.machineconfig.impact.pace import Pace, Samples, sampled
 from syncline.machineconfig.impact.report import NAMED, Impact, NodeImpact, PoolImpact, Refusal, joined
 from syncline.machineconfig.impact.rollout import Rollout, State, Turn, worked_out
 from syncline.machineconfig.impact.scratch import Scratch, kinds_of
-from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
+from syncline.machineconfig.names import CONTROLLER_CONFIG, CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable, update_order
 from syncline.machineconfig.pools.layered import layering_of
@@ -71,8 +72,8 @@ class Change:
 
 def kinds_read(controllers: Collection[Controller]) -> set[GroupKind]:
     """Everything that a forecast looks at, without Events."""
-    found = kinds_of(controllers) | {POOL, MACHINE_CONFIG, MACHINE_CONFIG_NODE, NODE, HOLDS, LEASES}
-    found |= {OS_CONFIG, OS_BUILD, drain_observing.POD, *drain_observing.READS}
+    found = kinds_of(controllers) | {POOL, MACHINE_CONFIG, MACHINE_CONFIG_NODE, CONTROLLER_CONFIG, NODE, HOLDS, LEASES}
+    found |= {CLUSTER.group_kind, OS_CONFIG, OS_BUILD, drain_observing.POD, *drain_observing.READS}
     return found | {index.kind for index in pool_observing.indices().values()}  # type: ignore[attr-defined]
 
 
