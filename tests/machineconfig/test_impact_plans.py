@@ -18,6 +18,7 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, gvk_of, name_of
 from syncline.machineconfig.agent.actions import Action, Consequence
 from syncline.machineconfig.agent.changes import Changes
+from syncline.machineconfig.agent.plan import POST_ACTION, REBOOTING
 from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Sides, causes_of, severity
@@ -112,6 +113,15 @@ def test_what_is_under_way_takes_a_place_and_then_its_turn() -> None:
     busy = node("n0", to=B, state="Working", **{DESIRED_DRAIN: f"drain-{B}", LAST_DRAIN: f"drain-{B}"})
     one = played(worker(), rendered(A), FILE, busy, node("n1"))
     assert one.turns[0].under_way and told(one) == [("n0", 0, "done", 101.0), ("n1", 1, "done", 212.0)]
+
+
+def test_a_machine_that_boots_just_now_comes_back_and_then_gets_the_newer_config() -> None:
+    away = node("n0", to=B, state="Working", **{POST_ACTION: REBOOTING, LAST_DRAIN: f"drain-{B}"})
+    away["status"] = {"conditions": [{"type": "Ready", "status": "False"}]}
+    away["spec"] = {"unschedulable": True}
+    newer = rendered("rendered-worker-c", files(("/etc/other", "x")))
+    one = played(worker("rendered-worker-c"), rendered(A), FILE, newer, away, node("n1"))
+    assert told(one) == [("n0", 0, "done", 100.0), ("n0", 1, "done", 211.0), ("n1", 2, "done", 322.0)]
 
 
 def test_a_node_that_cannot_take_it_on_stops_its_pool() -> None:

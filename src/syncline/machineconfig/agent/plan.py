@@ -56,7 +56,16 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.phases import Phase
 
-__all__ = ["POST_ACTION", "QUESTIONS", "REBOOT_FROM", "AgentSettings", "answered", "plan_agent", "settle_agent"]
+__all__ = [
+    "POST_ACTION",
+    "QUESTIONS",
+    "REBOOTING",
+    "REBOOT_FROM",
+    "AgentSettings",
+    "answered",
+    "plan_agent",
+    "settle_agent",
+]
 
 POST_ACTION = annotation("post-config-action")
 REBOOTING = "Rebooting"

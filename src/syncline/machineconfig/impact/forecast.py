@@ -172,7 +172,7 @@ class _Telling:
         before, after = target_of(live or {}), target_of(pool)
         nodes = _members(self._scratch, pool)
         refused, waits = self._not_rendered(name)
-        behind = self._behind(live, before)
+        behind = self._behind(live, before, {turn.node for turn in played.turns if turn.under_way})
         told = self._nodes(pool, played, before)
         pace = played.paces[name]
         return PoolImpact(
@@ -190,7 +190,7 @@ class _Telling:
             waits,
             played.errors.get(name, ""),
             pace,
-            frozenset(step for turn in played.turns if turn.pool == name and turn.work for step in _used(turn, pace)),
+            frozenset(step for turn in played.turns if turn.pool == name and turn.ended for step in _used(turn, pace)),
         )
 
     def _not_rendered(self, name: str) -> tuple[tuple[Refusal, ...], str]:
@@ -205,8 +205,8 @@ class _Telling:
             return (Refusal(about, decision.error, fix_for(decision.error)),), ""
         return (), decision.waits or ""
 
-    def _behind(self, live: Obj | None, target: str) -> int:
-        """How many nodes have an update to come without the change."""
+    def _behind(self, live: Obj | None, target: str, busy: Collection[str]) -> int:
+        """How many nodes have an update to come without the change, and have not begun it."""
         if live is None:
             return 0
         look = self._by.look
@@ -214,7 +214,8 @@ class _Telling:
             nodes = members(live, look.objects(NODE), look.objects(POOL))
         except MembershipError:
             return 0
-        return sum(annotations_of(node).get(CURRENT, target) != target for node in nodes)
+        waiting = [node for node in nodes if name_of(node) not in busy]
+        return sum(annotations_of(node).get(CURRENT, target) != target for node in waiting)
 
     def _held(self, name: str) -> str:
         living = [hold for hold in holds_of(self._scratch.cache.objects(HOLDS)) if hold.lives(self._now)]

@@ -205,7 +205,8 @@ class PoolImpact:
         told = [f"{_who(list(nodes))} {_verbs(steps, one=len(nodes) == 1)}" for steps, nodes in kinds.items()]
         first = min(going, key=lambda node: node.starts_s or 0.0).node
         begins = f", {first} first" if len(names) > 1 else ""
-        return f"{joined(told)}{pace}{begins}, {about(max(node.ends_s or 0.0 for node in going))}"
+        begun = min(node.starts_s or 0.0 for node in going) if self.held else 0.0
+        return f"{joined(told)}{pace}{begins}, {about(max(node.ends_s or 0.0 for node in going) - begun)}"
 
     def _because(self) -> list[str]:
         if not self.causes:

@@ -13,17 +13,19 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import heappop, heappush
 
+from syncline.base.clock import parse_time
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, dig, name_of, ref_of
 from syncline.machineconfig.agent.due import Due
 from syncline.machineconfig.agent.observe import CLUSTER, policies_in_force, waived_sections
+from syncline.machineconfig.agent.plan import POST_ACTION, REBOOTING
 from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.drain import plan as drain_planning
 from syncline.machineconfig.drain.feasible import Outlook, judge
-from syncline.machineconfig.drain.progress import BlockedNote, Progress, insists
+from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS, BlockedNote, Progress, insists
 from syncline.machineconfig.drain.registries import RegistriesError
 from syncline.machineconfig.impact.pace import Pace
 from syncline.machineconfig.impact.scratch import Scratch
@@ -37,6 +39,7 @@ from syncline.machineconfig.names import (
     FAILED_STATES,
     LAST_DRAIN,
     MACHINE_CONFIG,
+    MACHINE_CONFIG_NODE,
     POOL,
     REASON,
     STATE,
@@ -217,8 +220,8 @@ class Rollout:
         assert node is not None, "nodes do not go while it is played"
         return node
 
-    def _annotate(self, name: str, notes: Mapping[str, str | None], now: datetime, **spec: object) -> None:
-        body: Obj = {"metadata": {"annotations": dict(notes)}} | ({"spec": spec} if spec else {})
+    def _annotate(self, name: str, notes: Mapping[str, str | None], now: datetime) -> None:
+        body: Obj = {"metadata": {"annotations": dict(notes)}}
         self.scratch.perform([Patch(_NODE, "", name, body, "it is played")], now)
 
     def _begin(self, node: Obj, pool: str, wave: int, now: datetime, *, under_way: bool = False) -> None:
@@ -240,10 +243,24 @@ class Rollout:
             self._annotate(name, {STATE: "Working"}, now)
         turn.drains = work.drain and have.get(TOPOLOGY) != SINGLE_REPLICA
         drained = have.get(LAST_DRAIN) == f"drain-{turn.new}"
-        if turn.drains and not drained:
+        if have.get(POST_ACTION) == REBOOTING:
+            left = max(self.paces[pool].reboot.seconds - self._rebooting(name, now), 0.0)
+            self._schedule(now + timedelta(seconds=left), "done", name)
+        elif turn.drains and not drained:
             self._drain(turn, now)
         else:
             self._change(turn, now)
+
+    def _rebooting(self, name: str, now: datetime) -> float:
+        """Seconds since a node was told to reboot, as far as its MachineConfigNode says."""
+        record = self.scratch.cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", name))
+        for condition in dig(record, "status", "conditions", default=[]):
+            if condition.get("type") == "RebootedNode" and condition.get("status") == "Unknown":
+                try:
+                    return (now - parse_time(str(condition.get("lastTransitionTime")))).total_seconds()
+                except ValueError:
+                    return 0.0
+        return 0.0
 
     def _work(self, turn: Turn) -> Work | str:
         """The same for all nodes that have the same; a text: why it is refused."""
@@ -288,7 +305,8 @@ class Rollout:
         work = self._work(later)
         if isinstance(work, Work):
             turn.new, turn.new_image, turn.work = later.new, later.new_image, work
-        self._annotate(turn.node, {DESIRED_DRAIN: f"drain-{turn.new}", LAST_DRAIN: f"drain-{turn.new}"}, now)
+        request = f"drain-{turn.new}"
+        self._annotate(turn.node, {DESIRED_DRAIN: request, LAST_DRAIN: request, PROGRESS: None, BLOCKED: None}, now)
         self._change(turn, now)
 
     def _change(self, turn: Turn, now: datetime) -> None:
@@ -301,10 +319,14 @@ class Rollout:
         """Uncordoned and Done; a target that came meanwhile is another turn."""
         turn.state, turn.ended = State.DONE, now
         self._open.pop(turn.node)
-        uncordon = f"uncordon-{turn.new}"
-        notes: dict[str, str | None] = {CURRENT: turn.new, CURRENT_IMAGE: turn.new_image or None, STATE: DONE}
-        notes |= {REASON: "", DESIRED_DRAIN: uncordon, LAST_DRAIN: uncordon}
-        self._annotate(turn.node, notes, now, **({"unschedulable": None} if turn.drains else {}))
+        self._annotate(turn.node, {DESIRED_DRAIN: f"uncordon-{turn.new}"}, now)
+        seen = drain_observing.observe(self.scratch.cache, ref_of(self._node(turn.node)))
+        if seen is not None:
+            self.scratch.perform(drain_planning.plan(seen, now).actions, now)
+        notes: dict[str, str | None] = {CURRENT: turn.new, CURRENT_IMAGE: turn.new_image or None}
+        self._annotate(turn.node, notes | {STATE: DONE, REASON: "", POST_ACTION: None}, now)
+        if turn.under_way:
+            self.scratch.put(_back(self._node(turn.node)), now)
         node = self._node(turn.node)
         have = annotations_of(node)
         if (have.get(DESIRED), have.get(DESIRED_IMAGE, "")) != (turn.new, turn.new_image):
@@ -321,6 +343,15 @@ class Rollout:
         layering = seen.world.layering(seen.pool)
         nodes = self._members(seen.pool)
         return [node for node in nodes if name_of(node) not in begun and is_candidate(node, seen.pool, layering)]
+
+
+def _back(node: Obj) -> Obj:
+    """A node that was away when the cluster was looked at, as it is when its update has ended."""
+    conditions = [
+        each | {"status": "True"} if each.get("type") == "Ready" else each
+        for each in dig(node, "status", "conditions", default=[])
+    ]
+    return node | {"status": (node.get("status") or {}) | {"conditions": conditions}}
 
 
 def worked_out(cache: Snapshot, old: str, new: str, old_image: str = "", new_image: str = "") -> Work | str:
