@@ -28,6 +28,7 @@ from syncline.machineconfig.impact.pace import ASSUMED, Length, Pace, sampled
 from syncline.machineconfig.impact.report import about
 from syncline.machineconfig.impact.rollout import Rollout, State
 from syncline.machineconfig.impact.scratch import Scratch
+from syncline.machineconfig.impact.waiting import failing_words, why_it_waits
 from syncline.machineconfig.names import (
     CURRENT,
     CURRENT_IMAGE,
@@ -35,11 +36,14 @@ from syncline.machineconfig.names import (
     DESIRED_DRAIN,
     DESIRED_IMAGE,
     LAST_DRAIN,
+    REASON,
     STATE,
     TOPOLOGY,
 )
 from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools import observe as pool_observing
+from syncline.machineconfig.pools.layered import Layering
+from syncline.machineconfig.pools.observe import NODE
 
 A, B = "rendered-worker-a", "rendered-worker-b"
 POLICIES = effective_policies(None)
@@ -135,6 +139,24 @@ def test_a_node_that_cannot_take_it_on_stops_its_pool() -> None:
 def test_a_config_that_is_gone_is_refused_and_named() -> None:
     one = played(worker(), FILE, node("n0"))
     assert one.turns[0].state is State.REFUSED and f'"{A}" not found' in one.turns[0].reason
+
+
+def test_a_machine_that_is_joining_has_the_new_config_from_the_start() -> None:
+    joining = node("n0", at="")
+    one = played(worker(), rendered(A), FILE, joining)
+    assert not one.turns and not one.left(worker())
+
+
+def test_drift_takes_a_place_and_is_no_update() -> None:
+    """A node that has what it is to have and is Degraded all the same."""
+    drifted = node("n0", at=B, state="Degraded", **{REASON: "content mismatch"})
+    one = played(worker(), rendered(A), FILE, drifted, node("n1"))
+    assert not one.turns and [name_of(each) for each in one.left(worker())] == ["n1"]
+    nodes = one.scratch.cache.objects(NODE)
+    assert why_it_waits(nodes[1], nodes, [], 1, Layering()) == (
+        "n0 takes all that may be unavailable (maxUnavailable 1)"
+    )
+    assert failing_words(nodes[0]) == "node n0 is Degraded: content mismatch"
 
 
 def test_a_limit_that_is_none_is_an_error_of_the_pool() -> None:

@@ -155,13 +155,23 @@ def _asked(cache: Cache, given: Sequence[Obj], deletions: Sequence[str]) -> tupl
     from syncline.machineconfig.impact.forecast import Change
 
     kinds = impact_kinds()
-    mine = [one for one in given if gvk_of(one).group_kind in kinds]
+    mine = [_placed(cache, one) for one in given if gvk_of(one).group_kind in kinds]
     if given and not mine:
         raise CommandFailed("-f: there is nothing in it that concerns machines, such as a MachineConfig", USAGE)
     others = len(given) - len(mine)
     told = "1 other object of the files does" if others == 1 else f"{others} other objects of the files do"
     notes = [f"{told} not concern machines"] if others else []
     return Change(applied=mine, deleted=[_deleted(cache, text, mine) for text in deletions]), notes
+
+
+def _placed(cache: Cache, obj: Obj) -> Obj:
+    """What has no namespace of its own goes to ``default``."""
+    from syncline.kube.objects import gvk_of, namespace_of
+
+    info = cache.mapper.preferred(gvk_of(obj).group_kind)
+    if info is None or not info.namespaced or namespace_of(obj):
+        return obj
+    return obj | {"metadata": obj["metadata"] | {"namespace": "default"}}
 
 
 def _deleted(cache: Cache, text: str, given: Sequence[Obj]) -> ObjectRef:

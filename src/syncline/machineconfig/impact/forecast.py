@@ -35,15 +35,16 @@ from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Cause, Sides, action_text, causes_of
 from syncline.machineconfig.impact.fixes import fix_for
 from syncline.machineconfig.impact.pace import Pace, Samples, sampled
-from syncline.machineconfig.impact.report import NAMED, Impact, NodeImpact, PoolImpact, Refusal, joined
+from syncline.machineconfig.impact.report import Impact, NodeImpact, PoolImpact, Refusal
 from syncline.machineconfig.impact.rollout import Rollout, State, Turn, worked_out
 from syncline.machineconfig.impact.scratch import Scratch, kinds_of
+from syncline.machineconfig.impact.waiting import failing_words, why_it_waits
 from syncline.machineconfig.names import CONTROLLER_CONFIG, CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable, update_order
 from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, members
-from syncline.machineconfig.pools.nodestate import is_failing, not_ready, target_of
+from syncline.machineconfig.pools.nodestate import target_of
 from syncline.machineconfig.pools.observe import HOLDS, LEASES, NODE, OS_BUILD, OS_CONFIG
 from syncline.machineconfig.pools.plan import PoolSettings, held_by
 from syncline.machineconfig.render.controller import RenderController
@@ -229,7 +230,7 @@ class _Telling:
         left = sorted(played.left(pool), key=update_order)
         if played.cut:
             return (*told, *self._extrapolated(left, turns, before))
-        return (*told, *(self._waiting(node, pool, turns) for node in left))
+        return (*told, *self._waiting(left, pool, played, turns))
 
     def _node(self, turn: Turn, before: str) -> NodeImpact:
         ends = None if turn.ended is None else (turn.ended - self._now).total_seconds()
@@ -277,31 +278,21 @@ class _Telling:
         anyway, changed = (_parts(self._scratch, one, other) for one, other in ((current, before), (before, new)))
         return anyway - changed
 
-    def _waiting(self, node: Obj, pool: Obj, turns: Sequence[Turn]) -> NodeImpact:
-        """A node whose turn does not come."""
-        stuck = sorted({turn.node for turn in turns if turn.state is not State.DONE})
-        reason = not_ready(node) or ""
-        if not reason and is_failing(node):
-            reason = f"node {name_of(node)} failed before"
-        if not reason and stuck:
-            limit = _limit(pool, len(_members(self._scratch, pool)))
-            verb = "takes" if len(stuck) == 1 else "take"
-            named = stuck if len(stuck) <= NAMED else [*stuck[:NAMED], f"{len(stuck) - NAMED} more"]
-            reason = f"{joined(named)} {verb} all that may be unavailable (maxUnavailable {limit})"
-        name = name_of(pool)
-        decision = self._decisions[name]
-        if not reason and decision is not None and decision.error is not None:
-            reason = "its pool cannot be rendered"
-        return NodeImpact(name_of(node), name, State.WAITS, reason=reason or self._held_or_full(pool))
-
-    def _held_or_full(self, pool: Obj) -> str:
-        held = self._held(name_of(pool))
-        if held:
-            return f"held by {held}"
-        layering = layering_of(pool, *(self._scratch.cache.objects(kind) for kind in (OS_CONFIG, OS_BUILD)))
-        if layering.layered and not layering.progress().goes_on:
-            return f"its pool is in image mode: {layering.progress().reason}"
-        return "as many nodes of its pool are down as may be"
+    def _waiting(self, left: Sequence[Obj], pool: Obj, played: Rollout, turns: Sequence[Turn]) -> list[NodeImpact]:
+        """Nodes whose turn does not come."""
+        name, cache = name_of(pool), played.scratch.cache
+        nodes = _members(played.scratch, pool)
+        stuck = [turn.node for turn in turns if turn.state is not State.DONE]
+        layering = layering_of(pool, cache.objects(OS_CONFIG), cache.objects(OS_BUILD))
+        limit, held = _limit(pool, len(nodes)), self._held(name)
+        reasons = [why_it_waits(node, nodes, stuck, limit, layering) for node in left]
+        if self._not_rendered(name)[0]:
+            reasons = ["its pool cannot be rendered"] * len(left)
+        elif held and not turns:
+            reasons = [f"held by {held}"] * len(left)
+        return [
+            NodeImpact(name_of(node), name, State.WAITS, reason=why) for node, why in zip(left, reasons, strict=True)
+        ]
 
     def _extrapolated(self, left: Sequence[Obj], turns: Sequence[Turn], before: str) -> list[NodeImpact]:
         """The rest of a pool that is too large to be played node by node: in its order, at the pace so far."""
@@ -365,10 +356,17 @@ class _Telling:
 
     def _notes(self, played: Rollout) -> tuple[str, ...]:
         notes = [text for obj in (*self._change.applied, *self._change.put) if (text := self._unselected(obj))]
+        notes += [f"{text}; it may fail again" for text in self._failing(played)]
         notes += [f"{text} is dropped" for text in self._scratch.unknown]
         if played.cut:
             notes.append("the pools are large: later nodes are told at the pace of the first ones")
         return tuple(notes)
+
+    def _failing(self, played: Rollout) -> list[str]:
+        """Nodes that are told to be updated, and that failed before."""
+        done = {turn.node for turn in played.turns if turn.state is State.DONE}
+        nodes = [node for node in self._by.look.objects(NODE) if name_of(node) in done]
+        return [text for node in nodes if (text := failing_words(node))]
 
     def _unselected(self, obj: Obj) -> str:
         if gvk_of(obj).group_kind != MACHINE_CONFIG or ref_of(obj) in self._scratch.refused:

@@ -45,10 +45,11 @@ from syncline.machineconfig.names import (
     STATE,
     TOPOLOGY,
 )
+from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools import plan as pool_planning
 from syncline.machineconfig.pools.membership import MembershipError, members
-from syncline.machineconfig.pools.nodestate import SeenNode, is_candidate, is_done, is_failing
+from syncline.machineconfig.pools.nodestate import SeenNode, is_candidate, is_done, is_failing, target_of
 from syncline.machineconfig.pools.observe import NODE
 from syncline.machineconfig.pools.plan import PoolSettings
 
@@ -123,8 +124,9 @@ class Rollout:
         for pool in self.scratch.cache.objects(POOL):
             for node in self._members(pool):
                 self._homes[name_of(node)] = name_of(pool)
-                have = annotations_of(node)
-                if have.get(CURRENT) and have.get(DESIRED) and not is_done(node) and not is_failing(node):
+                if not annotations_of(node).get(CURRENT):
+                    self._joins(node, pool)
+                elif _moves(node) and not is_done(node) and not is_failing(node):
                     self._begin(node, name_of(pool), 0, self.began, under_way=True)
         for pool in self.scratch.cache.objects(POOL):
             self._schedule(self.began, "pool", name_of(pool))
@@ -139,6 +141,11 @@ class Rollout:
                 return
             for name in woken:
                 self._look(name, now)
+
+    def _joins(self, node: Obj, pool: Obj) -> None:
+        """A machine that has no config yet begins with what its pool serves."""
+        target = target_of(pool)
+        self._annotate(name_of(node), {CURRENT: target, DESIRED: target, STATE: DONE}, self.began)
 
     def _schedule(self, when: datetime, what: str, name: str) -> None:
         self._count += 1
@@ -345,6 +352,12 @@ class Rollout:
         return [node for node in nodes if name_of(node) not in begun and is_candidate(node, seen.pool, layering)]
 
 
+def _moves(node: Obj) -> bool:
+    """It is targeted at something else than it has."""
+    have = annotations_of(node)
+    return (have.get(CURRENT), have.get(CURRENT_IMAGE, "")) != (have.get(DESIRED), have.get(DESIRED_IMAGE, ""))
+
+
 def _back(node: Obj) -> Obj:
     """A node that was away when the cluster was looked at, as it is when its update has ended."""
     conditions = [
@@ -366,6 +379,9 @@ def worked_out(cache: Snapshot, old: str, new: str, old_image: str = "", new_ima
     setting = cache.get(CLUSTER)
     try:
         before, after = Due(before, after, old_image, new_image).embedded
-        return work_of(before, after, policies_in_force(setting) or {}, waived_sections(setting))
+        policies = policies_in_force(setting)
+        if policies is None:  # not caught up yet; agents wait for it
+            policies = effective_policies(dig(setting, "spec", "nodeDisruptionPolicy"))
+        return work_of(before, after, policies, waived_sections(setting))
     except (Irreconcilable, ConfigError, RegistriesError) as error:
         return str(error)
