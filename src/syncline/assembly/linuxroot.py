@@ -2,7 +2,8 @@
 
 Nothing above the root is read or written, whatever links lie below it: paths are walked name by name on descriptors,
 no name is opened through a link, and links are followed by hand, an absolute one from the root. A directory that is
-exchanged for a link during a walk is refused. Writes are whole: a draft, ``fsync``, then a rename.
+exchanged for a link during a walk is refused. Writes are whole: a draft, ``fsync``, then a rename. Every change is on
+disk when it returns, removals and new directories, too: what is noted later never outlives what was done before.
 """
 
 from __future__ import annotations
@@ -141,6 +142,7 @@ class LinuxRoot:
         with _told("remove", path), self._walk(path) as (parent, name):
             found = os.stat(name, dir_fd=parent, follow_symlinks=False)
             (os.rmdir if stat.S_ISDIR(found.st_mode) else os.unlink)(name, dir_fd=parent)
+            os.fsync(parent)
 
     def remove_all(self, path: str) -> None:
         with _told("remove", path), contextlib.suppress(FileNotFoundError), self._walk(path) as (parent, name):
@@ -150,6 +152,7 @@ class LinuxRoot:
                 shutil.rmtree(name, dir_fd=parent)
             else:
                 os.unlink(name, dir_fd=parent)
+            os.fsync(parent)
 
     def make_directories(self, path: str, mode: int = 0o755) -> None:
         """Missing ones get ``mode``."""
@@ -290,6 +293,7 @@ class LinuxRoot:
     def _copy_directory(self, path: str, source: tuple[int, str], target: tuple[int, str], depth: int) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(target[1], 0o700, dir_fd=target[0])
+            os.fsync(target[0])
         inside = os.open(source[1], _DIRECTORY, dir_fd=source[0])
         try:
             outside = os.open(target[1], _DIRECTORY, dir_fd=target[0])
@@ -299,6 +303,7 @@ class LinuxRoot:
                 found = os.fstat(inside)
                 self._own(path, outside, (found.st_uid, found.st_gid))
                 os.fchmod(outside, stat.S_IMODE(found.st_mode))
+                os.fsync(outside)
             finally:
                 os.close(outside)
         finally:
@@ -350,8 +355,10 @@ def _make_directory(name: str, here: int, mode: int) -> None:
     opened = os.open(name, _DIRECTORY, dir_fd=here)
     try:
         os.fchmod(opened, mode)
+        os.fsync(opened)
     finally:
         os.close(opened)
+    os.fsync(here)
 
 
 def _take_place(parent: int, name: str) -> None:

@@ -1,0 +1,163 @@
+"""The power goes while an agent writes the files of a config on Linux: nothing is torn, nothing of the machine's own is
+lost, what the disk says it has it has, and the next pass ends it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from tests.conftest import Figure
+from tests.machineconfig.faults.disks import CURRENT_CONFIG, KEPT, wanted
+from tests.machineconfig.faults.platter import Tree, after_power_cut, as_it_is, laid_out, recorded
+from tests.machineconfig.faults.stories import OWN, full
+
+from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
+from syncline.assembly.nodeagent import perform_now
+from syncline.base.clock import SystemClock
+from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.perform import HostPerformer
+from syncline.machineconfig.agent.steps import SetUsers, StoreConfig, WriteFiles
+
+PASSWD = "root:x:0:0::/root:/bin/sh\ncore:x:0:0::/home/core:/bin/sh\n"
+GUESSES = 3
+"""Power cuts at each step: with nothing that was not synced, and with some parts of it."""
+
+
+def config(number: int) -> Obj:
+    made: Obj = full(number) | {"metadata": {"name": f"rendered-worker-{number}"}}
+    return made
+
+
+def machine(root: Path) -> None:
+    """A system with files of its own."""
+    files = {path: (entry.content, entry.mode) for path, entry in OWN.items()}
+    files |= {"/etc/passwd": (PASSWD.encode(), 0o644), "/etc/group": (b"core:x:0:\n", 0o644)}
+    files |= {
+        "/etc/shadow": (b"core:*:1::::::\n", 0o600),
+        "/etc/os-release": (b'ID="rhcos"\nVARIANT_ID=coreos\n', 0o644),
+    }
+    files["/usr/lib/systemd/system-preset/99-default-disable.preset"] = (b"disable *\n", 0o644)
+    for path, (content, mode) in files.items():
+        place = Path(f"{root}{path}")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        place.chmod(mode)
+
+
+class WithPackages(LinuxHost):
+    """A system whose package manager is there and says that no package owns a path."""
+
+    def has_program(self, name: str) -> bool:
+        return name == "rpm"
+
+
+def bring(root: Path, old: Obj | None, new: Obj) -> None:
+    """As the agent does between its note that it writes and its reboot; begun anew after a crash."""
+    hosts = LinuxHosts("edge", WithPackages(root, SystemClock(), offline=True), in_place=True)
+    performer = HostPerformer(hosts)
+    perform_now(performer, WriteFiles("edge", old, new, False, "test"))
+    perform_now(performer, SetUsers("edge", old, new, "test"))
+    perform_now(performer, StoreConfig("edge", new, "test"))
+
+
+def is_there(tree: Tree, config: Obj) -> list[str]:
+    """What of a config is not as it says; what is left of others counts, too."""
+    disk, wrong = wanted(config), []
+    for path, (content, mode) in disk.files.items():
+        if tree.get(path) != ("file", content, mode):
+            wrong.append(f"{path} is {tree.get(path)}")
+    for path, target in disk.links.items():
+        if tree.get(path, ("", b"", 0))[:2] != ("symlink", target.encode()):
+            wrong.append(f"{path} is {tree.get(path)}")
+    for path, entry in OWN.items():
+        if path not in disk.files and tree.get(path) != ("file", entry.content, entry.mode):
+            wrong.append(f"{path} of the machine is {tree.get(path)}")
+    mine = {*disk.files, *disk.links, *OWN}
+    for path in ("/etc/goes", "/etc/stays", "/usr/local/bin/deep/run.sh"):
+        if path in tree and path not in mine:
+            wrong.append(f"{path} is left")
+    for name in ("old", "new", "off", "masked", "shipped"):
+        unit = f"/etc/systemd/system/{name}.service"
+        if unit in tree and unit not in mine:
+            wrong.append(f"{unit} is left")
+    enabled = {path for path in tree if path.startswith("/etc/systemd/system/multi-user.target.wants/")}
+    right = {f"/etc/systemd/system/multi-user.target.wants/{name}" for name, on in disk.units.items() if on}
+    return wrong + [f"{path} is there or not" for path in enabled ^ right]
+
+
+def stored(tree: Tree) -> str:
+    kind, content, _ = tree[CURRENT_CONFIG]
+    assert kind == "file"
+    return str(json.loads(content)["metadata"]["name"])
+
+
+def torn(tree: Tree, old: Obj, new: Obj) -> list[str]:
+    """Files that are neither what they were nor what they are to be, nor are not there."""
+    before, after = wanted(old), wanted(new)
+    wrong = []
+    for path in {*before.files, *after.files, *OWN}:
+        found = tree.get(path)
+        entry = OWN.get(path)
+        allowed = [each.files[path] for each in (before, after) if path in each.files]
+        allowed += [(entry.content, entry.mode)] if entry is not None else []
+        if found is not None and found[0] == "file" and found[1:] not in allowed:
+            wrong.append(f"{path} is {found}")
+    for path, entry in OWN.items():
+        own = ("file", entry.content, entry.mode)
+        if own not in (tree.get(path), tree.get(KEPT.format(path))):
+            wrong.append(f"{path} of the machine is lost")
+    return wrong
+
+
+def found(tree: Tree, old: Obj, new: Obj) -> list[str]:
+    """What is wrong after a power cut."""
+    wrong = torn(tree, old, new)
+    return wrong + (is_there(tree, new) if stored(tree) == new["metadata"]["name"] else [])
+
+
+def test_the_power_may_go_at_every_step_of_writing_a_config_on_linux(tmp_path: Path, figure: Figure) -> None:
+    chance, cuts, redone = random.Random(7), 0, 0
+    root = tmp_path / "root"
+    machine(root)
+    bring(root, None, config(1))
+    for old, new in ((config(1), config(2)), (config(2), config(1))):
+        trees: list[Tree] = []
+        with recorded(root) as recorder:
+
+            def cut(what: str, old: Obj = old, new: Obj = new, trees: list[Tree] = trees) -> None:
+                for guess in range(GUESSES):
+                    tree = after_power_cut(recorder.root, chance if guess else None)
+                    assert not found(tree, old, new), f"{what}: {found(tree, old, new)}"
+                    trees.append(tree)
+
+            recorder.cut = cut
+            bring(root, old, new)
+        assert not is_there(after_power_cut(recorder.root, None), new)
+        for number, tree in enumerate(chance.sample(trees, 30)):
+            place = tmp_path / f"{new['metadata']['name']}-{number}"
+            laid_out(tree, place)
+            with recorded(place):
+                bring(place, old, new)
+            wrong = is_there(after_power_cut(as_it_is(place), None), new)
+            assert not wrong, f"done again after a cut: {wrong}"
+            redone += 1
+        cuts += len(trees)
+    figure(
+        "power cuts of a Linux machine", f"{cuts} at every step of two updates, {redone} of them ended by the next pass"
+    )
+
+
+@pytest.mark.parametrize("forgets", ["file", "dir"])
+def test_a_disk_that_keeps_nothing_would_be_noticed(forgets: str, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    machine(root)
+    bring(root, None, config(1))
+    wrong: list[str] = []
+    with recorded(root, forgets=forgets) as recorder:
+        recorder.cut = lambda _what: wrong.extend(
+            found(after_power_cut(recorder.root, random.Random(1)), config(1), config(2)) if not wrong else ()
+        )
+        bring(root, config(1), config(2))
+    assert wrong
