@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 
-from tests.machineconfig.faults.running import Outcome, branched, drawn_from, play
+from tests.machineconfig.faults.running import Outcome, branched, each_alone, play
 from tests.machineconfig.faults.schedule import KINDS, On, drawn, read
 from tests.machineconfig.faults.seams import Step
 from tests.machineconfig.faults.stories import STORIES
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
         steps[name] = undisturbed.steps
     for name in options.stories:
         schedules = (drawn(name, seed, steps[name]) for seed in range(1, options.seeds + 1))
-        for outcome in drawn_from(schedules, steps):
+        for outcome in each_alone(schedules, steps):
             tally.take(outcome, "several")
     tally.show(steps)
     return 1 if tally.broken else 0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.machineconfig.faults.disks import differences, lost
+from tests.machineconfig.faults.disks import BIRTH, BOOKS, differences, lost
 from tests.machineconfig.faults.seams import Step
 
 from syncline.cluster.machines.machine import Entry
@@ -186,7 +186,7 @@ class Laws:
             return
         have = annotations_of(node)
         joins = not have.get(CURRENT) or machine.root.read("/etc/machine-config-daemon/currentconfig") is None
-        if joins:
+        if joins or step.path.startswith((*BIRTH, f"{BOOKS}node-annotation")):
             return
         reboots = step.text.startswith("reboot ")
         self.checked["resting"] += 1

@@ -60,8 +60,8 @@ def small(text: str, role: str = "worker") -> Obj:
 
 def gentle(number: int) -> Obj:
     """Files of which policies say that services are reloaded or restarted, and keys: no drain, no reboot."""
-    trust = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt"
-    made = files(("/etc/containers/policy.json", f"{number}"), (trust, f"{number}"), version="3.4.0")
+    provider = "/etc/kubernetes/credential-providers/x.yaml"
+    made = files(("/etc/containers/policy.json", f"{number}"), (provider, f"{number}"), version="3.4.0")
     if number == 2:
         made["storage"]["files"] += files(("/etc/nmstate/openshift/x", "y"))["storage"]["files"]
     core = {"name": "core", "sshAuthorizedKeys": [f"ssh-ed25519 AAAA{number} me"]}

@@ -100,6 +100,8 @@ def _uncordon(seen: Observed, wanted: str, now: datetime) -> Plan:
     notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
     if KEEP_CORDON in annotations_of(seen.node):
         patch = _write(seen.node, notes | {KEEP_CORDON: None}, "its update has ended; somebody else cordoned it")
+    elif _cordoned_by_others(seen.node):
+        patch = _write(seen.node, notes, "its update has ended, and was none of those that cordon")
     else:
         patch = _write(seen.node, notes, "its update has ended", unschedulable=False)
     return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"uncordon node {name_of(seen.node)}")
