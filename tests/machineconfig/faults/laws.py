@@ -31,7 +31,7 @@ LAWS = {
     "done": "a node that says Done has the disk, kernel and image of its config, nothing more, and says so on disk",
     "originals": "no file of the machine's own is lost, and it is back where no config is",
     "reboots": "a machine is rebooted once for each config that needs it, and again only after it lost its power",
-    "reason": "a node that has failed says why",
+    "reason": "a node on which something failed says so, and why",
     "referenced": "no config is deleted that a node has or is to have",
     "counts": "the counts of a pool add up",
     "conditions": "conditions of a pool do not contradict one another",
@@ -57,7 +57,10 @@ class Laws:
     """How often a machine lost its power, or was replaced."""
     checked: Counter[str] = field(default_factory=Counter)
     most_down: Counter[str] = field(default_factory=Counter)
+    untold: set[str] = field(default_factory=set)
+    """Nodes on whose machine something failed, until they say so."""
     watching: bool = False
+    _arrived: dict[str, tuple[str, str]] = field(default_factory=dict)
     nodes: dict[str, Obj] = field(default_factory=dict)
     records: dict[str, Obj] = field(default_factory=dict)
     configs: dict[str, Obj] = field(default_factory=dict)
@@ -101,9 +104,23 @@ class Laws:
         self._cordoned(name, new, have)
         if have.get(STATE) in FAILED_STATES and not have.get(REASON):
             self.breach("reason", f"{name} is {have[STATE]} and does not say why")
+        if have.get(STATE) in FAILED_STATES:
+            self.untold.discard(name)
         finished = (have.get(STATE), have.get(CURRENT)) != (before.get(STATE), before.get(CURRENT))
         if self.rests(have) and finished:
             self.disk(name)
+            self._finished(name, have[CURRENT])
+
+    def _finished(self, name: str, config: str) -> None:
+        if name in self.untold:
+            self.breach("reason", f"an operation on {name} failed, and {name} never said so")
+        machine = self.machines.get(name)
+        if machine is None:
+            return
+        before, booted = self._arrived.get(name, (config, "")), machine.state.boot_id
+        self._arrived[name] = (config, booted)
+        if self.needs_drain and before[0] != config and before[1] == booted:
+            self.breach("reboots", f"{name} is Done with {config}, which needs a reboot, and has not rebooted")
 
     @staticmethod
     def rests(have: dict[str, str]) -> bool:

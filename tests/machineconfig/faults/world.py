@@ -187,6 +187,8 @@ class FaultWorld(PoolWorld):
         if fault.kind == "kill-before":
             raise Death(step.who)
         if fault.kind == "host-error":
+            if len(self.fired) == 1 and not self.faults:  # whoever dies meanwhile tells nobody
+                self.laws.untold.add(step.node)
             raise HostError("write", step.path or step.text, "input/output error")
         if fault.kind == "power-before":
             self._cut(step, KINDS[fault.kind].heals_s)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.base.action import Action as Step
-from syncline.control.plan import Plan, Requeue, Result, Retry
+from syncline.control.plan import Plan, Requeue, Result, Retry, SetStatus
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action
 from syncline.machineconfig.agent.beyond import beyond_reach
@@ -412,6 +412,9 @@ def settle_agent(
     seen: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = AgentSettings()
 ) -> tuple[AgentObserved, Plan] | None:
     """Go on from what the host answered: a comparison decides, a failure is undone and told."""
+    written = [result.value for result in results if result.ok and isinstance(result.action, SetStatus)]
+    if written and isinstance(written[-1], dict):
+        seen = replace(seen, record=written[-1])  # the next write of it is conditional on this one
     answers = [result for result in results if result.ok and isinstance(result.action, QUESTIONS)]
     if answers:
         for result in answers:
@@ -477,6 +480,12 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
         cause = text.partition("Error: ")[2]
         told = f"Restarting {shown} service failed" if verb == "Restart" else f"Reloading service {shown} failed"
         script.event(f"FailedService{verb}", f"{told}. Error: {cause}", warning=True)
+    if isinstance(action, RebootHost):
+        written = next((step for step in done if isinstance(step, WriteFiles)), None)
+        if written is None:
+            give_up(script, name, text, protected=False)
+            return script.plan(Retry(text))  # an earlier pass wrote everything: only the reboot is to be tried again
+        script.annotate({WRITING: name_of(written.new), REBOOT_FROM: None})
     for step in reversed(done):
         match step:
             case StoreConfig() if seen.facts.stored is not None:
