@@ -20,12 +20,13 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import name_of
 from syncline.machineconfig.agent.controller import AgentController
 from syncline.machineconfig.agent.hosts import Hosts
+from syncline.machineconfig.agent.metrics import agent_metrics
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.drain.controller import DrainController
 from syncline.machineconfig.drain.plan import DrainSettings
 from syncline.machineconfig.images.controller import ImageController
 from syncline.machineconfig.kubelet.controller import KubeletConfigController
-from syncline.machineconfig.names import MACHINE_CONFIG, POOL
+from syncline.machineconfig.names import MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.nodes.controller import NodeConfigController
 from syncline.machineconfig.pinned.controller import PinnedImagesController
 from syncline.machineconfig.pinned.selecting import PinnedSelectionController
@@ -119,9 +120,12 @@ def machineconfig_loop(
 
 
 def machine_config_gauges(cache: Snapshot, now: datetime) -> str:
-    """Upstream's gauges of pools and drains as Prometheus' text; nothing where our room does not keep the pools."""
+    """Upstream's gauges of pools, drains and agents as Prometheus' text; nothing where our room does not keep the
+    pools."""
     mine = any(name_of(lease) == ROOM_LEASE for lease in cache.objects(LEASES))
     pools = cache.objects(POOL) if mine else []
     if not pools:
         return ""
-    return gauges(pool_metrics(pools, cache.objects(NODE), cache.objects(MACHINE_CONFIG), now))
+    nodes, records = cache.objects(NODE), {name_of(each): each for each in cache.objects(MACHINE_CONFIG_NODE)}
+    families = pool_metrics(pools, nodes, cache.objects(MACHINE_CONFIG), now)
+    return gauges([*families, *agent_metrics(nodes, records, now)])

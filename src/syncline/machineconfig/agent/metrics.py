@@ -1,0 +1,84 @@
+"""What agents of nodes tell Prometheus, under upstream's names; pure, from objects alone.
+
+Upstream's daemons each tell of their own node; here all are told in one place, with a label ``node``. What upstream
+counts since its daemon began is 1 here while the node says so, which its alerts compare with 0. Source: Machine Config
+Operator ``pkg/daemon/metrics.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from syncline.base.clock import parse_time
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DONE, FAILED_STATES, REASON, STATE
+from syncline.machineconfig.pools.metrics import Family, Labels
+
+__all__ = ["agent_metrics"]
+
+DRIFT = ("content mismatch", "mode mismatch")
+REBOOT_FAILED = "reboot command failed"
+PIVOT_FAILED = "error running rpm-ostree"
+LOOK_S = 30.0
+"""How often upstream asks a kubelet how it is."""
+
+
+def agent_metrics(nodes: Sequence[Obj], records: Mapping[str, Obj], now: datetime) -> list[Family]:
+    """``records``: MachineConfigNodes by name. Nodes that no agent keeps are left out."""
+    kept = [node for node in nodes if annotations_of(node).get(CURRENT)]
+    said = {name_of(node): annotations_of(node) for node in kept}
+    moved = {name: _moved(records.get(name)) for name in said}
+    failed = {name: have for name, have in said.items() if have.get(STATE) in FAILED_STATES}
+
+    def failing(*words: str) -> list[tuple[Labels, float]]:
+        return [(_of(name), float(any(word in _reason(failed.get(name)) for word in words))) for name in said]
+
+    states = [
+        (_of(name, state=have.get(STATE, ""), reason=_reason(failed.get(name))), moved[name])
+        for name, have in said.items()
+    ]
+    updates = [
+        (_of(name, config="" if name in failed else _label(have), err=_reason(failed.get(name))), moved[name])
+        for name, have in said.items()
+        if name in failed or have.get(STATE) == DONE
+    ]
+    drifted = zip(said, failing(*DRIFT), strict=True)
+    drift = [(labels, moved[name] if there else 0.0) for name, (labels, there) in drifted]
+    kubelets = [(_of(name_of(node)), _unwell(node, now)) for node in kept]
+    return [
+        ("mcd_state", "state of daemon on specified node", states),
+        ("mcd_update_state", "completed update config or error", updates),
+        ("mcd_config_drift", "timestamp for config drift", drift),
+        ("mcd_kubelet_state", "state of kubelet health monitor", kubelets),
+        ("mcd_reboots_failed_total", "Total number of reboots that failed.", failing(REBOOT_FAILED)),
+        ("mcd_pivot_errors_total", "Total number of errors encountered during pivot.", failing(PIVOT_FAILED)),
+    ]
+
+
+def _of(node: str, **labels: str) -> Labels:
+    return (("node", node), *labels.items())
+
+
+def _reason(have: Mapping[str, str] | None) -> str:
+    return "" if have is None else have.get(REASON, "")
+
+
+def _label(have: Mapping[str, str]) -> str:
+    image = f" / Image: {have[CURRENT_IMAGE]}" if have.get(CURRENT_IMAGE) else ""
+    return f"MachineConfig: {have[CURRENT]}{image}"
+
+
+def _moved(record: Obj | None) -> float:
+    """When the node's record last said something new; 0 without one."""
+    conditions = dig(record, "status", "conditions") or ()
+    times = [parse_time(str(each["lastTransitionTime"])) for each in conditions if each.get("lastTransitionTime")]
+    return max(times).timestamp() if times else 0.0
+
+
+def _unwell(node: Obj, now: datetime) -> float:
+    """Looks in a row at which its kubelet was not well."""
+    ready = next((each for each in dig(node, "status", "conditions") or () if each.get("type") == "Ready"), None)
+    if ready is None or ready.get("status") in (None, "True") or not ready.get("lastTransitionTime"):
+        return 0.0
+    return float((now - parse_time(str(ready["lastTransitionTime"]))).total_seconds() // LOOK_S)
