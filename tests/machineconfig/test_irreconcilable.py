@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from tests.machineconfig.rendering import machine_config
-from tests.machineconfig.room import RECORDS, PoolWorld
+from tests.machineconfig.room import POOLS, RECORDS, PoolWorld
 from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, state, target, world
 
+from syncline.cli.poolview import describe_node
 from syncline.kube.objects import Obj, dig
 from syncline.machineconfig.agent.irreconcilable import MOST_CHANGES, status_changes
 from syncline.machineconfig.agent.jsondiff import differences
@@ -43,6 +44,11 @@ def test_a_config_for_new_machines_is_taken_without_a_reboot_and_running_ones_sa
     [change] = reported(one, "worker-0")
     assert change["fieldPath"] == "spec.config.storage.filesystems"
     assert change["diff"].startswith('+ [{"device":"/dev/disk/by-label/data",')
+
+    told = describe_node(
+        one.nodes()["worker-0"], one.get(POOLS)["items"], one.get(f"{RECORDS}/worker-0"), one.clock.now()
+    )
+    assert "Never has:   spec.config.storage.filesystems: + [{" in told
 
     one.add_node("worker-9", "worker", born="")
     one.driver.until(lambda: state(one, "worker-9") == "Done", limit_s=300)

@@ -12,6 +12,7 @@ from tests.machineconfig.test_machines_updated import host, world
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
 from syncline.base.clock import SystemClock
+from syncline.cli.poolview import describe_node
 from syncline.cluster.machines.machine import Entry
 from syncline.control.plan import Retry
 from syncline.kube.objects import dig
@@ -96,6 +97,9 @@ def test_an_image_that_nobody_has_is_told_and_taken_up_when_the_set_is_mended() 
     assert lost["lastFailedGenerationError"].startswith(f'failed to pull image "{LOST}": ')
     assert "registry.invalid: no such host" in lost["lastFailedGenerationError"]
     assert not pinned(one), "nothing is pinned before all is there"
+    told = describe_node(one.nodes()["worker-0"], [], one.get(f"{RECORDS}/worker-0"), one.clock.now())
+    assert "Pins:        good, on the way" in told or "Pins:        good: failed to pull" in told
+    assert f'Pins:        lost: failed to pull image "{LOST}"' in told
     one.merge(f"{SETS}/lost", {"spec": {"pinnedImages": [{"name": SECOND}]}})
     one.driver.until(lambda: done(one), limit_s=900)
     assert FIRST in pinned(one) and SECOND in pinned(one)

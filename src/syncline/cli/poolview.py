@@ -11,7 +11,7 @@ from syncline.cli.output import age, table
 from syncline.kube.holds import Hold, pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, owner_references, uid_of
 from syncline.machineconfig.drain.progress import BlockedNote, Progress
-from syncline.machineconfig.names import CURRENT, DESIRED, REASON, STATE
+from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, REASON, STATE
 from syncline.machineconfig.pools.membership import MembershipError, members, primary_pool
 from syncline.machineconfig.pools.nodestate import not_ready
 
@@ -29,6 +29,8 @@ __all__ = [
     "roles_of",
 ]
 
+WIDEST = 160
+"""Of a value in a line."""
 HEADERS = ("NAME", "CONFIG", "STATE", "UPDATED", "PAUSED", "HELD BY", "SINCE", "UNTIL", "REASON")
 
 
@@ -212,6 +214,11 @@ def describe_node(node: Obj, pools: Sequence[Obj], record: Obj | None, now: date
         f"OS:          {system.get('osImage') or '-'}",
         f"Boot id:     {system.get('bootID') or '-'}",
     ]
+    have = annotations_of(node)
+    if have.get(CURRENT_IMAGE) or have.get(DESIRED_IMAGE):
+        images = [have.get(key) or "its config's" for key in (CURRENT_IMAGE, DESIRED_IMAGE)]
+        lines.append(f"Image:       {images[0] if images[0] == images[1] else ' -> '.join(images)}")
+    lines += _told_by(record)
     if row["note"]:
         lines.append(f"Note:        {row['note']}")
     note = BlockedNote.of(node)
@@ -222,6 +229,22 @@ def describe_node(node: Obj, pools: Sequence[Obj], record: Obj | None, now: date
         if each.get("status") != "False" or each.get("type") == "Updated"
     ]
     return "\n".join([*lines, *(["", table(("PHASE", "IS", "FOR", "MESSAGE"), cells)] if cells else [])])
+
+
+def _told_by(record: Obj | None) -> list[str]:
+    """What the node's record says beside its phases."""
+    lines = [f"Pins:        {_pins(one)}" for one in dig(record, "status", "pinnedImageSets", default=[])]
+    for change in dig(record, "status", "irreconcilableChanges", default=[]):
+        text = " ".join(str(change.get("diff") or "").split())
+        lines.append(f"Never has:   {change.get('fieldPath')}: {text if len(text) <= WIDEST else text[:WIDEST] + '…'}")
+    return lines
+
+
+def _pins(one: Obj) -> str:
+    if one.get("lastFailedGenerationError"):
+        return f"{one.get('name')}: {one['lastFailedGenerationError']}"
+    done = one.get("currentGeneration") == one.get("desiredGeneration")
+    return str(one.get("name")) if done else f"{one.get('name')}, on the way"
 
 
 def _phase_cells(condition: Obj, now: datetime) -> tuple[str, ...]:
