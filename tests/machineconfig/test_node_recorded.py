@@ -29,7 +29,8 @@ def test_whether_a_node_is_updated_and_from_what(case: dict[str, Any]) -> None:
     got: dict[str, Any] = {"firstRun": _first_run(node, configs), "waitsForDrain": drain_is_open(node)}
     disk = given.get("diskConfig")
     try:
-        got["update"] = _update(node, configs, OnDisk(disk, (given.get("diskImage") or "").strip()) if disk else None)
+        there = None if disk is None else OnDisk(disk, (given.get("diskImage") or "").strip())
+        got["update"] = _update(node, configs, there)
     except DueError as error:
         got["error"] = str(error)
     texts = [(want.get("error"), got.get("error")), (_texts(want), _texts(got))]

@@ -7,16 +7,16 @@ from collections.abc import Generator
 from typing import Any, assert_never, get_args
 
 from syncline.base.action import Work
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.birth import begin_machine
-from syncline.machineconfig.agent.changes import changed_units, config_of, kernel_type
+from syncline.machineconfig.agent.changes import changed_units, config_of
 from syncline.machineconfig.agent.disk import boot_difference, drift_of
 from syncline.machineconfig.agent.firstboot import Booted
 from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
 from syncline.machineconfig.agent.images import pin_images, pull_images
 from syncline.machineconfig.agent.irreconcilable import irreconcilable_changes, status_changes
-from syncline.machineconfig.agent.kernel import change_arguments
+from syncline.machineconfig.agent.staging import drop_staged, run_checked, stage_system
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     CompareInstalled,
@@ -38,8 +38,7 @@ from syncline.machineconfig.agent.steps import (
     WriteFiles,
 )
 from syncline.machineconfig.agent.users import set_passwords, update_keys
-from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, update_files
-from syncline.machineconfig.extensions import change_packages
+from syncline.machineconfig.agent.writing import UpdateError, update_files
 from syncline.machineconfig.names import INSTALLED
 
 __all__ = ["HOST_STEPS", "HostPerformer"]
@@ -81,9 +80,9 @@ class HostPerformer:
                 update_keys(host, new, old)
                 set_passwords(host, new, old)
             case DropStaged():
-                _drop_staged(host)
+                drop_staged(host)
             case StageSystem():
-                _stage(host, action)
+                stage_system(host, action)
             case StoreConfig():
                 self._hosts.store(action.node, action.config, action.image)
             case RunService():
@@ -144,17 +143,10 @@ def _users(config: Obj | None) -> list[Obj]:
     return list((config_of(config).get("passwd") or {}).get("users") or ())
 
 
-def _run(host: Host, *command: str) -> None:
-    done = host.run(command)
-    if not done.ok:
-        line = " ".join(command)
-        raise UpdateError(f"error running {line}: {done.output}: exit status {done.code}")
-
-
 def _run_service(host: Host, action: RunService) -> None:
     command = ("systemctl", action.verb, action.service) if action.service else ("systemctl", action.verb)
     try:
-        _run(host, *command)
+        run_checked(host, *command)
     except UpdateError as error:
         if action.verb == "restart":
             raise UpdateError(
@@ -162,48 +154,3 @@ def _run_service(host: Host, action: RunService) -> None:
             ) from error
         told = action.service or action.verb
         raise UpdateError(f"could not apply update: reloading {told} configuration failed. Error: {error}") from error
-
-
-def _drop_staged(host: Host) -> None:
-    if host.os not in CORE_OS:
-        return
-    try:
-        _run(host, "rpm-ostree", "cleanup", "-p")
-    except UpdateError as error:
-        raise UpdateError(f"failed to remove pending deployment: {error}") from error
-
-
-def _stage(host: Host, action: StageSystem) -> None:
-    """Nothing is in force before the next boot. Systems without rpm-ostree are left alone. An image of image mode holds
-    kernel and extensions already."""
-    if host.os not in CORE_OS:
-        return
-    old, new, changes = action.old, action.new, action.changes
-    image = str(dig(new, "spec", "osImageURL") or "")
-    if changes.os_update and image and image != str(dig(old, "spec", "osImageURL") or ""):
-        _run(host, "rpm-ostree", "rebase", "--experimental", f"ostree-unverified-registry:{image}")
-    if changes.kargs:
-        before, after = (list(dig(one, "spec", "kernelArguments") or ()) for one in (old, new))
-        arguments = change_arguments([*before, *after] if action.again else before, after)
-        if arguments:
-            _run(host, "rpm-ostree", "kargs", *arguments)
-    if changes.image_mode and not changes.from_image_mode:
-        return
-    if (changes.os_update or changes.kernel_type) and kernel_type(new) != "default":
-        _run(host, "rpm-ostree", "override", "remove", *_kernel_packages(kernel_type(new)))
-    if changes.extensions or (changes.os_update and dig(new, "spec", "extensions")):
-        packages = change_packages(_installed(host), dig(new, "spec", "extensions"))
-        if packages:
-            _run(host, "rpm-ostree", "update", *packages)
-
-
-def _kernel_packages(kind: str) -> list[str]:
-    parts = ("core", "modules", "modules-core", "modules-extra")
-    gone = ["kernel", *(f"kernel-{part}" for part in parts)]
-    base = "kernel-rt" if kind == "realtime" else "kernel-64k"
-    return [*gone, *(word for part in parts for word in ("--install", f"{base}-{part}"))]
-
-
-def _installed(host: Host) -> list[str]:
-    done = host.run(["rpm", "-qa", "--queryformat", "%{NAME}\\n"])
-    return done.output.split() if done.ok else []
