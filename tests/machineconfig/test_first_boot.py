@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from tests.machineconfig.rendering import machine_config, pool
 from tests.machineconfig.room import POOLS, ROLE, PoolWorld
 from tests.machineconfig.test_convergence import MOST_REQUESTS, DyingAtWork
@@ -14,6 +17,8 @@ from syncline.cluster.machines.simulated import SimulatedMachine
 from syncline.control.virtual import Killed
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, REBOOT_NOTE
+from syncline.machineconfig.agent.perform import HostPerformer
+from syncline.machineconfig.agent.steps import HostStep
 from syncline.machineconfig.names import CURRENT, DESIRED, ENCAPSULATED, FIRST_PIVOT, INSTALLED, NODE_ANNOTATIONS
 
 WORKER = "worker-0"
@@ -119,31 +124,54 @@ def test_an_installed_machine_whose_disk_is_not_what_it_was_installed_with_says_
     assert one.events("OnDiskStateValidationFailed")
 
 
+def joined_once(one: PoolWorld, node: str) -> bool:
+    """With one reboot, also after a death of its agent; says whether there was one."""
+    died = False
+    while True:
+        try:
+            one.driver.until(
+                lambda: state(one, node) == "Done" and CURRENT in annotations_of(one.nodes()[node]), limit_s=900
+            )
+            one.driver.advance(30)
+            break
+        except Killed:
+            died = True
+            one.start_room()
+    assert host(one, node).machine.state.kernel_arguments == ("audit=0",), node
+    assert one.reboots()[node] == 2, node
+    left = (ENCAPSULATED, NODE_ANNOTATIONS, REBOOT_NOTE)
+    assert not any(host(one, node).exists(path) for path in left), node
+    return died
+
+
 def test_it_joins_with_one_reboot_whatever_request_the_agents_death_follows() -> None:
     one = with_arguments("audit=0")
     for after in range(1, MOST_REQUESTS):
-        node = f"worker-{after}"
         one.start_room(lambda inner, after=after: DyingAtWork(inner, after))
-        one.add_node(node, "worker", born="")
-        died = False
-        while True:
-            try:
-                one.driver.until(
-                    lambda node=node: state(one, node) == "Done" and CURRENT in annotations_of(one.nodes()[node]),
-                    limit_s=900,
-                )
-                one.driver.advance(30)
-                break
-            except Killed:
-                died = True
-                one.start_room()
-        assert host(one, node).machine.state.kernel_arguments == ("audit=0",), f"dead after request {after}"
-        assert one.reboots()[node] == 2, f"dead after request {after}"
-        assert not host(one, node).exists(ENCAPSULATED) and not host(one, node).exists(NODE_ANNOTATIONS)
-        if not died:
+        one.add_node(f"worker-{after}", "worker", born="")
+        if not joined_once(one, f"worker-{after}"):
             assert after > 3
             return
     raise AssertionError(f"still writing after {MOST_REQUESTS} requests")
+
+
+def test_it_joins_with_one_reboot_whatever_host_step_the_agents_death_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, perform = with_arguments("audit=0"), HostPerformer._do
+    for after in range(1, 20):
+        steps = iter(range(1, after + 1))
+
+        def dying(self: HostPerformer, action: HostStep, steps: Iterator[int] = steps, after: int = after) -> Any:
+            done = perform(self, action)
+            if next(steps, 0) == after:
+                raise Killed(f"after {action.describe()}")
+            return done
+
+        monkeypatch.setattr(HostPerformer, "_do", dying)
+        one.add_node(f"worker-{after}", "worker", born="")
+        if not joined_once(one, f"worker-{after}"):
+            assert after > 10, "every step of joining had its death"
+            return
+    raise AssertionError("it never joined without a death")
 
 
 def test_a_node_made_anew_says_what_its_disk_has() -> None:
