@@ -124,6 +124,18 @@ def test_an_installed_machine_whose_disk_is_not_what_it_was_installed_with_says_
     assert one.events("OnDiskStateValidationFailed")
 
 
+def test_a_node_that_works_is_not_rebooted_by_a_first_boot_that_nobody_finished() -> None:
+    """Upstream puts the file away, too, and says so in its log."""
+    one = world(1)
+    before = one.reboots()
+    left = {"metadata": {"name": target(one)}, "spec": {"osImageURL": "other", "kernelArguments": ["x"]}}
+    host(one).machine.root.write(ENCAPSULATED, Entry(content=json.dumps(left).encode()))
+    one.driver.advance(60)
+    assert not host(one).exists(ENCAPSULATED) and host(one).exists(f"{ENCAPSULATED}.bak")
+    assert one.reboots() == before and state(one) == "Done"
+    assert one.events("FirstBootMissed")
+
+
 def joined_once(one: PoolWorld, node: str) -> bool:
     """With one reboot, also after a death of its agent; says whether there was one."""
     died = False

@@ -32,6 +32,8 @@ def begin_machine(hosts: Hosts, host: Host, action: Ignite | LookAtBoot | EndFir
         case EndFirstBoot(reboot_from=boot) if boot:
             host.write(REBOOT_NOTE, boot.encode())
             _put_away(host, ENCAPSULATED, f"{ENCAPSULATED}.bak")
+        case EndFirstBoot(kept=True):
+            _put_away(host, ENCAPSULATED, f"{ENCAPSULATED}.bak")
         case EndFirstBoot():
             for path in (ENCAPSULATED, REBOOT_NOTE):
                 with contextlib.suppress(HostError):  # one of the two is there

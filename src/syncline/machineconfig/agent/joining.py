@@ -18,6 +18,7 @@ from syncline.machineconfig.agent.firstboot import FirstBootError, first_boot, f
 from syncline.machineconfig.agent.observe import AgentObserved, Birth
 from syncline.machineconfig.agent.script import Script, fail
 from syncline.machineconfig.agent.steps import (
+    EndFirstBoot,
     EndJoining,
     Ignite,
     LookAtBoot,
@@ -30,6 +31,7 @@ from syncline.machineconfig.names import (
     DESIRED,
     DESIRED_DRAIN,
     DESIRED_IMAGE,
+    ENCAPSULATED,
     LAST_DRAIN,
     REASON,
     STATE,
@@ -48,7 +50,7 @@ def plan_joining(seen: AgentObserved, now: datetime) -> Plan | None:
         steps = interrupted_steps(name, joining.reboot_from, facts.boot_id)
         return Plan(tuple((step,) for step in steps), Requeue(0, "the first boot"), f"the first boot of {name}")
     if joining.encapsulated is not None:
-        return _first_boot(seen, joining.encapsulated, now)
+        return _missed(seen, now) if have.get(CURRENT) else _first_boot(seen, joining.encapsulated, now)
     if not have.get(CURRENT):
         return _begin(seen, now)
     if joining.annotations is not None:
@@ -80,6 +82,15 @@ def _first_boot(seen: AgentObserved, config: Obj, now: datetime) -> Plan:
     for step in first_boot_steps(name, boot, seen.facts.boot_id):
         script.do(step)
     return script.plan(Requeue(0, "the first boot"))
+
+
+def _missed(seen: AgentObserved, now: datetime) -> Plan:
+    """A node that works is not rebooted undrained: what differs is told by the look at its disk."""
+    name, why = name_of(seen.node), "it joined before its first boot was finished"
+    script = Script(seen, now, f"{name}: {why}")
+    script.event("FirstBootMissed", f"{why}; its config is kept in {ENCAPSULATED}.bak", warning=True)
+    script.do(EndFirstBoot(name, "", why, kept=True))
+    return script.plan(Requeue(0, "the first boot is given up"))
 
 
 def _begin(seen: AgentObserved, now: datetime) -> Plan:

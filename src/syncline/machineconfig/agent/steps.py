@@ -75,11 +75,12 @@ class LookAtBoot:
 @dataclass(frozen=True, slots=True)
 class EndFirstBoot:
     """The MachineConfig of the first boot is done with. ``reboot_from``: a reboot is due, asked for in that boot;
-    empty: nothing was to be done, or it has been done."""
+    empty: nothing was to be done, or it has been done. ``kept``: it was not done, and is kept for people to see."""
 
     node: str
     reboot_from: str
     reason: str
+    kept: bool = False
 
     def describe(self) -> str:
         return f"{'note that the reboot' if self.reboot_from else 'end'} of the first boot of {self.node}" + (
