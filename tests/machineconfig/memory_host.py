@@ -66,6 +66,7 @@ class MemoryHost:
     # -- the protocol ---------------------------------------------------------------------------------------------
 
     def stat(self, path: str) -> Stat | None:
+        self._parents("lstat", path)
         folder = self._real("lstat", posixpath.dirname(path)) or ""
         path = posixpath.join(folder, posixpath.basename(path))
         self._parents("lstat", path)

@@ -88,8 +88,9 @@ def test_extensions(case: dict[str, Any]) -> None:
 def test_what_an_update_has_to_do(case: dict[str, Any]) -> None:
     got = _actions(case["input"])
     want = dict(case["expect"])
+    if "errorWithoutPositions" in want:
+        want["error"], got["error"] = want.pop("errorWithoutPositions"), str(got.get("error")).rstrip()
     for one in (got, want):
-        one.pop("errorWithoutPositions", None)
         if "actions" in one:
             one["actions"] = sorted(one["actions"], key=_text)
     texts = [(want.pop(name, None), got.pop(name, None)) for name in ("error", "drainError")]

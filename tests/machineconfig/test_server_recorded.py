@@ -47,6 +47,6 @@ def _told(request: Request, answer: Answer, like: dict[str, Any]) -> dict[str, A
     body = json.loads(answer.body) if answer.body else None
     expected = like["body"].get("storage", {}).get("files", [])
     for file, shown in zip((body or {}).get("storage", {}).get("files", []), expected, strict=False):
-        if "json" in shown["contents"]:
+        if "json" in shown.get("contents", {}):
             file["contents"]["json"] = json.loads(decode_data_url(file["contents"].pop("source")))
     return told | {"body": body}

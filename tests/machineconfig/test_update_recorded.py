@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,8 +29,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OURS = "syncline.dev/"
 STORED = "/etc/machine-config-daemon/currentconfig"
 MOST_PASSES = 12
-TEMPORARY = re.compile(r"\S*<random> ")
-"""Where the content was before it was moved into place: files appear at once here."""
 
 
 @dataclass
@@ -224,7 +221,7 @@ def _comparable(log: Sequence[Obj]) -> list[Obj]:
 
 def _same(expected: Any, got: Any) -> bool:
     if isinstance(expected, str) and isinstance(got, str):
-        return same_text(TEMPORARY.sub("", expected), got)
+        return same_text(expected, got)
     if isinstance(expected, dict) and isinstance(got, dict):
         return expected.keys() == got.keys() and all(_same(expected[key], got[key]) for key in expected)
     if isinstance(expected, list) and isinstance(got, list):

@@ -6,10 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.machineconfig.memory_host import MemoryHost
 
 from syncline.ignition.converting import ConversionError, convert_raw_to, refusal
 from syncline.ignition.negotiate import parse_accept
 from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.kernel import parsed_arguments, running_of
+from syncline.machineconfig.agent.writing import UpdateError, update_files
+from syncline.machineconfig.drain.registries import change_is_safe
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
 from syncline.machineconfig.pools.status import put_condition
 from syncline.machineconfig.pools.validity import summary
@@ -127,3 +131,28 @@ def test_runc_is_looked_for_under_an_image_of_ones_own_even_if_nothing_is_known_
 )
 def test_refused_values_are_told_as_they_were_written(given: Obj, told: str) -> None:
     assert (invalid_runtime_config({"spec": {"containerRuntimeConfig": given}}) or "").startswith(told)
+
+
+def test_white_space_of_kernel_arguments_is_the_kernels_but_go_trims_what_it_calls_space() -> None:
+    assert parsed_arguments(["a\u00a0b", " c\u00a0 ", "\u2003d"]) == ["a\u00a0b", "c", "d"]
+    assert running_of(['a"b'], 'a"b\n') == ['a"b']
+
+
+def test_an_unchanged_registry_is_safe_whatever_it_says() -> None:
+    """Two mirrors of one place that pull differently are no change of the one by the other."""
+    place = '[[registry.mirror]]\nlocation = "m.io"\n'
+    both = f'{place}pull-from-mirror = "digest-only"\n{place}pull-from-mirror = "all"\n'
+    text = f'[[registry]]\nlocation = "a.io"\n{both}'.encode()
+    assert change_is_safe(text, text)
+    assert not change_is_safe(text, text.replace(b'"all"', b'"tag-only"'))
+
+
+def test_a_unit_below_something_that_is_no_directory_is_refused_with_the_directory() -> None:
+    host = MemoryHost.of({"tree": [{"path": "/etc/systemd", "text": "no directory"}]})
+    new = {"systemd": {"units": [{"name": "a.service", "contents": "[Unit]\n"}]}}
+    with pytest.raises(UpdateError) as refused:
+        update_files(host, {}, new, new["systemd"]["units"])
+    assert str(refused.value) == (
+        'daemon could not write systemd unit: failed to write systemd unit "a.service": failed to create directory '
+        '"/etc/systemd/system": mkdir /etc/systemd: not a directory'
+    )

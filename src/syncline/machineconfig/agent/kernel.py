@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["change_arguments", "missing_arguments", "parsed_arguments", "running_of", "split_arguments"]
 
-_SPACE = frozenset(" \t\n\v\f\r\x85\xa0")
-"""Go's ``unicode.IsSpace`` in Latin-1; a command line has no other."""
+_SPACE = frozenset(" \t\n\v\f\r")
+"""White space to the kernel."""
+_ANY_SPACE = "".join(map(chr, (*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F)))
+_ANY_SPACE += "\u205f\u3000"
+"""White space to Go (``strings.TrimSpace``)."""
 
 
 def split_arguments(text: str) -> list[str]:
@@ -30,7 +33,7 @@ def split_arguments(text: str) -> list[str]:
 
 def parsed_arguments(given: Iterable[str] | None) -> list[str]:
     """The arguments of ``kernelArguments``: an entry may hold several."""
-    return [word for entry in given or () for word in split_arguments(entry)]
+    return [word.strip(_ANY_SPACE) for entry in given or () for word in split_arguments(entry)]
 
 
 def change_arguments(old: Iterable[str] | None, new: Iterable[str] | None) -> list[str]:
@@ -42,12 +45,12 @@ def change_arguments(old: Iterable[str] | None, new: Iterable[str] | None) -> li
 def running_of(new: Sequence[str] | None, running: str) -> list[str]:
     """Arguments of the running command line that are entries of ``new``, as often as they run."""
     wanted = set(new or ())
-    return [word for word in split_arguments(running) if word in wanted]
+    return [word for word in split_arguments(running.strip(_ANY_SPACE)) if word in wanted]
 
 
 def missing_arguments(new: Iterable[str] | None, running: str) -> str | None:
     """Why the running kernel is not the wanted one; None: it is. The command line is split at single spaces, so a
     quoted argument with a space is always missing, as upstream."""
-    there = running.strip().split(" ")
+    there = running.strip(_ANY_SPACE).split(" ")
     missing = [word for word in parsed_arguments(new) if word not in there]
     return f"missing expected kernel arguments: [{' '.join(missing)}]" if missing else None

@@ -220,10 +220,7 @@ def _write_unit(host: Host, unit: Obj, name: str) -> None:
         done = host.run(["systemctl", "disable", name])
         if not done.ok:
             raise UpdateError(f"disabling {name} failed: exit status {done.code} (output: {done.output})")
-    try:
-        host.write(path, contents.encode())
-    except HostError as error:
-        raise UpdateError(f"failed to write systemd unit {quoted(name)}: {error}") from error
+    _write(host, path, contents, f"failed to write systemd unit {quoted(name)}")
 
 
 def _write_dropin(host: Host, path: str, contents: str, dropin: Obj) -> None:
@@ -232,10 +229,19 @@ def _write_dropin(host: Host, path: str, contents: str, dropin: Obj) -> None:
             host.remove(path)
         return
     _keep_shipped_unit(host, path, contents)
+    _write(host, path, contents, f"failed to write systemd unit dropin {quoted(dropin.get('name', ''))}")
+
+
+def _write(host: Host, path: str, contents: str, wrong: str) -> None:
+    folder = posixpath.dirname(path)
+    try:
+        host.make_directories(folder)
+    except HostError as error:
+        raise UpdateError(f"{wrong}: failed to create directory {quoted(folder)}: {error}") from error
     try:
         host.write(path, contents.encode())
     except HostError as error:
-        raise UpdateError(f"failed to write systemd unit dropin {quoted(dropin.get('name', ''))}: {error}") from error
+        raise UpdateError(f"{wrong}: {error}") from error
 
 
 def _keep_shipped_unit(host: Host, path: str, contents: str) -> None:
