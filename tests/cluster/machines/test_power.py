@@ -50,6 +50,21 @@ def test_a_reboot_is_carried_out_once_for_an_id_and_told_when_it_has_ended(world
     assert annotations_of(world.get(NODE))[REBOOT_DONE] == "r2" and boot_id(world) != second
 
 
+def test_a_kubelet_does_not_stand_in_its_own_way_after_a_boot(world: MachineWorld) -> None:
+    """It writes that it has booted and how it is: the second write knows the first, and Events are said once."""
+    world.idle()
+    ask(world, reboot="r1")
+    world.idle()
+    mine = [entry.what for entry in world.journal if entry.who == "kubelet-node"]
+    assert any("patch" in what for what in mine)
+    assert not [what for what in mine if "refused" in what]
+    told = [each for each in world.items("/api/v1/events") if each["involvedObject"]["name"] == "node-0"]
+    assert {each["reason"]: each.get("count", 1) for each in told if "eady" in each["reason"]} == {
+        "NodeReady": 2,
+        "NodeNotReady": 1,
+    }
+
+
 def test_a_failed_machine_falls_silent_at_once_and_boots_when_it_recovers(world: MachineWorld) -> None:
     before = boot_id(world)
     ask(world, power="off")
