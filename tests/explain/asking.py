@@ -11,6 +11,7 @@ from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.snapshot import ClusterLook, application_indices, look_at_cluster
 from syncline.cli.explainview import describe_cause
 from syncline.cli.planview import describe_plan
+from syncline.cli.virtualdemo import VirtualShowing
 from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
@@ -20,7 +21,7 @@ from syncline.kube.objects import Obj, ObjectRef, name_of
 APPLICATION = ObjectRef("argoproj.io", "Application", "argocd", "app")
 
 
-def look(stage: Stage) -> ClusterLook:
+def look(stage: Stage | VirtualShowing) -> ClusterLook:
     return run_in_place(look_at_cluster(application_indices(stage.world.settings)), stage.world.admin)
 
 

@@ -153,7 +153,7 @@ def test_a_held_pool_names_the_hold_its_owner_and_its_end() -> None:
     play = staged(machine_config("a"))
     hold(play)
     lines = told(play, ObjectRef("machineconfiguration.openshift.io", "MachineConfigPool", "", "worker"))
-    assert "Hold mine Held" in lines[1] and "ann keeps pools worker from updating until" in lines[1]
+    assert "Hold mine Held" in lines[1] and "ann keeps pool worker from updating until" in lines[1]
     assert lines[1].endswith(": a look at the disks")
     assert lines[-1] == "next: wait, or ask ann; to end it: kubectl delete hold mine"
     assert "Hold mine Held" in told(play, ObjectRef("syncline.dev", "Hold", "", "mine"))[0]

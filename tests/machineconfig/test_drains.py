@@ -70,11 +70,12 @@ def test_a_drain_that_cannot_finish_is_not_begun_and_the_pool_says_which_pod_whi
     said = one.condition("DrainBlocked")
     assert said["status"] == "True"
     for part in (
-        "the drain of node okd-worker-01 cannot finish",
-        f"eviction of pod {SPACE}/router-default-",
+        "the drain of node okd-worker-01 cannot finish, so it is not cordoned",
+        f" ← eviction of pod {SPACE}/router-default-",
         "is refused by budget router-default (allows 0: 1 of 2 healthy, 1 needed)",
-        f"replacement of {SPACE}/router-default-",
-        "0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s).",
+        f" ← replacement of {SPACE}/router-default-",
+        " ← 0/4 nodes are available: 1 node(s) were unschedulable (okd-worker-01, to be drained), "
+        "3 node(s) had untolerated taint(s) (master-0, master-1, master-2)",
         "add a worker node like okd-worker-01: syncline node add NAME",
         "make the masters schedulable (master-0, master-1, master-2)",
         "relax budget openshift-ingress/router-default (minAvailable 0)",

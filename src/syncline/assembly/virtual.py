@@ -25,6 +25,7 @@ from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request, Transport
 from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.objects import ObjectRef
 
 __all__ = ["VirtualWorld"]
 
@@ -74,6 +75,9 @@ class VirtualWorld:
         self.others: dict[str, Transport] = {}
         """Other clusters by server; take one out and it does not answer."""
         self._far: list[LoopActor] = []
+        self._rooms: list[LoopActor] = []
+        """Of the machine-config controllers, once they run."""
+        self._unfollow: Callable[[], None] = lambda: None
         self._start(nodes)
 
     def _start(self, nodes: int) -> None:
@@ -103,7 +107,25 @@ class VirtualWorld:
         home: Transport = self.core.transport(gitops_user(self.settings.control_namespace))
         transport: Transport = RoutedTransport(home, self.others)
         self.gitops_actor = LoopActor(loop, wrap(transport) if wrap else transport, self.clock, self._order)
-        self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor]
+        self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
+
+    def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
+        """Install what the machine-config controllers need, and run them with an agent on each machine; called again,
+        they start anew over the same cluster and machines, as after a restart."""
+        from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, machineconfig_user
+        from syncline.assembly.machineobjects import machineconfig_objects
+        from syncline.assembly.simulatedhosts import SimulatedHosts
+        from syncline.machineconfig.agent.controller import AgentController
+
+        settings = MachineConfigSettings(self.settings.control_namespace)
+        run_in_place(ensure_objects(machineconfig_objects(settings, "")), self.admin)
+        hosts = SimulatedHosts(self.machines.room.machines, self.clock)
+        loop = machineconfig_loop(self.clock, self.journal, settings, hosts=hosts, strict=True)
+        self._unfollow()
+        self._unfollow = hosts.follow(lambda name: loop.wake(AgentController.name, ObjectRef("", "Node", "", name)))
+        home: Transport = self.core.transport(machineconfig_user(settings.control_namespace))
+        self._rooms = [LoopActor(loop, wrap(home) if wrap else home, self.clock, self._order)]
+        self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
     def add_cluster(self, server: str) -> ClusterCore:
         """Another embedded cluster without machines, reached under ``server`` by whoever has a Secret for it."""

@@ -9,14 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-__all__ = ["Cause"]
+__all__ = ["OR", "Cause"]
+
+OR = "; or "
+"""Between ways out in :attr:`Cause.next_action`, of which one is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
     """``subject`` is an ObjectRef text (``apps/Deployment/demo/web``) or a plain name.
 
-    ``because`` are deeper causes, most important first. ``next_action`` is what a person can do, empty if nothing.
+    ``because`` are deeper causes, most important first. ``next_action`` is what a person can do, several ways
+    joined by :data:`OR`, empty if nothing.
     """
 
     subject: str

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import tempfile
-from functools import partial
+from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import click
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.inspect import PlannedSync, planned_sync
-from syncline.assembly.install import ensure_objects
 from syncline.assembly.live import LiveCluster
 from syncline.assembly.machines import sandbox_problem
 from syncline.assembly.reading import GitSourceReader
@@ -20,31 +21,30 @@ from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.base.clock import SystemClock
 from syncline.cli.connection import state_directory
-from syncline.cli.failure import BLOCKED, CommandFailed
+from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.progress import Progress, progress_for
 from syncline.cli.serving import host_and_port, run_cluster
-from syncline.cli.story import (
-    Ends,
-    Repository,
-    Step,
-    Story,
-    application,
-    over,
-    prerequisites,
-    read_story,
-    transcript,
-)
+from syncline.cli.story import Ends, Step, Story, read_story
+from syncline.cli.storyrepo import Repository, application
+from syncline.cli.storystage import APPLICATIONS, Stage, over
+from syncline.cli.storyview import transcript
+from syncline.cli.virtualdemo import VirtualShowing
 from syncline.control.executor import run_in_place
 from syncline.control.informer import decoded_event
 from syncline.control.manager import DirectPort
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
-from syncline.kube.kinds.argoproj import APPLICATION, GROUP, VERSION
-from syncline.kube.objects import Obj, ResourceInfo, dig, name_of
+from syncline.kube.durations import format_duration
+from syncline.kube.objects import Obj, dig, name_of
 
-APPLICATIONS = ResourceInfo(GROUP, VERSION, APPLICATION.kind, "applications", namespaced=True)
 PATIENCE_S = 120.0
-"""A demonstration that takes longer has gone wrong."""
+"""A demonstration without machines to update that takes longer has gone wrong."""
+LOOK_S = 0.5
+"""Between looks at what a step waits for."""
+CALM_S = 1.0
+"""Between what was there before and the first step."""
+LONG = timedelta(minutes=30)
+"""A step that may take longer is not for watching."""
 
 
 @click.command()
@@ -56,41 +56,75 @@ PATIENCE_S = 120.0
     default=None,
     help="Folder to play instead of examples/shop: one with a story.yaml, or with manifests.",
 )
-def demo(exit_: bool, listen: str, example: Path | None) -> int:
+@click.option("--virtual", is_flag=True, help="Play it in virtual time: nothing is served, an hour takes a moment.")
+@click.option("--steps", type=click.IntRange(1), default=None, help="Play the first N steps only.")
+def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: int | None) -> int:
     """Show the main job: a Git repository becomes a running cluster, in order.
 
     \b
-    syncline demo                                        the shop
-    syncline demo --example examples/pool-pause --exit   another story, commit by commit
+    syncline demo                                              the shop
+    syncline demo --example examples/pool-pause --exit         another story, commit by commit
+    syncline demo --example examples/router-drain --virtual    one that takes hours, in seconds
     """
     story = read_story((example or _example()).resolve())
+    played = story.steps[:steps]
+    with tempfile.TemporaryDirectory(prefix="syncline-demo-") as scratch:
+        if virtual:
+            return _virtually(story, played, Path(scratch))
+        long = next((step for step in played if step.within > LONG), None)
+        if long is not None and exit_:
+            raise CommandFailed(
+                f"{long.say!r} may take {format_duration(long.within)}: add --virtual, or play less with --steps", USAGE
+            )
+        return _served(story, played, Path(scratch), listen, exit_)
+
+
+def _virtually(story: Story, played: tuple[Step, ...], scratch: Path) -> int:
+    show = VirtualShowing(story, scratch)
+    if story.about:
+        print(f"story       {story.about}")
+    made = show.begin()
+    if made:
+        print(f"before      an administrator applied {', '.join(made)}")
+    for step in played:
+        print("\n" + show.play(step), end="", flush=True)
+    return 0
+
+
+def _served(story: Story, played: tuple[Step, ...], scratch: Path, listen: str, exit_: bool) -> int:
     host, port = host_and_port(listen, tls=True)
     problem = sandbox_problem()
     commands = RunCommands.OFF if problem else RunCommands.SANDBOXED
     config = state_directory() / "demo" / "kubeconfig"
-    with tempfile.TemporaryDirectory(prefix="syncline-demo-") as scratch:
-        settings = ClusterSettings(host=host, port=port, nodes=1, run_commands=commands)
-        show = Showing(story, Path(scratch), SystemClock())
+    settings = ClusterSettings(host=host, port=port, nodes=0 if story.nodes else 1, run_commands=commands)
+    show = Showing(story, scratch, SystemClock())
 
-        async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
-            await show.begin(cluster, problem)
-            for step in story.steps:
-                await asyncio.wait_for(show.play(cluster, step), PATIENCE_S)
-            if exit_:
-                return 0
+    async def tell(cluster: LiveCluster) -> None:
+        await show.begin(cluster, problem)
+        for step in played:
+            await show.play(cluster, step)
+        if not exit_:
             _next_steps(config, show.repository.path, story)
-            await stop.wait()
-            print("stopping", flush=True)
-            return 0
 
-        try:
-            return run_cluster(settings, body, config)
-        except TimeoutError as error:
-            raise CommandFailed(f"the demonstration did not finish within {PATIENCE_S:g} s", BLOCKED) from error
+    async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
+        telling = asyncio.create_task(tell(cluster))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({telling, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if telling.done():
+            telling.result()
+            if exit_:
+                stopping.cancel()
+                return 0
+            await stopping
+        telling.cancel()
+        print("stopping", flush=True)
+        return 0
+
+    return run_cluster(settings, body, config)
 
 
 class Showing:
-    """A story on a live cluster, told while it happens."""
+    """A story on a served cluster, told while it happens."""
 
     def __init__(self, story: Story, scratch: Path, clock: SystemClock) -> None:
         self.story = story
@@ -98,49 +132,76 @@ class Showing:
         self._scratch = scratch
         self._clock = clock
         self._begun = clock.monotonic()
+        self._commit = ""
 
     async def begin(self, cluster: LiveCluster, problem: str) -> None:
-        """Start the controllers and apply what has to be there before."""
+        """Start the controllers and the machines, and apply what has to be there before."""
+        story, application_settings = self.story, AppSettings(poll_s=5)
         mirrors = self._scratch / "mirrors"
-        await cluster.start_gitops(GitOpsSettings(mirrors, allow_local_repos=True, application=AppSettings(poll_s=5)))
+        await cluster.start_gitops(GitOpsSettings(mirrors, allow_local_repos=True, application=application_settings))
+        if story.machine_config:
+            await cluster.start_machine_config(application_settings.control_namespace)
+        self.stage = Stage(story, cluster.core.transport(), self._clock)
         print(f"cluster ready at {cluster.url} after {self._clock.monotonic() - self._begun:.1f} s")
-        if self.story.about:
-            print(f"story       {self.story.about}")
-        print(f"repository  {self.repository.path} (a copy of {self.story.folder.name})")
+        if story.about:
+            print(f"story       {story.about}")
+        print(f"repository  {self.repository.path} (a copy of {story.folder.name})")
         if problem:
             print(f"commands    simulated: {problem}")
-        made = run_in_place(ensure_objects(prerequisites(self.story)), cluster.core.transport())
+        self.stage.add_nodes()
+        if story.nodes:
+            print(f"machines    {', '.join(node.name for node in story.nodes)}", flush=True)
+        async with _within(PATIENCE_S, "its machines come up"):
+            while not self.stage.stands():
+                await asyncio.sleep(LOOK_S)
+        made = self.stage.prepare()
         if made:
             print(f"before      an administrator applied {', '.join(made)}")
+        await asyncio.sleep(CALM_S)
+        self.stage.news()  # what was told before is not of the story
 
     async def play(self, cluster: LiveCluster, step: Step) -> None:
-        """One commit, from the plan of its sync to its end."""
-        story, port = self.story, DirectPort(cluster.core.transport())
-        first = not step.change
-        commit = await asyncio.to_thread(self.repository.commit, step)
+        """One step: of a commit, from the plan of its sync to its end."""
+        story, port, first = self.story, DirectPort(cluster.core.transport()), step is self.story.steps[0]
+        began = self._clock.now()
+        commits = story.commits(step)
+        if commits:
+            self._commit = await asyncio.to_thread(self.repository.commit, step)
         app = application(story, self.repository)
         if first:
             print(f"application {story.name} to namespace {story.namespace}\n", flush=True)
         else:
-            print(f"\n{step.say}: commit {commit[:7]}\n", flush=True)
-        planned = await _plan(cluster, app, self._scratch / "plan", self._clock)
-        request = client.create(APPLICATIONS, app) if first else _refresh(story.name)
-        (await port.send(request)).or_raise()
-        apps = await _follow(port, story, step, commit, progress_for(planned), self._clock)
+            print(f"\n{step.say}{f': commit {self._commit[:7]}' if commits else ''}\n", flush=True)
+        patience = max(PATIENCE_S, step.within.total_seconds()) if step.until else PATIENCE_S
+        async with _within(patience, step.say):
+            if commits:
+                planned = await _plan(cluster, app, self._scratch / "plan", self._clock)
+                self.stage.begin(step, app)
+                await _follow(port, story, step, self._commit, progress_for(planned), self._clock)
+            else:
+                self.stage.begin(step, app)
+            await self._reached(step)
+        await asyncio.sleep(step.rests.total_seconds())
         if len(story.steps) > 1 or story.looks:
-            print("\n" + transcript(story, step, apps, partial(_items, cluster)), end="")
-        print(f"\nApplication {story.name} is {_state(apps[0])} after {self._clock.monotonic() - self._begun:.1f} s.")
+            print("\n" + transcript(self.stage, step, began), end="")
+        state = _state(self.stage.applications()[story.waited_for()[0]])
+        print(f"\nApplication {story.name} is {state} after {self._clock.monotonic() - self._begun:.1f} s.", flush=True)
+
+    async def _reached(self, step: Step) -> None:
+        """Wait for what the step waits for beside its Applications."""
+        for until in step.until:
+            print(f"waiting for {until} (at most {format_duration(step.within)})", flush=True)
+            while not self.stage.is_so(until):
+                await asyncio.sleep(LOOK_S)
 
 
-def _refresh(name: str) -> client.Request:
-    body = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}
-    return client.patch(APPLICATIONS, "argocd", name, client.PatchType.MERGE, body)
-
-
-def _items(cluster: LiveCluster, path: str) -> list[Obj]:
-    answer = cluster.core.transport().send(client.Request("GET", path, {}, {}))
-    found: list[Obj] = answer.or_raise()["items"]
-    return found
+@contextlib.asynccontextmanager
+async def _within(patience_s: float, what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(patience_s):
+            yield
+    except TimeoutError as error:
+        raise CommandFailed(f"{what}: not done within {patience_s:g} s", BLOCKED) from error
 
 
 def _example() -> Path:
@@ -161,7 +222,7 @@ async def _plan(cluster: LiveCluster, app: Obj, mirrors: Path, clock: SystemCloc
 
 async def _follow(
     port: DirectPort, story: Story, step: Step, commit: str, progress: Progress, clock: SystemClock
-) -> list[Obj]:
+) -> None:
     """Show the sync until every Application that the story waits for is where the step ends."""
     seen: dict[str, Obj] = {}
     try:
@@ -171,7 +232,7 @@ async def _follow(
                     seen[name_of(app)] = app
                     _show(app, story, step, progress, clock)
             if over(story, step, commit, seen):
-                return [seen[name] for name in story.waited_for()]
+                return
         raise CommandFailed("the watch of the Application ended early")
     finally:
         progress.close()

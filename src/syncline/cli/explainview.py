@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from syncline.base.cause import Cause
+from syncline.base.cause import OR, Cause
 from syncline.cli.output import age
 from syncline.kube.objects import ObjectRef
 
@@ -17,14 +17,17 @@ REF_PARTS = 4
 
 
 def describe_cause(cause: Cause, now: datetime) -> str:
-    """The head with its state and since when, the chain below it indented, the next step last."""
+    """The head with its state and since when, the chain below it indented, the next step last: each way out has its
+    own line."""
     step = _next_step(cause)
-    room = MAX_LINES - (1 if step else 0)
+    ways = [f"{word:>4}: {way}" for word, way in zip(("next", *("or",) * MAX_LINES), step.split(OR))] if step else []
+    ways = ways[: MAX_LINES // 2]
+    room = MAX_LINES - len(ways)
     lines = [_line(each, depth, now) for each, depth in _walk(cause, 0)]
     if len(lines) > room:
         hidden = len(lines) - room + 1
         lines = [*lines[: room - 1], f"  … and {hidden} more causes (-o json shows all)"]
-    return "\n".join([*lines, f"next: {step}"] if step else lines)
+    return "\n".join([*lines, *ways])
 
 
 def _walk(cause: Cause, depth: int) -> Iterator[tuple[Cause, int]]:

@@ -127,7 +127,8 @@ def _pool(view: View, pool: Obj) -> Found:
     living = tuple(_hold(view, hold.obj).cause for hold in holds if hold.lives(view.now))
     state = "Held" if living and told.cause.state in ("Updating", "Waiting") else told.cause.state
     because = (*told.cause.because, *living) if told.blocked else (*living, *told.cause.because)
-    cause = replace(told.cause, state=state, because=because)
+    since = min((c.since for c in living if c.since), default=None) if state == "Held" else told.cause.since
+    cause = replace(told.cause, state=state, since=since, because=because)
     return Found(_dated(cause, pool), blocked=told.blocked or bool(living))
 
 
@@ -138,13 +139,16 @@ def _dated(cause: Cause, obj: Obj) -> Cause:
 
 def _machine_config(view: View, config: Obj) -> Found:
     told = config_cause(config, view.cluster.objects(POOL), sight(view.cluster), view.now)
-    return Found(_dated(told.cause, config), blocked=told.blocked)
+    # Since when it is applied nobody has written down.
+    cause = told.cause if told.cause.state == "applied" else _dated(told.cause, config)
+    return Found(cause, blocked=told.blocked)
 
 
 def _hold(view: View, obj: Obj) -> Found:
     hold = Hold.of(obj)
     until = f"until {format_time(hold.expires)}" if hold.expires is not None else "without a readable end"
-    text = f"{hold.owner or 'somebody'} keeps pools {', '.join(sorted(hold.pools)) or '(none)'} from updating {until}"
+    pools = f"pool{'' if len(hold.pools) == 1 else 's'} {', '.join(sorted(hold.pools)) or '(none)'}"
+    text = f"{hold.owner or 'somebody'} keeps {pools} from updating {until}"
     reason = f": {hold.reason}" if hold.reason else ""
     lives = hold.lives(view.now)
     fix = f"wait, or ask {hold.owner or 'its owner'}; to end it: kubectl delete hold {name_of(obj)}" if lives else ""

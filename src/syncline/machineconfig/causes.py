@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.base.cause import Cause
+from syncline.base.cause import OR, Cause
 from syncline.base.clock import parse_time
 from syncline.kube.holds import pause_writer
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, labels_of, name_of, ref_of
@@ -39,7 +39,8 @@ __all__ = ["Told", "config_cause", "node_cause", "pool_cause"]
 MAX_NODES = 3
 """Nodes in trouble that an explanation of a pool follows; they mostly share one reason."""
 MAX_STEPS = 3
-"""Proposals in one line; the evidence has all of them."""
+"""Proposals that are told; the evidence has all of them."""
+LOGS = ". Please see machine-config-controller logs"
 ROLE = "machineconfiguration.openshift.io/role"
 
 
@@ -68,15 +69,20 @@ def pool_cause(pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> 
     counts = _counts(pool, mine)
     if condition_is(conditions, "Degraded"):
         return Told(_of(pool, "Degraded", counts, _since(said, "Degraded"), because=because), blocked=True)
-    if condition_is(conditions, "Updated") and not because:
+    # The condition is of the config that was reached last: until it is written anew, a newer one may be rendered.
+    if condition_is(conditions, "Updated") and not because and _reached(pool) in ("", target_of(pool)):
         return Told(_of(pool, "Updated", counts, _since(said, "Updated")), blocked=False)
     if dig(pool, "spec", "paused") is True:
         return Told(_paused(pool, counts, said, because), blocked=True)
-    state = "Updating" if condition_is(conditions, "Updating") else "Waiting"
+    state = next((each for each in ("DrainBlocked", "Updating") if condition_is(conditions, each)), "Waiting")
     blocked = any(_is_blocking(each) for each in because)
     full = _taken(mine, limit) if not any(_works(node) for node in mine) else ()
-    told = _of(pool, state, counts, _since(said, "Updating"), because=(*because, *full))
+    told = _of(pool, state, counts, _since(said, state) or _since(said, "Updating"), because=(*because, *full))
     return Told(told, blocked=blocked or bool(full))
+
+
+def _reached(pool: Obj) -> str:
+    return str(dig(pool, "status", "configuration", "name", default="") or "")
 
 
 def _counts(pool: Obj, nodes: Sequence[Obj]) -> str:
@@ -185,10 +191,15 @@ def _draining(node: Obj, sight: Sight, now: datetime) -> Told:
         since = note.since if note is not None else None
         told = Cause(str(_node_ref(node)), state, text, since, evidence=evidence, because=because)
         return Told(told, blocked=verdict.outlook is Outlook.BLOCKED)
-    degraded = f"; {annotations_of(node)[REASON]}" if mcd_state(node) in FAILED_STATES else ""
-    text = f"{len(leaving)} pods have to leave it{degraded}"
+    reason = annotations_of(node).get(REASON, "").partition(LOGS)[0]  # what the logs would say comes below
+    degraded = f"; {reason}" if mcd_state(node) in FAILED_STATES else ""
+    text = f"{_have(len(leaving), 'pod')} to leave it{degraded}"
     told = Cause(str(_node_ref(node)), "draining", text, progress.began, evidence=evidence, because=because)
     return Told(told, blocked=bool(because) or bool(degraded))
+
+
+def _have(count: int, what: str) -> str:
+    return f"1 {what} has" if count == 1 else f"{count} {what}s have"
 
 
 def _waits(verdict: Verdict) -> str:
@@ -196,7 +207,7 @@ def _waits(verdict: Verdict) -> str:
 
 
 def _eviction(blocked: Blocked, sight: Sight, steps: tuple[str, ...]) -> Cause:
-    fix = "; or ".join(steps[:MAX_STEPS])
+    fix = OR.join(steps[:MAX_STEPS])
     if not blocked.budget:
         text = blocked.message()
         return Cause(str(blocked.pod), "eviction refused", text, next_action="leave one budget for the pod")
@@ -231,7 +242,8 @@ def config_cause(config: Obj, pools: Sequence[Obj], sight: Sight, now: datetime)
     state = "applied" if not waiting else "on its way"
     text = "; ".join(f"{name_of(pool)}: {each.cause.message}" for pool, each in zip(mine, told, strict=True))
     because = tuple(cause for each in waiting for cause in each.cause.because)
-    return Told(_of(config, state, text, because=because), blocked=any(each.blocked for each in waiting))
+    since = min((cause.since for cause in because if cause.since is not None), default=None)
+    return Told(_of(config, state, text, since, because=because), blocked=any(each.blocked for each in waiting))
 
 
 def _rendered(config: Obj, pools: Sequence[Obj], sight: Sight) -> Told:
@@ -247,7 +259,7 @@ def _in_pool(config: Obj, pool: Obj, pools: Sequence[Obj], sight: Sight, now: da
     if name not in _sources(pool, "spec"):
         text = "not rendered yet" if not _sources(pool, "spec") else "not in what is rendered"
         return Told(_of(config, "not rendered", text, because=(above.cause,)), above.blocked)
-    if above.cause.state == "Updated" or (name in _sources(pool, "status") and not above.blocked):
+    if above.cause.state == "Updated":
         return Told(_of(config, "applied", f"rendered in {target_of(pool)}, on all nodes"), blocked=False)
     return Told(_of(config, "on its way", f"rendered in {target_of(pool)}", because=(above.cause,)), above.blocked)
 

@@ -8,6 +8,9 @@ from syncline.kube.objects import Obj, dig
 
 __all__ = ["machine_config_pool"]
 
+WOULD_HELP = "; would help: "
+"""Between why a drain cannot finish and the ways out, in the pool's condition."""
+
 
 def machine_config_pool(obj: Obj) -> Health:
     """A paused pool is Healthy and says so: a gate must never wait for a pool that waits for the gate's own pause."""
@@ -28,8 +31,11 @@ def machine_config_pool(obj: Obj) -> Health:
 
 
 def _with_drain(found: dict[str, Obj], message: str) -> str:
-    """What keeps a node from being drained is told with it: nobody should have to look for it."""
+    """What keeps a node from being drained is told with it, once: nobody should have to look for it."""
     blocked = text(found["DrainBlocked"], "message") if _is(found, "DrainBlocked", "True") else ""
+    chain, help_, ways = blocked.partition(WOULD_HELP)
+    if chain and chain in message:
+        return f"{message}{help_}{ways}"
     return f"{message}; {blocked}" if blocked else message
 
 

@@ -27,7 +27,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 from syncline.kube.preemption import preempt, priority_of
-from syncline.kube.scheduling import Cluster, NodeState, choose
+from syncline.kube.scheduling import Cluster, Judgement, NodeState, choose
 from syncline.kube.scheduling import explain as sentence
 from syncline.kube.volumes import Storage
 from syncline.machineconfig.drain.budgets import (
@@ -58,6 +58,10 @@ PATIENCE = timedelta(minutes=10)
 """A pod that is not ready for longer than this is not believed to be just starting (a roll-out's usual deadline)."""
 STUCK = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError")
 """Why a container waits, where waiting longer does not help."""
+BEHIND = " ← "
+"""Between what is so and why."""
+MAX_NAMES = 3
+"""Nodes that are named for each reason that the scheduler counts."""
 MAX_ROUNDS = 300
 """Rounds of one play; each empties the node by a pod at least, and a node has no more pods."""
 MAX_BLOCKED = 5
@@ -84,8 +88,8 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Homeless:
-    """A pod that no node takes, and the scheduler's sentence. ``waits_already``: it is there; else it would be made in
-    the place of ``pod``, or like it."""
+    """A pod that no node takes, and the scheduler's sentence with the names of the nodes. ``waits_already``: it is
+    there; else it would be made in the place of ``pod``, or like it."""
 
     pod: ObjectRef
     sentence: str
@@ -93,8 +97,8 @@ class Homeless:
 
     def __str__(self) -> str:
         who = f"{self.pod.namespace}/{self.pod.name}"
-        called = f"pod {who}" if self.waits_already else f"replacement of {who}"
-        return f"{called} Pending: {self.sentence}"
+        called = f"pod {who} Pending" if self.waits_already else f"replacement of {who} would be Pending"
+        return f"{called}{BEHIND}{self.sentence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +123,29 @@ class Blocked:
             f"healthy, {self.desired} needed)"
         )
         if self.homeless:
-            text += f"; {self.homeless[0]}"
+            text += f"{BEHIND}{self.homeless[0]}"
         return text
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``waits_for``: nodes in the middle of an update without which the drain would not end."""
+    """``waits_for``: nodes in the middle of an update without which the drain would not end. ``begun``: the node is
+    cordoned already."""
 
     node: str
     outlook: Outlook
     blocked: tuple[Blocked, ...] = ()
     waits_for: tuple[str, ...] = ()
+    begun: bool = False
 
     def message(self) -> str:
-        """One sentence, empty where the drain can finish."""
+        """One sentence, with a chain of causes; empty where the drain can finish."""
         if self.outlook is Outlook.CAN:
             return ""
         if self.outlook is Outlook.WAITS:
             return f"node {self.node} is drained when {', '.join(self.waits_for)} is back"
-        return f"the drain of node {self.node} cannot finish: {self.blocked[0].message()}"
+        spared = "" if self.begun else ", so it is not cordoned"
+        return f"the drain of node {self.node} cannot finish{spared}{BEHIND}{self.blocked[0].message()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +168,11 @@ def judge(sight: Sight, node: str, now: datetime) -> Verdict:
     away = {name_of(each): _back(each) for each in sight.nodes if name_of(each) != node and _in_update(each)}
     if away and not play(sight, node, now, Trial(changed_nodes=away)):
         return Verdict(node, Outlook.WAITS, blocked, tuple(sorted(away)))
-    return Verdict(node, Outlook.BLOCKED, blocked)
+    return Verdict(node, Outlook.BLOCKED, blocked, begun=_is_cordoned(sight, node))
+
+
+def _is_cordoned(sight: Sight, node: str) -> bool:
+    return any(name_of(each) == node and dig(each, "spec", "unschedulable") for each in sight.nodes)
 
 
 def _in_update(node: Obj) -> bool:
@@ -222,6 +233,7 @@ class _Play:
         nodes = [_cordoned(each) if name_of(each) == self._node else each for each in (*nodes, *trial.extra_nodes)]
         self._cluster = Cluster.of(nodes, sight.pods, sight.namespaces, sight.storage)
         self._home = next((state for state in self._cluster.nodes if state.name == self._node), None)
+        self._going = "being drained" if _is_cordoned(sight, self._node) else "to be drained"
 
     def _is_covered(self, pod: Obj) -> bool:
         return any(covers(budget, pod) for budget in self._budgets)
@@ -269,7 +281,26 @@ class _Play:
             self._healthy.add(id(pod))
             return
         ref = ref_of(_typed(stands_for))
-        self._homeless.append((pod, Homeless(ref, sentence(pod, refused, preemption=""), waits_already)))
+        self._homeless.append((pod, Homeless(ref, self._refusal(pod, refused), waits_already)))
+
+    def _refusal(self, pod: Obj, refused: Judgement) -> str:
+        """The scheduler's sentence; behind each reason the nodes that it holds for."""
+        if not refused or any(refusal.everywhere for refusal in refused.values()):
+            return sentence(pod, refused, preemption="").removesuffix(".")
+        nodes: dict[str, list[str]] = {}
+        for name, refusal in refused.items():
+            for reason in refusal.reasons:
+                nodes.setdefault(reason.rstrip("."), []).append(name)
+        told = sorted(f"{len(names)} {reason} ({self._named(names)})" for reason, names in nodes.items())
+        return f"0/{len(refused)} nodes are available: {', '.join(told)}"
+
+    def _named(self, names: list[str]) -> str:
+        """The node that is drained first."""
+        mine = self._home.name if self._home is not None else ""
+        shown = [f"{mine}, {self._going}"] if mine in names else []
+        shown += [name for name in names if name != mine][: MAX_NAMES - len(shown)]
+        more = len(names) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more else "")
 
     def _replace(self, pod: Obj) -> None:
         made = _fresh(pod)

@@ -6,15 +6,26 @@ Upstream keeps it in the memory of its process, so that its ladder starts over w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from syncline.base.cause import OR
 from syncline.base.clock import format_time, parse_time
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["BLOCKED", "INSIST", "INSISTS", "KEEP_CORDON", "PROGRESS", "BlockedNote", "Progress", "insists"]
+__all__ = [
+    "BLOCKED",
+    "INSIST",
+    "INSISTS",
+    "KEEP_CORDON",
+    "PROGRESS",
+    "BlockedNote",
+    "Progress",
+    "insists",
+    "would_help",
+]
 
 PROGRESS = "syncline.dev/drain-progress"
 """Annotation of a Node: JSON of :class:`Progress`."""
@@ -77,11 +88,17 @@ class BlockedNote:
 
     def sentence(self) -> str:
         """What blocks, and what would help, for conditions and Events."""
-        return self.message + (f"; would help: {'; or '.join(self.fixes)}" if self.fixes else "")
+        return self.message + would_help(self.fixes)
 
     def text(self) -> str:
         found = {"request": self.request, "since": format_time(self.since), "message": self.message[:MAX_TEXT]}
         return _json(found | ({"fixes": list(self.fixes)} if self.fixes else {}))
+
+
+def would_help(fixes: Iterable[str]) -> str:
+    """The ways out as the end of a sentence; empty if there is none."""
+    told = OR.join(fixes)
+    return f"; would help: {told}" if told else ""
 
 
 def _noted(node: Obj, key: str) -> Mapping[str, Any]:

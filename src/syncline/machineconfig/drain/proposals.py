@@ -101,12 +101,25 @@ def _open_nodes(sight: Sight, home: str) -> Iterator[tuple[Trial, Proposal]]:
             yield trial, Proposal(f"uncordon node {name}", f"kubectl uncordon {name}")
     changed = {name: node for name, node in masters.items() if node != _of(sight.nodes, name)}
     if changed:
-        names = " ".join(sorted(changed))
-        commands = [f"kubectl uncordon {names}", f"kubectl label node {names} {WORKER_LABEL}="]
-        tainted = {str(t.get("key")) for name in changed for t in _role_taints(_of(sight.nodes, name))}
-        commands += [f"kubectl taint nodes {names} {key}-" for key in sorted(tainted)]
         text = f"make the masters schedulable ({', '.join(sorted(changed))})"
-        yield Trial(changed_nodes=changed), Proposal(text, " && ".join(commands))
+        yield (
+            Trial(changed_nodes=changed),
+            Proposal(text, _opening([_of(sight.nodes, name) for name in sorted(changed)])),
+        )
+
+
+def _opening(masters: Sequence[Obj]) -> str:
+    """What to type, each command for those that lack what it does."""
+    cordoned = [name_of(node) for node in masters if dig(node, "spec", "unschedulable")]
+    unlabelled = [name_of(node) for node in masters if WORKER_LABEL not in labels_of(node)]
+    tainted: dict[str, list[str]] = {}
+    for node in masters:
+        for taint in _role_taints(node):
+            tainted.setdefault(str(taint.get("key")), []).append(name_of(node))
+    commands = [f"kubectl uncordon {' '.join(cordoned)}"] if cordoned else []
+    commands += [f"kubectl label node {' '.join(unlabelled)} {WORKER_LABEL}="] if unlabelled else []
+    commands += [f"kubectl taint nodes {' '.join(names)} {key}-" for key, names in sorted(tainted.items())]
+    return " && ".join(commands)
 
 
 def _of(nodes: Sequence[Obj], name: str) -> Obj:

@@ -8,7 +8,7 @@ time, and the writes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -17,10 +17,9 @@ from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetSt
 from syncline.kube.holds import HELD, Hold, noted_holds
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, dig, labels_of, name_of, namespace_of, resource_version
-from syncline.machineconfig.drain.progress import BlockedNote
-from syncline.machineconfig.names import DESIRED_DRAIN, MASTER
+from syncline.machineconfig.names import MASTER
+from syncline.machineconfig.pools.blocked import blocked_drains, sentence
 from syncline.machineconfig.pools.candidates import NodeWrite, Said
-from syncline.machineconfig.pools.nodestate import Nodes
 from syncline.machineconfig.pools.observe import Observed
 from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool
 from syncline.machineconfig.pools.status import condition_is, put_condition
@@ -33,8 +32,6 @@ CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 NODE = GVK("", "v1", "Node")
 CLOCKS = timedelta(minutes=1)
 """Times further ahead than this were written by a clock that went wrong: nobody waits for them."""
-MAX_BLOCKED = 3
-"""Nodes whose blocked drains the condition tells in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,23 +242,12 @@ def _tell_blocked_drains(look: PoolLook, world: World, now: datetime) -> None:
     for name, status in look.statuses.items():
         pool = world.pool(name)
         assert pool is not None, "it was looked at"
-        notes = _blocked_notes(world.nodes_of(pool))
+        told = sentence(blocked_drains(world.nodes_of(pool)))
         conditions: list[Obj] = status["conditions"]
         before = [dict(each) for each in conditions]
-        if notes:
-            told = "; ".join(note.sentence() for note in list(notes.values())[:MAX_BLOCKED])
-            more = f"; and {len(notes) - MAX_BLOCKED} more nodes" if len(notes) > MAX_BLOCKED else ""
-            put_condition(conditions, "DrainBlocked", True, now, "DrainCannotFinish", told + more)
+        if told:
+            put_condition(conditions, "DrainBlocked", True, now, "DrainCannotFinish", told)
             if conditions != before:
-                look.events.append((name, Said("DrainBlocked", told + more, warning=True)))
+                look.events.append((name, Said("DrainBlocked", told, warning=True)))
         elif any(each.get("type") == "DrainBlocked" for each in conditions):
             put_condition(conditions, "DrainBlocked", False, now)
-
-
-def _blocked_notes(nodes: Nodes) -> Mapping[str, BlockedNote]:
-    found: dict[str, BlockedNote] = {}
-    for node, facts in zip(nodes, nodes.facts, strict=True):
-        note = BlockedNote.of(node) if facts.blocked else None
-        if note is not None and note.request == facts.readable.get(DESIRED_DRAIN):
-            found[name_of(node)] = note
-    return found

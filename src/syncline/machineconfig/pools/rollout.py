@@ -14,6 +14,7 @@ from functools import cached_property
 
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
 from syncline.machineconfig.names import ARBITER, DESIRED, MASTER, TOPOLOGY, UPDATE_TAINT
+from syncline.machineconfig.pools.blocked import blocked_drains, chains
 from syncline.machineconfig.pools.candidates import (
     LimitError,
     NodeWrite,
@@ -256,7 +257,9 @@ def _tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None
     mcns = [known[facts.name] for facts in facts_of_all(nodes) if facts.name in known]
     layering = world.layering(pool)
     held = world.held.get(name_of(pool), "")
-    seen = PoolNodes(pool, nodes, mcns, world.controller_config, layering, world.gates, held)
+    seen = PoolNodes(
+        pool, nodes, mcns, world.controller_config, layering, world.gates, held, chains(blocked_drains(nodes))
+    )
     status = pool_status(seen, now)
     look.statuses[name_of(pool)] = status
     before = dig(pool, "status", "configuration", "name", default="") or ""

@@ -37,6 +37,8 @@ class PoolNodes:
     gates: frozenset[str] = frozenset()
     held: str = ""
     """By which Hold the pool is kept from updating, in a few words; empty if by none."""
+    blocked: str = ""
+    """Why drains of its nodes cannot finish, as a chain; empty if they can."""
 
     @property
     def paused(self) -> bool:
@@ -254,7 +256,7 @@ def _paused_build(layering: Layering, config: Obj) -> tuple[bool, str] | None:
 
 
 def _say_degraded(conditions: list[Obj], seen: PoolNodes, reported: _Reported, degraded: int, now: datetime) -> None:
-    message = ", ".join(reported.reasons)
+    message = ", ".join(reported.reasons) + (f"; {seen.blocked}" if seen.blocked else "")
     if degraded > 0:
         reason = f"{len(reported.degraded)} nodes are reporting degraded status on sync"
         put_condition(conditions, "NodeDegraded", True, now, reason, message)

@@ -1,0 +1,220 @@
+"""What a story does on a cluster and looks for there, through a transport that answers at once; served or virtual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from syncline.assembly.install import ensure_objects
+from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.base.clock import Clock
+from syncline.cli.explain import object_ref
+from syncline.cli.explainview import describe_cause
+from syncline.cli.failure import CommandFailed
+from syncline.cli.story import AddNode, Deed, Delete, Ends, Patching, Step, Story, StoryNode, Until
+from syncline.cluster.machines.kubelet.node import node_object
+from syncline.cluster.machines.machine import MachineSpec
+from syncline.control.executor import run_in_place
+from syncline.explain.graph import explain_object
+from syncline.explain.view import View, no_logs
+from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.pools import LEFT
+from syncline.kube import client
+from syncline.kube.client import Request, Response, Transport
+from syncline.kube.kinds.argoproj import APPLICATION, GROUP, VERSION
+from syncline.kube.mapper import Mapper, discover
+from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, annotations_of, dig, name_of
+from syncline.kube.yaml import load_all
+
+__all__ = ["APPLICATIONS", "Stage", "over", "prerequisites"]
+
+APPLICATIONS = ResourceInfo(GROUP, VERSION, APPLICATION.kind, "applications", namespaced=True)
+NODES = ResourceInfo("", "v1", "Node", "nodes", namespaced=False)
+POOLS = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
+BEFORE = "prerequisites"
+MANAGER = "syncline-story"
+ROLE = "node-role.kubernetes.io"
+SPACES = ("default", "argocd")
+"""Namespaces of objects, and of Applications, where a story names none."""
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+REFRESH: Obj = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}
+
+
+class Stage:
+    """A cluster on which a story is played."""
+
+    def __init__(self, story: Story, transport: Transport, clock: Clock) -> None:
+        self.story = story
+        self._transport = transport
+        self._clock = clock
+        self._told: set[tuple[str, int]] = set()
+
+    # -- doing -------------------------------------------------------------------------------------------------------
+
+    def add_nodes(self) -> None:
+        for node in self.story.nodes:
+            self._do(AddNode(node))
+
+    def stands(self) -> bool:
+        """Whether all machines are up and have the config of their pools."""
+        nodes = {name_of(node): node for node in self.items("/api/v1/nodes")}
+        mine = [nodes.get(node.name) for node in self.story.nodes]
+        if not all(node is not None and _is_ready(node) for node in mine):
+            return False
+        return not self.story.machine_config or self._pools_stand()
+
+    def _pools_stand(self) -> bool:
+        """All machines with a role are counted, and are where they have to be."""
+        pools = self.items(POOLS)
+        total = sum(int(dig(pool, "status", "machineCount", default=0) or 0) for pool in pools)
+        updated = all(_condition(pool, "Updated") == "True" for pool in pools)
+        return updated and total == sum(bool(node.roles) for node in self.story.nodes)
+
+    def prepare(self) -> list[str]:
+        """What an administrator applied before; names of it."""
+        return run_in_place(ensure_objects(prerequisites(self.story)), self._transport)
+
+    def begin(self, step: Step, application: Obj) -> None:
+        """What happens after the step's commit, if it has made one."""
+        story = self.story
+        if step is story.steps[0]:
+            self._send(client.create(APPLICATIONS, application))
+        elif step.change:
+            merge = client.PatchType.MERGE
+            self._send(client.patch(APPLICATIONS, "argocd", story.name, merge, REFRESH, field_manager=MANAGER))
+        for deed in step.deeds:
+            self._do(deed)
+
+    def _do(self, deed: Deed) -> None:
+        match deed:
+            case AddNode(node=node):
+                self._send(client.create(NODES, _node(node), field_manager=MANAGER))
+            case Patching(target=target, body=body):
+                info, ref = self._resource(target)
+                merge = client.PatchType.MERGE
+                self._send(client.patch(info, ref.namespace, ref.name, merge, dict(body), field_manager=MANAGER))
+            case Delete(target=target):
+                info, ref = self._resource(target)
+                self._send(client.delete(info, ref.namespace, ref.name))
+
+    def _resource(self, target: str) -> tuple[ResourceInfo, ObjectRef]:
+        mapper = Mapper(run_in_place(discover(), self._transport))
+        ref = object_ref(mapper, target, SPACES)
+        info = mapper.preferred(ref.group_kind)
+        assert info is not None, "a reference is made from what is served"
+        return info, ref
+
+    def _send(self, request: Request) -> Response:
+        answer = self._transport.send(request)
+        if not answer.ok:
+            raise CommandFailed(f"{request.describe()}: {answer.obj.get('message')}")
+        return answer
+
+    # -- seeing ------------------------------------------------------------------------------------------------------
+
+    def items(self, path: str) -> list[Obj]:
+        found: list[Obj] = self._send(Request("GET", path)).obj["items"]
+        return found
+
+    def table(self, path: str) -> Obj:
+        """As ``kubectl get`` asks for it."""
+        found: Obj = self._send(Request("GET", path, {"includeObject": "None"}, {"accept": TABLE})).obj
+        return found
+
+    def applications(self) -> dict[str, Obj]:
+        return {name_of(app): app for app in self.items(APPLICATIONS.path("argocd"))}
+
+    def is_over(self, step: Step, commit: str) -> bool:
+        """Whether the Applications are where the step ends."""
+        return over(self.story, step, commit, self.applications())
+
+    def is_so(self, until: Until) -> bool:
+        info, ref = self._resource(until.target)
+        answer = self._transport.send(client.get(info, ref.namespace, ref.name))
+        if answer.status == 404:
+            return False
+        return _condition(answer.or_raise(), until.condition) == until.status
+
+    def news(self) -> list[Obj]:
+        """Events of the story's reasons that were not seen before, or have been told again since."""
+        found = []
+        for event in self.items("/api/v1/events"):
+            mark = (str(event["metadata"]["uid"]), int(event.get("count") or 1))
+            if event.get("reason") in self.story.events and mark not in self._told:
+                self._told.add(mark)
+                found.append(event)
+        return sorted(found, key=lambda event: (said_at(event), int(event["metadata"]["resourceVersion"])))
+
+    def explained(self, target: str) -> str:
+        """What ``syncline explain`` says."""
+        look = run_in_place(look_at_cluster(application_indices(AppSettings())), self._transport)
+        ref = object_ref(look.cache.mapper, target, SPACES)
+        obj = look.cache.get(ref)
+        if obj is None:
+            raise CommandFailed(f"{target} does not exist")
+        now = self._clock.now()
+        return describe_cause(explain_object(View(look.cache, now, no_logs), obj).cause, now)
+
+
+def said_at(event: Obj) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
+
+
+def prerequisites(story: Story) -> Iterator[Obj]:
+    """What an administrator has applied before, in the order of the files."""
+    for file in sorted((story.folder / BEFORE).glob("*.yaml")):
+        for document in load_all(file.read_bytes(), file=str(file)).documents:
+            yield document.value
+
+
+def _node(node: StoryNode) -> Obj:
+    labels = {f"{ROLE}/{role}": "" for role in node.roles} | dict(node.labels)
+    taints = tuple(_taint(text) for text in node.taints)
+    made = node_object(MachineSpec(node.name, node.cpu, node.memory, zone=node.zone, labels=labels, taints=taints))
+    return made | {"spec": made["spec"] | ({"unschedulable": True} if node.unschedulable else {})}
+
+
+def _taint(text: str) -> dict[str, str]:
+    named, _, effect = text.rpartition(":")
+    key, _, value = named.partition("=")
+    return {"key": key, "effect": effect} | ({"value": value} if value else {})
+
+
+def _is_ready(node: Obj) -> bool:
+    return _condition(node, "Ready") == "True"
+
+
+def _condition(obj: Obj, kind: str) -> str:
+    """Its status; one that nobody has written yet is not true."""
+    conditions = dig(obj, "status", "conditions", default=[])
+    return next((str(each.get("status")) for each in conditions if each.get("type") == kind), "False")
+
+
+# -- the end of a step -----------------------------------------------------------------------------------------------
+
+
+def over(story: Story, step: Step, commit: str, apps: Mapping[str, Obj]) -> bool:
+    """Whether all Applications (by name) that the story waits for have come to the end of a step that made ``commit``.
+    Those that neither are the story's own nor are touched only have to be calm."""
+    moved = {story.name, step.moves} if step.change else set(story.waited_for() if story.commits(step) else ())
+    sync = story.syncs(step)
+    return all(_reached(apps.get(name), commit if name in moved else "", step, sync) for name in story.waited_for())
+
+
+def _reached(app: Obj | None, commit: str, step: Step, sync: bool) -> bool:
+    status = (app or {}).get("status") or {}
+    state = status.get("operationState") or {}
+    # With the note of a pool that was left paused, an operation has something to put right yet.
+    busy = app is None or app.get("operation") or LEFT in annotations_of(app)
+    if busy and step.ends != Ends.RUNNING:
+        return False
+    if not sync:
+        return state.get("phase") != Ends.RUNNING
+    if step.ends != Ends.SUCCEEDED or step.until:
+        return (not commit or commit in _revisions(state.get("syncResult") or {})) and state.get("phase") == step.ends
+    compared = status.get("sync") or {}
+    calm = state.get("phase") == Ends.SUCCEEDED and dig(status, "health", "status") == "Healthy"
+    return calm and (not commit or commit in _revisions(compared)) and compared.get("status") == "Synced"
+
+
+def _revisions(result: Obj) -> list[str]:
+    return [*(result.get("revisions") or ()), str(result.get("revision") or "")]

@@ -1,0 +1,36 @@
+"""What the drain controller noted of the nodes of a pool whose drains cannot finish, as the pool tells it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncline.kube.objects import Obj
+from syncline.machineconfig.drain.progress import BlockedNote, would_help
+from syncline.machineconfig.names import DESIRED_DRAIN
+from syncline.machineconfig.pools.nodestate import facts_of_all
+
+__all__ = ["blocked_drains", "chains", "sentence"]
+
+MAX_TOLD = 3
+"""Nodes whose blocked drains are told in full."""
+
+
+def blocked_drains(nodes: Sequence[Obj]) -> tuple[BlockedNote, ...]:
+    """Notes about the drain that is asked for now, in the order of the nodes."""
+    found: list[BlockedNote] = []
+    for node, facts in zip(nodes, facts_of_all(nodes), strict=True):
+        note = BlockedNote.of(node) if facts.blocked else None
+        if note is not None and note.request == facts.readable.get(DESIRED_DRAIN):
+            found.append(note)
+    return tuple(found)
+
+
+def chains(notes: Sequence[BlockedNote]) -> str:
+    """From each drain down to why it cannot finish; empty without notes."""
+    told = "; ".join(note.message for note in notes[:MAX_TOLD])
+    return told + (f"; and {len(notes) - MAX_TOLD} more nodes" if len(notes) > MAX_TOLD else "")
+
+
+def sentence(notes: Sequence[BlockedNote]) -> str:
+    """The chains, and what would help: drains of one pool mostly have the same ways out, and each is told once."""
+    return chains(notes) + would_help(dict.fromkeys(fix for note in notes[:MAX_TOLD] for fix in note.fixes))
