@@ -41,6 +41,8 @@ PATIENCE_S = 120.0
 """A demonstration without machines to update that takes longer has gone wrong."""
 LOOK_S = 0.5
 """Between looks at what a step waits for."""
+REST_S = 5.0
+"""At most, where a story leaves the cluster alone: people watch."""
 CALM_S = 1.0
 """Between what was there before and the first step."""
 LONG = timedelta(minutes=30)
@@ -181,7 +183,7 @@ class Showing:
             else:
                 self.stage.begin(step, app)
             await self._reached(step)
-        await asyncio.sleep(step.rests.total_seconds())
+        await asyncio.sleep(min(step.rests.total_seconds(), REST_S))
         if len(story.steps) > 1 or story.looks:
             print("\n" + transcript(self.stage, step, began), end="")
         state = _state(self.stage.applications()[story.waited_for()[0]])
