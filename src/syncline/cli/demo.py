@@ -143,7 +143,8 @@ class Showing:
         await cluster.start_gitops(GitOpsSettings(mirrors, allow_local_repos=True, application=application_settings))
         if story.machine_config:
             await cluster.start_machine_config(application_settings.control_namespace)
-        self.stage = Stage(story, cluster.core.transport(), self._clock)
+        reader = GitSourceReader(self._scratch / "plan", allow_local=True)
+        self.stage = Stage(story, cluster.core.transport(), self._clock, reader)
         print(f"cluster ready at {cluster.url} after {self._clock.monotonic() - self._begun:.1f} s")
         if story.about:
             print(f"story       {story.about}")

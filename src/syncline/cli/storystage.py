@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from syncline.assembly.inspect import observed_application
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.base.clock import Clock
@@ -14,8 +15,10 @@ from syncline.cli.story import AddNode, Deed, Delete, Ends, Patching, Step, Stor
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.control.executor import run_in_place
+from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
 from syncline.explain.view import View, no_logs
+from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.application.pools import LEFT
 from syncline.kube import client
@@ -42,8 +45,9 @@ REFRESH: Obj = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "norm
 class Stage:
     """A cluster on which a story is played."""
 
-    def __init__(self, story: Story, transport: Transport, clock: Clock) -> None:
+    def __init__(self, story: Story, transport: Transport, clock: Clock, reader: SourceReader) -> None:
         self.story = story
+        self._reader = reader
         self._transport = transport
         self._clock = clock
         self._told: set[tuple[str, int]] = set()
@@ -146,13 +150,17 @@ class Stage:
 
     def explained(self, target: str) -> str:
         """What ``syncline explain`` says."""
-        look = run_in_place(look_at_cluster(application_indices(AppSettings())), self._transport)
+        settings = AppSettings()
+        look, now = run_in_place(look_at_cluster(application_indices(settings)), self._transport), self._clock.now()
         ref = object_ref(look.cache.mapper, target, SPACES)
-        obj = look.cache.get(ref)
+        view, obj = View(look.cache, now, no_logs), look.cache.get(ref)
         if obj is None:
             raise CommandFailed(f"{target} does not exist")
-        now = self._clock.now()
-        return describe_cause(explain_object(View(look.cache, now, no_logs), obj).cause, now)
+        if ref.group_kind != APPLICATION.group_kind:
+            return describe_cause(explain_object(view, obj).cause, now)
+        seen = observed_application(look.cache, ref, self._reader, settings, now)
+        assert seen is not None, "it was just found"
+        return describe_cause(explain_application(view, seen).cause, now)
 
 
 def said_at(event: Obj) -> str:

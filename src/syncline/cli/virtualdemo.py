@@ -36,7 +36,7 @@ class VirtualShowing:
         reader = GitSourceReader(scratch / "mirrors", allow_local=True)
         nodes = 0 if story.nodes else 1
         self.world = VirtualWorld(reader, seed=seed, nodes=nodes, settings=AppSettings(poll_s=60))
-        self.stage = Stage(story, self.world.admin, self.world.clock)
+        self.stage = Stage(story, self.world.admin, self.world.clock, reader)
         self.commits: list[str] = []
         self.world.driver.settle()
 

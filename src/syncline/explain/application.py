@@ -40,11 +40,15 @@ from syncline.gitops.sync.cause import causes
 from syncline.gitops.sync.model import Outcome, SyncObserved, SyncPlan, WaitKind
 from syncline.gitops.sync.plan import plan_sync, record
 from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating
+from syncline.machineconfig.causes import APPLIED
+from syncline.machineconfig.names import MACHINE_CONFIG, POOL
 
 __all__ = ["explain_application"]
 
 MAX_ROWS = 5
 """Failed or unhealthy resources that are followed; the Application's own rows show all of them."""
+MAX_CONFIGS = 10
+"""Machine configs of one Application that are asked how far they are."""
 MAX_READS = 20
 """Rounds of a pass that are answered from the look at the cluster; a pass reads each unseen object once."""
 UNWELL = ("Degraded", "Missing", "Progressing", "Suspended", "Unknown")
@@ -303,13 +307,27 @@ def _settled(view: View, seen: AppObserved) -> Found:
     since = instant(dig(seen.view.operation_state, "finishedAt")) or instant(dig(seen.view.status, "reconciledAt"))
     differing = [r for r in seen.view.status.get("resources") or [] if r.get("status") == "OutOfSync"]
     if sync == "Synced":
-        return Found(_head(seen, f"{sync}, {health}", "nothing blocks", since), blocked=False)
+        return _synced(view, seen, f"{sync}, {health}", since)
     named = ", ".join(f"{r.get('kind')}/{r.get('name')}" for r in differing[:3])
     text = f"{len(differing)} resources differ from the source" + (f": {named}" if named else "")
     step = f"syncline plan {seen.view.name}, then: syncline app sync {seen.view.name}"
     waits = no_automated_sync(seen, view.now)
     head = _head(seen, f"{sync}, {health}", text, since, *(found.cause for found in waits), next_action=step)
     return Found(head, blocked=any(found.blocked for found in waits))
+
+
+def _synced(view: View, seen: AppObserved, state: str, since: datetime | None) -> Found:
+    """All is applied. Machine configs are not done with that: health says nothing of the machines that take them."""
+    if not any(dig(pool, "status", "conditions") for pool in view.cluster.objects(POOL)):
+        return Found(_head(seen, state, "nothing blocks", since), blocked=False)  # nobody keeps pools here
+    rows = [_ref(row) for row in seen.view.status.get("resources") or [] if row.get("kind") == MACHINE_CONFIG.kind]
+    told = [explain_object(view, live) for ref in rows[:MAX_CONFIGS] if (live := view.cluster.get(ref)) is not None]
+    waiting = [found for found in told if found.cause.state != APPLIED]
+    if not waiting:
+        return Found(_head(seen, state, "nothing blocks", since), blocked=False)
+    first = next((found for found in waiting if found.blocked), waiting[0])
+    text = "what it wants for machines is not on all of them yet"
+    return Found(_head(seen, state, text, since, first.cause), blocked=first.blocked)
 
 
 def _with_left_behind(seen: AppObserved, found: Found) -> Found:

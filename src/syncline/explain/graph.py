@@ -30,7 +30,7 @@ from syncline.kube.objects import (
     ref_of,
     uid_of,
 )
-from syncline.machineconfig.causes import config_cause, node_cause, pool_cause
+from syncline.machineconfig.causes import APPLIED, config_cause, node_cause, pool_cause
 from syncline.machineconfig.drain.observe import sight
 from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
@@ -140,7 +140,7 @@ def _dated(cause: Cause, obj: Obj) -> Cause:
 def _machine_config(view: View, config: Obj) -> Found:
     told = config_cause(config, view.cluster.objects(POOL), sight(view.cluster), view.now)
     # Since when it is applied nobody has written down.
-    cause = told.cause if told.cause.state == "applied" else _dated(told.cause, config)
+    cause = told.cause if told.cause.state == APPLIED else _dated(told.cause, config)
     return Found(cause, blocked=told.blocked)
 
 

@@ -34,12 +34,14 @@ from syncline.machineconfig.pools.membership import MembershipError, belonging, 
 from syncline.machineconfig.pools.nodestate import is_done, is_unavailable, mcd_state, not_ready, target_of
 from syncline.machineconfig.pools.status import condition_is
 
-__all__ = ["Told", "config_cause", "node_cause", "pool_cause"]
+__all__ = ["APPLIED", "Told", "config_cause", "node_cause", "pool_cause"]
 
 MAX_NODES = 3
 """Nodes in trouble that an explanation of a pool follows; they mostly share one reason."""
 MAX_STEPS = 3
 """Proposals that are told; the evidence has all of them."""
+APPLIED = "applied"
+"""State of a machine config that all machines of its pools have."""
 LOGS = ". Please see machine-config-controller logs"
 ROLE = "machineconfiguration.openshift.io/role"
 
@@ -238,8 +240,8 @@ def config_cause(config: Obj, pools: Sequence[Obj], sight: Sight, now: datetime)
         fix = f"label it: kubectl label machineconfig {name_of(config)} {ROLE}=worker"
         return Told(_of(config, "Unused", "no pool selects it", next_action=fix), blocked=True)
     told = [_in_pool(config, pool, pools, sight, now) for pool in mine]
-    waiting = [each for each in told if each.cause.state != "applied"]
-    state = "applied" if not waiting else "on its way"
+    waiting = [each for each in told if each.cause.state != APPLIED]
+    state = APPLIED if not waiting else "on its way"
     text = "; ".join(f"{name_of(pool)}: {each.cause.message}" for pool, each in zip(mine, told, strict=True))
     because = tuple(cause for each in waiting for cause in each.cause.because)
     since = min((cause.since for cause in because if cause.since is not None), default=None)
@@ -260,7 +262,7 @@ def _in_pool(config: Obj, pool: Obj, pools: Sequence[Obj], sight: Sight, now: da
         text = "not rendered yet" if not _sources(pool, "spec") else "not in what is rendered"
         return Told(_of(config, "not rendered", text, because=(above.cause,)), above.blocked)
     if above.cause.state == "Updated":
-        return Told(_of(config, "applied", f"rendered in {target_of(pool)}, on all nodes"), blocked=False)
+        return Told(_of(config, APPLIED, f"rendered in {target_of(pool)}, on all nodes"), blocked=False)
     return Told(_of(config, "on its way", f"rendered in {target_of(pool)}", because=(above.cause,)), above.blocked)
 
 
