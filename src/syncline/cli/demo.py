@@ -191,7 +191,9 @@ class Showing:
         print(f"\nApplication {story.name} is {state} after {self._clock.monotonic() - self._begun:.1f} s.", flush=True)
 
     async def _reached(self, step: Step) -> None:
-        """Wait for what the step waits for beside its Applications."""
+        """Wait for the end of the sync that an earlier step began, and for what the step waits for beside it."""
+        while not self.stage.is_over(step, self._commit):
+            await asyncio.sleep(LOOK_S)
         for until in step.until:
             print(f"waiting for {until} (at most {format_duration(step.within)})", flush=True)
             while not self.stage.is_so(until):
