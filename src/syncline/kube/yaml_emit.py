@@ -35,6 +35,9 @@ _OTHER_BREAKS = re.compile("[\r\u0085\u2028\u2029]")
 _NEXT_LINES = re.compile(" *\u0085(?: *\u0085)* *")
 """What Go's JSON leaves as it is and YAML folds when it reads that JSON."""
 
+_CLOSING_INDENT = re.compile("(?<=[\u2028\u2029]) +(?='(?:\n|:))")
+"""libyaml indents a closing quote behind a line break; Go does not."""
+
 
 def emit_all(values: Iterable[Any]) -> str:
     """One text with a ``---`` line between documents; raises TypeError for what JSON does not know."""
@@ -47,7 +50,7 @@ def emit_typed(value: Any) -> str:
     integers and negative zero stay what they are, U+0085 is folded, and other line breaks are written although no
     reader would give them back. For digests of what Go writes. Raises TypeError for what JSON does not know.
     """
-    return _emit(_folded(value), typed=True)
+    return _CLOSING_INDENT.sub("", _emit(_folded(value), typed=True))
 
 
 def _folded(value: Any) -> Any:
