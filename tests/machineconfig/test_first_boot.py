@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,14 @@ from tests.machineconfig.room import POOLS, ROLE, PoolWorld
 from tests.machineconfig.test_convergence import MOST_REQUESTS, DyingAtWork
 from tests.machineconfig.test_machines_updated import CONFIGS, host, reason, state, target, world
 
+from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
+from syncline.base.clock import SystemClock
 from syncline.cluster.machines.machine import Entry, MachineSpec
 from syncline.cluster.machines.simulated import SimulatedMachine
 from syncline.control.virtual import Killed
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, REBOOT_NOTE
+from syncline.machineconfig.agent.hosts import Joining
 from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.steps import HostStep
 from syncline.machineconfig.names import CURRENT, DESIRED, ENCAPSULATED, FIRST_PIVOT, INSTALLED, NODE_ANNOTATIONS
@@ -193,3 +197,24 @@ def test_a_node_made_anew_says_what_its_disk_has() -> None:
     one.merge("/api/v1/nodes/worker-0", {"metadata": {"annotations": {CURRENT: None, DESIRED: None}}})
     one.driver.until(lambda: notes(one).get(CURRENT) == name and state(one) == "Done", limit_s=300)
     assert one.reboots() == before
+
+
+def test_a_linux_machine_tells_what_its_install_left(tmp_path: Path) -> None:
+    hosts = LinuxHosts("edge", LinuxHost(tmp_path, SystemClock()))
+
+    def left(path: str, text: str) -> None:
+        (tmp_path / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path[1:]).write_text(text)
+
+    def joining() -> Joining:
+        facts = hosts.facts("edge")
+        assert facts is not None and not facts.blank, "a machine of somebody's own is never written over"
+        return facts.joining
+
+    assert joining() == Joining()
+    left(NODE_ANNOTATIONS, json.dumps({CURRENT: "rendered-a", "odd": 1}))
+    left(ENCAPSULATED, '{"metadata": {"name": "rendered-a"}}')
+    left(REBOOT_NOTE, "boot-1\n")
+    assert joining() == Joining({"metadata": {"name": "rendered-a"}}, {CURRENT: "rendered-a"}, "boot-1")
+    left(NODE_ANNOTATIONS, "[]")
+    assert joining().damage == "failed to unmarshal initial annotations: it is no JSON object"
