@@ -14,6 +14,7 @@ from tests.machineconfig.test_convergence import MOST_REQUESTS, DyingAtWork
 from tests.machineconfig.test_machines_updated import CONFIGS, host, reason, state, target, world
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
+from syncline.assembly.nodeservice import FIRST_BOOT, Service, install_service
 from syncline.base.clock import SystemClock
 from syncline.cluster.machines.machine import Entry, MachineSpec
 from syncline.cluster.machines.simulated import SimulatedMachine
@@ -218,3 +219,14 @@ def test_a_linux_machine_tells_what_its_install_left(tmp_path: Path) -> None:
     assert joining() == Joining({"metadata": {"name": "rendered-a"}}, {CURRENT: "rendered-a"}, "boot-1")
     left(NODE_ANNOTATIONS, "[]")
     assert joining().damage == "failed to unmarshal initial annotations: it is no JSON object"
+
+
+def test_the_service_of_the_first_boot_is_enabled_with_the_agents_and_runs_before_the_kubelet(tmp_path: Path) -> None:
+    (tmp_path / "etc/systemd/system").mkdir(parents=True)
+    install_service(LinuxHost(tmp_path, SystemClock()), Service("/opt/my tools/syncline"), b"{}")
+    units = tmp_path / "etc/systemd/system"
+    text = (units / FIRST_BOOT).read_text()
+    assert 'ExecStart="/opt/my tools/syncline" node-agent firstboot\n' in text
+    assert f"ConditionPathExists=|{ENCAPSULATED}\nConditionPathExists=|{REBOOT_NOTE}\n" in text
+    assert "Before=kubelet.service crio.service syncline-node-agent.service\n" in text
+    assert (units / "multi-user.target.wants" / FIRST_BOOT).is_symlink()

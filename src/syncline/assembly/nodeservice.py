@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from syncline.assembly.linuxhost import LinuxHost
+from syncline.machineconfig.agent.firstboot import REBOOT_NOTE
 from syncline.machineconfig.agent.host import HostError
+from syncline.machineconfig.names import ENCAPSULATED
 
-__all__ = ["KUBECONFIG", "SERVICE", "Service", "install_service", "unit_text"]
+__all__ = ["FIRST_BOOT", "KUBECONFIG", "SERVICE", "Service", "first_boot_text", "install_service", "unit_text"]
 
 SERVICE = "syncline-node-agent.service"
 UNIT = f"/etc/systemd/system/{SERVICE}"
@@ -38,6 +40,26 @@ WantedBy=multi-user.target
 """
 
 
+FIRST_BOOT = "syncline-node-agent-firstboot.service"
+_FIRST_BOOT_TEXT = f"""\
+[Unit]
+Description=Syncline node agent: finishes the first boot of this machine, before it joins
+ConditionPathExists=|{ENCAPSULATED}
+ConditionPathExists=|{REBOOT_NOTE}
+Wants=network-online.target
+After=network-online.target
+Before=kubelet.service crio.service {SERVICE}
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart={{command}}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """``program``: absolute path of ``syncline`` on that machine; ``node``: empty takes the host's name."""
@@ -59,6 +81,11 @@ def unit_text(service: Service) -> str:
     return _TEXT.format(command=" ".join(_quoted(word) for word in words))
 
 
+def first_boot_text(service: Service) -> str:
+    """Does nothing on machines that no config server has installed."""
+    return _FIRST_BOOT_TEXT.format(command=f"{_quoted(service.program)} node-agent firstboot")
+
+
 def _quoted(word: str) -> str:
     """For ExecStart: systemd.service(5) "COMMAND LINES"; ``%`` and ``$`` stand for themselves."""
     text = word.replace("%", "%%").replace("$", "$$")
@@ -68,11 +95,13 @@ def _quoted(word: str) -> str:
 
 
 def install_service(host: LinuxHost, service: Service, kubeconfig: bytes | None) -> None:
-    """Write and enable it; of the running system start it, too. Raises HostError."""
+    """Write and enable it, and what finishes a first boot before it; of the running system start it, too. Raises
+    HostError."""
     if kubeconfig is not None:
         host.write(KUBECONFIG, kubeconfig, mode=0o600, parents=0o700)
     host.write(UNIT, unit_text(service).encode())
-    commands: list[tuple[str, ...]] = [("systemctl", "enable", SERVICE)]
+    host.write(f"/etc/systemd/system/{FIRST_BOOT}", first_boot_text(service).encode())
+    commands: list[tuple[str, ...]] = [("systemctl", "enable", SERVICE), ("systemctl", "enable", FIRST_BOOT)]
     if host.running:
         commands = [("systemctl", "daemon-reload"), *commands, ("systemctl", "restart", SERVICE)]
     for command in commands:

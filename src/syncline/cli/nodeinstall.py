@@ -48,6 +48,7 @@ def install(
     """Make the agent a service of systemd, enabled, and started where the system runs.
 
     The kubeconfig goes to /etc/syncline/node-agent.kubeconfig, mode 0600; `syncline node kubeconfig` makes one.
+    A second unit finishes the first boot of a machine that a config server has installed; elsewhere it does nothing.
 
     \b
     Examples:  syncline node-agent install --print
