@@ -1,8 +1,17 @@
-"""Roll-outs of machine configs with every kind of fault at every kind of step: the laws hold, and all ends well."""
+"""Roll-outs of machine configs with every kind of fault at every kind of step: the laws hold, and all ends well.
+
+``python -m tests.machineconfig.faults`` runs all of them, ``--replay`` one as it was printed: see
+docs/machine-config-faults.md.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
+from tests.conftest import Figure
 from tests.machineconfig.faults.running import play
 from tests.machineconfig.faults.schedule import KINDS, drawn, read
 
@@ -45,3 +54,27 @@ def test_a_schedule_is_read_as_it_is_printed() -> None:
 def test_the_same_schedule_gives_the_same_steps() -> None:
     first, second = (play(read("gentle/5; kill@9, gone@12")) for _ in range(2))
     assert first == second
+
+
+LONG = bool(os.environ.get("SYNCLINE_LONG_TESTS"))
+"""Every fault at every step of every story (an hour) instead of some."""
+RUNS = {
+    "a death after every step": "--stories removal --kinds kill --seeds 0",
+    "every fault at some steps": "--stories update pool masters --every 151 --seeds 1",
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_no_law_is_broken_whatever_goes_wrong(run: str, figure: Figure) -> None:
+    """In a process of its own, which forks: here other threads may run."""
+    words = ("--seeds 500" if LONG else RUNS[run]).split()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.machineconfig.faults", *words],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *_, schedules, _cost = done.stdout.splitlines() or ("", "")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    figure(f"faults of roll-outs, {run}", schedules)

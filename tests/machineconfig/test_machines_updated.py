@@ -6,14 +6,11 @@ from typing import Any
 
 from tests.machineconfig.rendering import files, machine_config, pool
 from tests.machineconfig.room import APIS, NODES, POOLS, RECORDS, PoolWorld
-from tests.machineconfig.test_convergence import MOST_REQUESTS, DyingAtWork
 
 from syncline.assembly.simulatedhosts import SimulatedHost
 from syncline.cluster.machines.machine import Entry, EntryKind
-from syncline.control.virtual import Killed
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.agent.hosts import FORCE_FILE
-from syncline.machineconfig.agent.observe import WRITING
 from syncline.machineconfig.names import CURRENT, DESIRED, REASON, STATE
 
 CONFIGS = f"{APIS}/machineconfigs"
@@ -170,31 +167,3 @@ def test_the_file_that_forces_rewrites_a_drifted_disk_and_reboots() -> None:
     root.write(FORCE_FILE, Entry(EntryKind.FILE, b""))
     one.driver.until(lambda: one.reboots() != before and state(one) == "Done", limit_s=1200)
     assert host(one).read("/etc/motd") == b"hello" and not host(one).exists(FORCE_FILE)
-
-
-def test_the_agent_converges_whatever_request_its_death_follows() -> None:
-    """Also in the middle of writing files: what was begun is done again from the start."""
-    for after in range(1, MOST_REQUESTS):
-        one = world(1)
-        before = one.reboots()["worker-0"]
-        one.start_room(lambda inner, after=after: DyingAtWork(inner, after))
-        one.send("POST", CONFIGS, machine_config("99-motd", files(("/etc/motd", "hello"))))
-        died, first = False, target(one)
-        while True:
-            try:
-                one.driver.until(
-                    lambda one=one, first=first: target(one) != first and one.updated(target(one)), limit_s=900
-                )
-                one.driver.advance(30)
-                break
-            except Killed:
-                died = True
-                one.start_room()
-        have = annotations_of(one.nodes()["worker-0"])
-        assert (have[CURRENT], have[STATE]) == (target(one), "Done"), f"dead after request {after}: {have[REASON]}"
-        assert host(one).read("/etc/motd") == b"hello" and WRITING not in have
-        assert one.reboots()["worker-0"] - before == 1, f"dead after request {after}"
-        if not died:
-            assert after > 10
-            return
-    raise AssertionError(f"still writing after {MOST_REQUESTS} requests")

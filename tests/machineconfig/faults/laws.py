@@ -96,6 +96,7 @@ class Laws:
     def _node(self, name: str, old: Obj | None, new: Obj | None) -> None:
         if new is None:
             self.by_person.discard(name)
+            self._arrived.pop(name, None)
             return
         have, before = annotations_of(new), annotations_of(old or {"metadata": {}})
         if have.get(DESIRED) and have.get(DESIRED) != before.get(DESIRED):
