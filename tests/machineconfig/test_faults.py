@@ -21,6 +21,7 @@ ONCE_BROKEN = {
     "update; host-error@1~remove /etc/systemd": "so did files of which some were taken away",
     "update; power@1~reboot": "what was staged is gone after a power cut, and the node stayed Degraded",
     "removal; kill-before@1~reboot, host-error@2~reboot": "a reboot that failed when it was tried again was forgotten",
+    "removal; no-reboot@1, no-reboot@2": "a reboot that did not come twice was waited for, for ever",
     "pool; host-error@1~reboot": "what a failed reboot put back was written without a note that it is",
     "gentle; cordon@1": "an update without a drain uncordoned what a person had cordoned",
     "gentle; host-error@1": "that a node failed was refused, as its record was newer by its own writes",

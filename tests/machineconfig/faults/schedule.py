@@ -44,6 +44,7 @@ KINDS = {
         Kind("lost-answer", On.REQUEST, "the write takes effect and its answer is lost: 503"),
         Kind("refusals", On.REQUEST, "every write of the process fails for five minutes: 500", 300),
         Kind("host-error", On.HOST, "the operation of the machine fails: input/output error"),
+        Kind("no-reboot", On.HOST, "the next reboot that is asked for does not happen"),
         Kind("power-before", On.ANY, "the machine loses its power right before the step, for two minutes", 120),
         Kind("power", On.ANY, "the machine loses its power right after the step, for two minutes", 120),
         Kind("node-lost", On.ANY, "the machine is off for half an hour", 1800),

@@ -42,7 +42,7 @@ class Step:
 
 class World(Protocol):
     def before(self, step: Step) -> Response | None:
-        """An answer instead of the step's. Raises Killed, and HostError for a machine's."""
+        """An answer instead of the step, which does not take place. Raises Killed, and HostError for a machine's."""
         ...
 
     def after(self, step: Step) -> Response | None:
@@ -129,7 +129,8 @@ class FaultyHost:
         if not self._steps.counting:
             return do()
         step = self._steps.next(self.node, self.node, text, on_host=True, path=path)
-        self._steps.world.before(step)
+        if self._steps.world.before(step) is not None:
+            return None
         done = do()
         self._steps.world.after(step)
         return done

@@ -182,6 +182,8 @@ class FaultWorld(PoolWorld):
         if fault is None:
             return None
         self.fired.append((fault, step))
+        if fault.kind == "no-reboot":
+            return Response(200)
         if fault.kind in REFUSALS:
             return Response.refused(REFUSALS[fault.kind])
         if fault.kind == "kill-before":
@@ -197,7 +199,8 @@ class FaultWorld(PoolWorld):
     def _due(self, step: Step) -> Fault | None:
         fits = (On.ANY, On.HOST if step.on_host else On.REQUEST)
         due = (each for each in self.faults if each.at <= step.number and KINDS[each.kind].on in fits)
-        found = next((each for each in due if each.text in str(step)), None)
+        reboots = step.text.startswith("reboot")
+        found = next((each for each in due if each.text in str(step) and (reboots or each.kind != "no-reboot")), None)
         if found is not None:
             self.faults.remove(found)
         return found

@@ -74,6 +74,8 @@ REBOOT_FROM = "syncline.dev/reboot-from"
 SINGLE_REPLICA = "SingleReplica"
 CRIO = "crio"
 _NOT_WRITING: dict[str, str | None] = {WRITING: None, WRITING_IMAGE: None}
+REBOOT_AGAIN_S = 600.0
+"""A reboot that was asked for and does not come is asked for again this often."""
 MAX_STAGED_AGAIN = 3
 """More boots in vain have another cause, which a person has to find."""
 UNDOING = "the update failed"
@@ -128,7 +130,8 @@ def _after_reboot(seen: AgentObserved, now: datetime) -> Plan:
     have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
     if have.get(REBOOT_FROM, "") == facts.boot_id:
         request = _request(have[DESIRED], facts.boot_id)
-        return Plan(((RebootHost(name, request, "its update needs it"),),), why=f"{name} has not rebooted yet")
+        again = Requeue(REBOOT_AGAIN_S, "its reboot", background=True)
+        return Plan(((RebootHost(name, request, "its update needs it"),),), again, f"{name} has not rebooted yet")
     script = Script(seen, now, f"{name} has rebooted")
     script.phase(Phase("RebootedNode", "True", "RebootedNode", "Node has rebooted"))
     script.annotate({POST_ACTION: "", REBOOT_FROM: None})
