@@ -152,6 +152,10 @@ class MemoryHost:
                     self.tree[path] = Node(Stat("dir", 0o700, self.user_id("core") or 0, self.group_id("core") or 0))
         return Done(0)
 
+    def names(self, path: str) -> list[str]:
+        below = f"{path.rstrip('/')}/"
+        return sorted({each[len(below) :].partition("/")[0] for each in self.tree if each.startswith(below)})
+
     def user_id(self, name: str) -> int | None:
         return self._id("/etc/passwd", name)
 

@@ -141,7 +141,7 @@ def test_what_cannot_be_brought_to_a_running_machine_is_refused_and_changes_noth
     assert one.reboots() == {"worker-0": 1} and reason(one) == ""
 
 
-def test_a_target_that_does_not_exist_is_told_and_taken_up_when_it_comes() -> None:
+def test_068_a_target_that_does_not_exist_is_told_and_taken_up_when_it_comes() -> None:
     one = world(1)
     one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})
     want(one, "rendered-worker-late")

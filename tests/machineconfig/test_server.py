@@ -94,6 +94,23 @@ def test_a_new_machine_starts_with_the_base_image_while_the_pools_own_is_not_to_
     assert json.loads(found[ENCAPSULATED])["spec"]["osImageURL"] == ""
 
 
+@pytest.mark.parametrize(
+    ("accept", "served_as"),
+    [
+        ("", "2.2.0"),
+        ("application/vnd.coreos.ignition+json;version=3.1.0", "3.1.0"),
+        ("application/vnd.coreos.ignition+json;version=3.9.0", "3.5.0"),
+        ("application/vnd.coreos.ignition+json;version=1.0.0", ""),
+    ],
+)
+def test_070_a_machine_gets_the_version_that_it_asks_for_the_oldest_without_asking_or_a_refusal(
+    accept: str, served_as: str
+) -> None:
+    answer = served(Request("GET", "/config/worker", accept), world())
+    assert answer.status == (200 if served_as else 400)
+    assert not served_as or json.loads(answer.body)["ignition"]["version"] == served_as
+
+
 def test_a_new_config_is_not_served_before_a_node_has_it() -> None:
     assert served_config(pool(updated=0)) == "rendered-a"
     assert served_config(pool(updated=1)) == "rendered-b"

@@ -114,6 +114,10 @@ class SimulatedHost:
         for each in reversed(missing):
             self.machine.root.write(each, Entry(EntryKind.DIRECTORY, mode=mode))
 
+    def names(self, path: str) -> list[str]:
+        below = f"{path.rstrip('/')}/"
+        return sorted({each[len(below) :].partition("/")[0] for each in self.machine.root.paths(path)})
+
     def user_id(self, name: str) -> int | None:
         return USERS.get(name)
 
@@ -167,6 +171,8 @@ class SimulatedHost:
                     self.machine.set_unit(replace(unit, enabled=verb == "enable"))
                 case "preset" if name in units:
                     self.machine.set_unit(replace(unit, enabled=False))  # as CoreOS' last preset: disable *
+                case "restart" | "reload" if unit.masked:
+                    return Done(1, f"Failed to {verb} {name}: Unit {name} is masked.")
                 case "restart" | "reload" if not unit.active:
                     self.machine.set_unit(replace(unit, active=True))
         return Done(0)

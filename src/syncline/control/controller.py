@@ -61,7 +61,9 @@ class Controller(Protocol):
     A controller may also have ``indices`` (name to IndexFn), which its loop declares on the cache; ``concerns`` (as
     :class:`Watch` ``when``, for its own kind); and ``at_rest(obj)``: whether a pass that ended with writing
     nothing but this status of its own object leaves nothing to another one, so that its own write does not wake it;
-    and ``gathers_s``: how long after the first of several changes it looks, so that what arrives together is one look.
+    and ``gathers_s``: how long after the first of several changes it looks, so that what arrives together is one look;
+    and ``stimulus(seen)``: what can change the fate of a pass that failed. While it stays equal the back-off holds,
+    whoever wakes the key, so that a pass that undoes what it did does not wake itself.
     """
 
     @property

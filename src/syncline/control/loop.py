@@ -105,6 +105,9 @@ class ControlLoop:
         self._own_writes: dict[Key, _OwnWrite] = {}
         self._at_rest: dict[Key, str] = {}
         """Keys whose last pass wrote a status and left nothing to do, with the resourceVersion that it wrote."""
+        self._failed: dict[Key, tuple[object, datetime]] = {}
+        """Keys that wait after a failure, for controllers that can tell one reason to look from another: what the
+        failed pass started from, and until when an equal start is not worth another pass."""
         self._gathers = {
             name: timedelta(seconds=controller.gathers_s)
             for name, controller in self.controllers.items()
@@ -212,14 +215,23 @@ class ControlLoop:
         seen = controller.observe(self.cache, key.ref)
         if seen is None:
             self.queue.forgive(key)
+            self._failed.pop(key, None)
             return
         now = self._clock.now()
+        stimulus = getattr(controller, "stimulus", None)
+        start = stimulus(seen) if stimulus is not None else None
+        if (failed := self._failed.get(key)) is not None and failed[0] == start and now < failed[1]:
+            self.queue.add(key, failed[1])
+            return
         plan = controller.plan(seen, now)
         results = yield from self._execute(key, plan, now)
         self._record(key, results)
         if settles(controller):
             plan, results = yield from self._settle(key, cast(Settling, controller), seen, plan, results)
-        self._conclude(key, plan, results)
+        self._failed.pop(key, None)
+        wait = self._conclude(key, plan, results)
+        if wait and stimulus is not None:
+            self._failed[key] = (start, self._clock.now() + timedelta(seconds=wait))
         self._note_rest(key, controller, plan, results)
 
     def _note_rest(self, key: Key, controller: Controller, plan: Plan, results: tuple[Result, ...]) -> None:
@@ -276,15 +288,15 @@ class ControlLoop:
         if revisions:
             self._own_writes[key] = _OwnWrite(revisions, now + timedelta(seconds=OWN_WRITE_PATIENCE_S))
 
-    def _conclude(self, key: Key, plan: Plan, results: tuple[Result, ...]) -> None:
+    def _conclude(self, key: Key, plan: Plan, results: tuple[Result, ...]) -> float:
+        """Ask for the key again as the outcome says; how long it waits after a failure in seconds, 0 without one."""
         now = self._clock.now()
         failed = [result for result in results if not result.ok]
         if any(isinstance(result.error, Conflict | AlreadyExists) for result in failed):
             self.queue.lose(key, now)  # a conflict is not a failure (style rule 13), but two may lose in turns for ever
-            return
+            return 0.0
         if failed and _left_to_the_queue(plan):
-            self.queue.fail(key, now)
-            return
+            return self.queue.fail(key, now)
         match plan.outcome:
             case Done():
                 self.queue.forgive(key)
@@ -293,12 +305,13 @@ class ControlLoop:
                 self.queue.add(key, now + timedelta(seconds=after_s), background=background)
             case Retry(error=error):
                 self._note(key, "retry", error)
-                self.queue.fail(key, now)
+                return self.queue.fail(key, now)
             case Stalled(reason=reason, fix=fix):
                 self.queue.forgive(key)
                 self._note(key, "stalled", f"{reason}; {fix}")
             case _ as never:
                 assert_never(never)
+        return 0.0
 
     def _note(self, key: Key, what: str, why: str) -> None:
         self.journal.write(Entry(self._clock.now(), key.controller, str(key.ref), what, why))

@@ -354,6 +354,17 @@ def test_an_embedded_config_of_another_version_is_not_judged_b037() -> None:
     assert line.startswith("warning at $.ignition.config.merge.0.version, ")
 
 
+def test_units_that_will_not_start_are_told_and_files_below_them_are_refused_b053() -> None:
+    unit = """systemd: {units: [{name: a.service, enabled: true, contents: "[Service]\\nType=oneshot"}]}"""
+    assert told(unit) == [
+        "warning at $.systemd.units.0.contents, line 3 col 62: "
+        'unit "a.service" is enabled, but has no install section so enable does nothing'
+    ]
+    assert run(unit, strict=True).output is None
+    taken = unit.replace("enabled: true, ", "") + "\nstorage: {files: [{path: /etc/systemd/system/a.service}]}"
+    assert told(taken) == ["error at $.storage.files.0.path, line 4 col 20: path conflicts with systemd unit or dropin"]
+
+
 # -- mount units -----------------------------------------------------------------------------------------------------
 
 
@@ -483,7 +494,7 @@ def test_the_layout_of_a_mirror_is_wanted_then_demanded_b056() -> None:
     assert told(MIRROR % "", "fcos 1.7.0")[0].startswith("error")
 
 
-def test_an_encrypted_root_b057_b058() -> None:
+def test_an_encrypted_root_b057_b058_b060() -> None:
     found = ignition("boot_device: {luks: {tpm2: true}}")["storage"]
     assert (found["luks"][0]["device"], found["filesystems"][0]["device"]) == (
         "/dev/disk/by-partlabel/root",

@@ -10,12 +10,23 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, differ, spec_differs
 from syncline.control.plan import Plan, Result
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, ref_of
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    labels_of,
+    name_of,
+    ref_of,
+    resource_version,
+)
 from syncline.machineconfig.agent.hosts import Hosts
 from syncline.machineconfig.agent.observe import WRITING, WRITING_IMAGE, AgentObserved, observe_agent
 from syncline.machineconfig.agent.plan import POST_ACTION, AgentSettings, plan_agent, settle_agent
 from syncline.machineconfig.drain.progress import PROGRESS
 from syncline.machineconfig.names import (
+    CONTROLLER_CONFIG,
     CURRENT,
     CURRENT_IMAGE,
     DESIRED,
@@ -60,6 +71,7 @@ class AgentController:
             Watch(MACHINE_CONFIG, self._waiting_for, spec_differs),
             Watch(POOL, self._joining, differ(_unborn)),
             Watch(MACHINE_CONFIGURATION.group_kind, self._unfinished),
+            Watch(CONTROLLER_CONFIG, self._everybody),
         )
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AgentObserved | None:
@@ -68,6 +80,15 @@ class AgentController:
     def plan(self, seen: AgentObserved, now: datetime) -> Plan:
         return plan_agent(seen, now, self._settings)
 
+    def stimulus(self, seen: AgentObserved) -> tuple[object, ...]:
+        """What can change the fate of an update that failed. Its own notes and writes are none of it: an update that
+        was undone would wake itself for ever."""
+        have, facts = annotations_of(seen.node), seen.facts
+        asked = tuple(have.get(key) for key in (CURRENT, DESIRED, DESIRED_DRAIN, LAST_DRAIN))
+        of_host = (facts.boot_id, facts.up, facts.forced, facts.touched, facts.image, facts.stored and name_of(facts.stored))
+        rest = (seen.misplaced, seen.waived, seen.desired, seen.policies)
+        return asked, of_host, rest, resource_version(seen.controller_config or {})
+
     def settle(
         self, seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AgentObserved, Plan] | None:
@@ -75,6 +96,9 @@ class AgentController:
 
     def _waiting_for(self, config: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(DESIRED) == name_of(config))
+
+    def _everybody(self, _config: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(CURRENT))
 
     def _joining(self, _pool: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         return (ref_of(node) for node in cache.objects(NODE) if not annotations_of(node).get(CURRENT))

@@ -12,6 +12,7 @@ from syncline.machineconfig.agent.due import Due, OnDisk, told_by, update_due
 from syncline.machineconfig.agent.firstboot import Booted
 from syncline.machineconfig.agent.hosts import HostFacts, Hosts
 from syncline.machineconfig.names import (
+    CONTROLLER_CONFIG,
     CURRENT,
     CURRENT_IMAGE,
     DESIRED,
@@ -23,6 +24,7 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
+from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.server.world import image_for_new_machine, served_config, world_of
 
 __all__ = [
@@ -87,6 +89,7 @@ class AgentObserved:
     checked: Checked | None = None
     booted: Booted | None = None
     irreconcilable: list[Obj] | None = None
+    controller_config: Obj | None = None
 
     @property
     def topology(self) -> str:
@@ -141,6 +144,7 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
         record=cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
         policies=policies_in_force(setting),
         misplaced=misplaced,
+        controller_config=cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)),
         waived=waived_sections(setting),
     )
 

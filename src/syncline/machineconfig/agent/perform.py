@@ -8,6 +8,7 @@ from typing import Any, assert_never, get_args
 
 from syncline.base.action import Work
 from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.authorities import write_authorities
 from syncline.machineconfig.agent.birth import begin_machine
 from syncline.machineconfig.agent.changes import changed_units, config_of
 from syncline.machineconfig.agent.disk import boot_difference, drift_of
@@ -35,6 +36,7 @@ from syncline.machineconfig.agent.steps import (
     SetUsers,
     StageSystem,
     StoreConfig,
+    WriteAuthorities,
     WriteFiles,
 )
 from syncline.machineconfig.agent.users import set_passwords, update_keys
@@ -75,6 +77,8 @@ class HostPerformer:
                 return begin_machine(self._hosts, host, action)
             case WriteFiles():
                 self._write(host, action)
+            case WriteAuthorities():
+                write_authorities(host, action.authorities)
             case SetUsers():
                 old, new = (_users(one) for one in (action.old, action.new))
                 update_keys(host, new, old)

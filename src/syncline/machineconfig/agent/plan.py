@@ -17,6 +17,7 @@ from syncline.base.action import Action as Step
 from syncline.control.plan import Plan, Requeue, Result, Retry, SetStatus
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action
+from syncline.machineconfig.agent.authorities import AUTHORITIES, AuthorityError, authorities_due
 from syncline.machineconfig.agent.beyond import beyond_reach
 from syncline.machineconfig.agent.changes import changes_between
 from syncline.machineconfig.agent.disk import SystemDifference
@@ -35,6 +36,7 @@ from syncline.machineconfig.agent.steps import (
     SetUsers,
     StageSystem,
     StoreConfig,
+    WriteAuthorities,
     WriteFiles,
 )
 from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
@@ -99,6 +101,15 @@ def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = Age
     joining = plan_joining(seen, now)
     if joining is not None:
         return joining
+    try:
+        authorities = authorities_due(seen.node, seen.controller_config)
+    except AuthorityError as error:
+        return fail(seen, str(error), now)
+    if authorities is not None:
+        script = Script(seen, now, f"{name} gets the authorities of today")
+        script.do(WriteAuthorities(name, authorities, "they come past rendered configs"))
+        script.annotate({AUTHORITIES: authorities.version})
+        return script.plan(Requeue(0, "authorities written"))
     if have.get(POST_ACTION) == REBOOTING and have.get(REBOOT_FROM):
         return _after_reboot(seen, now)
     if drain_is_open(seen.node):
@@ -423,6 +434,9 @@ def settle_agent(
         for result in answers:
             seen = answered(seen, result.action, result.value)
         return seen, plan_agent(seen, now, settings)
+    unwritten = next((r for r in results if not r.ok and isinstance(r.action, WriteAuthorities)), None)
+    if unwritten is not None:
+        return seen, fail(seen, str(unwritten.error), now)
     failed = next((r for r in results if not r.ok and isinstance(r.action, _UNDONE)), None)
     if failed is None:
         return None

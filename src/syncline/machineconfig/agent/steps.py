@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from syncline.kube.objects import Obj, name_of
+from syncline.machineconfig.agent.authorities import Authorities
 from syncline.machineconfig.agent.changes import Changes
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "SetUsers",
     "StageSystem",
     "StoreConfig",
+    "WriteAuthorities",
     "WriteFiles",
 ]
 
@@ -113,6 +115,18 @@ class WriteFiles:
 
     def describe(self) -> str:
         return f"write the files of {name_of(self.new)} on {self.node}"
+
+
+@dataclass(frozen=True)
+class WriteAuthorities:
+    """Certificates and secrets that come past rendered configs."""
+
+    node: str
+    authorities: Authorities = field(repr=False)
+    reason: str
+
+    def describe(self) -> str:
+        return f"write the authorities of ControllerConfig {self.authorities.version} on {self.node}"
 
 
 @dataclass(frozen=True)
@@ -259,6 +273,7 @@ HostStep: TypeAlias = (
     | EndFirstBoot
     | EndJoining
     | WriteFiles
+    | WriteAuthorities
     | SetUsers
     | DropStaged
     | StageSystem
