@@ -57,10 +57,12 @@ def read_document(source: bytes) -> Node | None:
     mended = _Mended(source)
     while True:
         try:
-            return mended.restored(read_first(mended.source, budget=BUDGET))
+            root = read_first(mended.source, budget=BUDGET)
+            if not mended.broken():
+                return mended.restored(root)
         except YamlError as error:
-            if not mended.mend(error):
-                raise _syntax_error(error, source) from None
+            if not mended.mend(error) and not mended.broken():
+                raise _syntax_error(error, mended.source) from None
 
 
 MAX_COLONS: Final = 16
@@ -70,13 +72,15 @@ _STAND_INS: Final = range(0xE000, 0xE100)
 
 
 class _Mended:
-    """The source, in which colons that libyaml refuses are hidden: in ``[a:, b]`` go-yaml takes them for text."""
+    """The source, changed where libyaml and go-yaml differ about plain text in brackets. In ``[a:, b]`` the colon is
+    text for go-yaml: it is hidden. In ``{a: b?c}`` the question mark ends the text: a brace there is as wrong."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source
         self._text = ""
         self._stand_in = ""
         self._hidden = 0
+        self._broken = False
 
     def mend(self, error: YamlError) -> bool:
         """Hide the colon that ``error`` complains about; False if it complains about something else."""
@@ -101,6 +105,18 @@ class _Mended:
         self._stand_in = next((chr(code) for code in _STAND_INS if chr(code) not in self._text), "")
         return bool(self._stand_in)
 
+    def broken(self) -> bool:
+        """Whether a question mark was replaced, so that the text has to be read again; it is wrong then."""
+        if self._broken or b"?" not in self.source or not (self._text or self._begin()):
+            return False
+        at = _question_in_flow(self._text)
+        if at < 0:
+            return False
+        self._broken = True
+        self._text = self._text[:at] + "{" + self._text[at + 1 :]
+        self.source = self._text.encode()
+        return True
+
     def restored(self, root: Node | None) -> Node | None:
         """``root`` with the colons back in their texts."""
         pending = [root] if root is not None and self._hidden else []
@@ -113,6 +129,24 @@ class _Mended:
             elif isinstance(node, MappingNode):
                 pending.extend(part for pair in node.pairs for part in pair)
         return root
+
+
+def _question_in_flow(text: str) -> int:
+    """Where the first question mark inside plain text in brackets stands; -1: there is none."""
+    depth = 0
+    try:
+        for token in yaml.scan(text, Loader=getattr(yaml, "CLoader", yaml.Loader)):
+            if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+                depth += 1
+            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+                depth -= 1
+            elif depth > 0 and isinstance(token, yaml.ScalarToken) and token.plain:
+                at = text.find("?", token.start_mark.index, token.end_mark.index)
+                if at >= 0:
+                    return at
+    except yaml.YAMLError:
+        pass  # what is wrong is told by whoever parses it
+    return -1
 
 
 def _syntax_error(error: YamlError, source: bytes) -> DecodeError:
@@ -147,10 +181,12 @@ def _scanned_ahead(source: bytes, found: yaml.MarkedYAMLError) -> yaml.MarkedYAM
     try:
         for token in yaml.scan(source, Loader=getattr(yaml, "CLoader", yaml.Loader)):
             begins = token.start_mark
+            if isinstance(token, yaml.BlockEndToken) and left == _LOOKAHEAD:
+                continue  # it stands where the token stands that ended the block, and is never the wrong one
             if mark is not None and (begins.line, begins.column) >= (mark.line, mark.column):
+                left -= 1
                 if not left:
                     break
-                left -= 1
     except yaml.scanner.ScannerError as error:
         return error
     except yaml.YAMLError:
@@ -411,6 +447,9 @@ class _Decoder:
         return False, None
 
     def _mistyped(self, node: Node, type_name: str) -> None:
+        """Of a mapping its keys are looked at first, whatever it is to become."""
+        if isinstance(node, MappingNode) and not self._unique(node):
+            return
         tag = "!!seq" if isinstance(node, SequenceNode) else "!!map"
         written = getattr(node, "tag", "")
         if written.startswith(_PREFIX):
