@@ -28,12 +28,14 @@ NESTING_MAX = 400
 
 
 class JsonError(ValueError):
-    """``offset``: how many bytes were read when the text turned out wrong, the offending one included."""
+    """``offset``: how many bytes were read when the text turned out wrong, the offending ones included. ``older``: the
+    same as Go told it up to 1.26, and as the reader of specification 2 and Butane still do."""
 
-    def __init__(self, message: str, offset: int) -> None:
+    def __init__(self, message: str, offset: int, older: tuple[str, int] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset
+        self.older = older or (message, offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,15 +328,15 @@ def _string(raw: bytes, at: int) -> int:
             if raw[at + 1 : at + 2] == b"u":
                 for index in range(at + 2, at + 6):
                     if raw[index : index + 1] not in _HEX:
-                        raise _unexpected(raw, index, "in \\u hexadecimal character escape")
+                        raise _bad_escape(raw, at, 6, _unexpected(raw, index, f"in \\u {_HEXADECIMAL}"))
                 at += 6
                 continue
             if raw[at + 1 : at + 2] not in _ESCAPED:
-                raise _unexpected(raw, at + 1, "in string escape code")
+                raise _bad_escape(raw, at, 2, _unexpected(raw, at + 1, "in string escape code"))
             at += 2
             continue
         if not byte or byte < b"\x20":
-            raise _unexpected(raw, at, "in string literal")
+            raise _unexpected(raw, at, "in string", "in string literal")
         at += 1
 
 
@@ -342,7 +344,20 @@ _HEX = frozenset(bytes((byte,)) for byte in b"0123456789abcdefABCDEF")
 _ESCAPED = frozenset(bytes((byte,)) for byte in b'"\\/bfnrt')
 
 
-def _unexpected(raw: bytes, at: int, context: str) -> JsonError:
+_HEXADECIMAL = "hexadecimal character escape"
+
+
+def _bad_escape(raw: bytes, at: int, length: int, older: JsonError) -> JsonError:
+    """Of a backslash and what follows; the end of the text is told as such."""
+    if len(raw) < at + length:
+        return JsonError("unexpected end of JSON input", len(raw), older.older)
+    what = "".join(_lenient(raw[at : at + length]))
+    plain = what.isprintable() and not any(sign.isspace() or sign in "`\ufffd" for sign in what)
+    shown = f"`{what}`" if plain else quoted(what)
+    return JsonError(f"invalid escape sequence {shown} in string", at + length, older.older)
+
+
+def _unexpected(raw: bytes, at: int, context: str, older: str = "") -> JsonError:
     if at >= len(raw):
         return JsonError("unexpected end of JSON input", len(raw))
     sign = _lenient(raw[at : at + 4])[0][:1]
@@ -355,7 +370,12 @@ def _unexpected(raw: bytes, at: int, context: str) -> JsonError:
         shown = f"\\x{raw[at]:02x}"
     else:
         shown = quoted(sign)[1:-1]
-    return JsonError(f"invalid character '{shown}' {context}", at + size)
+    byte = shown if size == 1 and raw[at] < 0x80 else quoted(chr(raw[at]))[1:-1]
+    return JsonError(
+        f"invalid character '{shown}' {context}",
+        at + size,
+        (f"invalid character '{byte}' {older or context}", at + 1),
+    )
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def _object(table: Schema, kind: Object, parent: Value, child: Value) -> Value:
     for name, field in kind.fields.items():
         value = _items(table, kind, field, parent, child) if field.many else _field(table, field, parent, child)
         if value is not None:
-            result[name] = value
+            result[name] = value if value or not (field.many and field.always) else None
     return result
 
 

@@ -10,7 +10,7 @@ from syncline.ignition.jsontext import JsonError, Source, line_column, read
 from syncline.ignition.report import Entry, Report, Severity
 from syncline.ignition.rules import Spec
 from syncline.ignition.schema import NEWEST, version_text
-from syncline.ignition.typed import Mistype, decode
+from syncline.ignition.typed import Mistype, decode, folded
 
 __all__ = ["EMPTY", "INVALID", "INVALID_VERSION", "UNKNOWN_VERSION", "Parsed", "minor_of", "parse", "validate"]
 
@@ -77,7 +77,9 @@ def validate(config: dict[str, Any], version: str, *, release_2_26: bool = False
     minor = None if parsed is None else minor_of(parsed)
     if minor is None:
         raise ValueError(f"Ignition spec {version!r}: known are {', '.join(_MINORS)}")
-    return check(Spec(minor, release_2_26), config)
+    # Also where nothing is in it: a configuration without version is none.
+    stated = config if config.get("ignition") else {**config, "ignition": {"version": ""}}
+    return check(Spec(minor, release_2_26), stated)
 
 
 def _refused(error: str, *entries: Entry) -> Parsed:
@@ -92,12 +94,12 @@ def _version(document: Any) -> tuple[str, Mistype | None]:
     if not isinstance(document, dict):
         return found, _stub((), document, "util.versionStub")
     for outer, section in document.items():
-        if outer.lower() != "ignition" or section is None:
+        if folded(outer) != "ignition" or section is None:
             continue
         if not isinstance(section, dict):
             return found, _stub((outer,), section, "struct { Version string }")
         for inner, value in section.items():
-            if inner.lower() != "version" or value is None:
+            if folded(inner) != "version" or value is None:
                 continue
             if not isinstance(value, str):
                 return found, _stub((outer, inner), value, "string")
@@ -115,4 +117,4 @@ def _stub(path: tuple[str, ...], value: Any, wanted: str) -> Mistype:
 def _mistyped(source: Source, mistype: Mistype) -> Entry:
     place = source.place(mistype.path)
     line, column = source.line_column(place.end if place.shape is None else place.start)
-    return Entry(Severity.ERROR, mistype.message, (), line, column)
+    return Entry(Severity.ERROR, mistype.sentence(source), (), line, column)

@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncline.ignition.jsontext import Source
 from syncline.ignition.report import Path
 from syncline.ignition.schema import PLAIN, Field, Object, Schema, schema
 
-__all__ = ["Mistype", "canonical", "decode", "decode_as", "mistypes"]
+__all__ = ["Mistype", "canonical", "decode", "decode_as", "folded", "mistypes"]
 
 _INT_MAX = 2**63
 
@@ -26,6 +27,15 @@ class Mistype:
     path: Path
     message: str
 
+    def sentence(self, source: Source) -> str:
+        """The message with a number as ``source`` writes it: ``1e2`` is not ``100``."""
+        head, sign, rest = self.message.partition("cannot unmarshal number ")
+        if not sign or rest.startswith("into "):
+            return self.message
+        place = source.place(self.path)
+        written = source.raw[place.start : place.end].decode("utf-8", "replace")
+        return f"{head}{sign}{written}{rest[rest.index(' into ') :]}"
+
 
 @dataclass(slots=True)
 class _Decoder:
@@ -35,38 +45,39 @@ class _Decoder:
     def object(self, kind: Object, document: dict[str, Any], path: Path, into: dict[str, Any]) -> dict[str, Any]:
         """``document`` read into ``into`` (what earlier spellings of the same key left there)."""
         for key, value in document.items():
-            known = kind.fields.get(key) or kind.fields.get(kind.folded.get(_folded(key), ""))
+            known = kind.fields.get(key) or kind.fields.get(kind.folded.get(folded(key), ""))
             if known is None:
                 continue
             if value is None:
                 if known.many or known.nullable:
                     into.pop(known.name, None)
                 continue
-            found = self.field(known, value, (*path, key), into.get(known.name))
+            found = self.field(kind.name, known, value, (*path, key), into.get(known.name))
             if found is not None:
                 into[known.name] = found
         return _ordered(kind, into)
 
-    def field(self, known: Field, value: Any, path: Path, before: Any) -> Any:
+    def field(self, owner: str, known: Field, value: Any, path: Path, before: Any) -> Any:
+        wanted = _go_type(self.table, owner, known)
         if not known.many:
-            return self.one(known, value, path, before)
+            return self.one(known, value, path, before, wanted)
         if not isinstance(value, list):
-            self.wrong(known, value, path, _go_list(known))
+            self.wrong(known, value, path, "types.HTTPHeaders" if known.type == "HTTPHeader" else f"[]{wanted}")
             return None
         items = [
-            self.one(known, item, (*path, index), None) if item is not None else self.zero(known)
+            self.one(known, item, (*path, index), None, wanted) if item is not None else self.zero(known)
             for index, item in enumerate(value)
         ]
         return [self.zero(known) if item is None else item for item in items]
 
-    def one(self, known: Field, value: Any, path: Path, before: Any) -> Any:
+    def one(self, known: Field, value: Any, path: Path, before: Any, wanted: str) -> Any:
         if not known.scalar:
             if isinstance(value, dict):
                 kept = dict(before) if isinstance(before, dict) else {}
                 return self.object(self.table.objects[known.type], value, path, kept)
         elif _fits(known.type, value):
             return value
-        self.wrong(known, value, path, _go_type(known))
+        self.wrong(known, value, path, wanted)
         return None
 
     def zero(self, known: Field) -> Any:
@@ -76,9 +87,8 @@ class _Decoder:
     def wrong(self, known: Field, value: Any, path: Path, wanted: str) -> None:
         where = ".".join(("Config", *(str(step) for step in path)))
         what = _go_kind(value, known)
-        self.mistypes.append(
-            Mistype(path, f"json: cannot unmarshal {what} into Go struct field {where} of type {wanted}")
-        )
+        into = where if isinstance(path[-1], int) else f"Go struct field {where}"
+        self.mistypes.append(Mistype(path, f"json: cannot unmarshal {what} into {into} of type {wanted}"))
 
 
 def decode(minor: int, document: Any) -> tuple[dict[str, Any], Mistype | None]:
@@ -136,7 +146,8 @@ def _hollow(value: Any) -> bool:
     return isinstance(value, dict) and all(part is None for part in value.values())
 
 
-def _folded(key: str) -> str:
+def folded(key: str) -> str:
+    """As Go compares keys without regard to case: also the long s and the sign of Kelvin are letters."""
     return key.lower().replace("ſ", "s")
 
 
@@ -182,11 +193,26 @@ _GO_TYPES = {
 }
 
 
-def _go_type(known: Field) -> str:
+_OLD_NAMES = {
+    ("PasswdUser", "sshAuthorizedKeys"): "SSHAuthorizedKey",
+    ("PasswdUser", "groups"): "Group",
+    ("PasswdUser", "create"): "Usercreate",
+    ("UserCreate", "groups"): "UsercreateGroup",
+    ("Proxy", "noProxy"): "NoProxyItem",
+    ("Raid", "devices"): "Device",
+    ("Raid", "options"): "RaidOption",
+    ("Mount", "options"): "MountOption",
+    ("Create", "options"): "CreateOption",
+    ("Networkd", "units"): "Networkdunit",
+    ("Unit", "dropins"): "SystemdDropin",
+}
+"""Names of Go's types in 2.2 to 2.4 that are not those of the table, by object and field."""
+
+
+def _go_type(table: Schema, owner: str, known: Field) -> str:
     if known.type == "NodeOwner":
         return f"types.Node{known.name.title()}"
-    return _GO_TYPES.get(known.type, f"types.{known.type}")
-
-
-def _go_list(known: Field) -> str:
-    return "types.HTTPHeaders" if known.type == "HTTPHeader" else f"[]{_go_type(known)}"
+    if table.version == "3.0.0" and known.type == "Resource":
+        return "types.FileContents"
+    old = _OLD_NAMES.get((owner, known.name)) if table.version.startswith("2.") else None
+    return f"types.{old}" if old else _GO_TYPES.get(known.type, f"types.{known.type}")

@@ -68,12 +68,12 @@ def _embedded(spec: Spec, raw: bytes, path: Path) -> Iterator[Finding]:
     try:
         source = read(raw)
     except JsonError as problem:
-        yield error((), problem.message)
+        yield error((), problem.older[0])
         yield error((*path, "inline"), INVALID)
         return
     config, mistype = decode(rules.minor, source.value)
     if mistype is not None:
-        yield error((), mistype.message)
+        yield error((), mistype.sentence(source))
         yield error((*path, "inline"), INVALID)
         return
     ignition = config["ignition"] = config.get("ignition") or {"version": ""}  # judged even when nothing is in it

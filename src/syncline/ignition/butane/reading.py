@@ -9,6 +9,8 @@ followed.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
@@ -59,6 +61,7 @@ def read_document(source: bytes) -> Node | None:
         try:
             root = read_first(mended.source, budget=BUDGET)
             if not mended.broken():
+                _check_behind(mended.source)
                 return mended.restored(root)
         except YamlError as error:
             if not mended.mend(error) and not mended.broken():
@@ -135,7 +138,7 @@ def _question_in_flow(text: str) -> int:
     """Where the first question mark inside plain text in brackets stands; -1: there is none."""
     depth = 0
     try:
-        for token in yaml.scan(text, Loader=getattr(yaml, "CLoader", yaml.Loader)):
+        for token in _tokens(text):
             if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
                 depth += 1
             elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
@@ -154,21 +157,55 @@ def _syntax_error(error: YamlError, source: bytes) -> DecodeError:
     cause = error.__cause__
     if isinstance(cause, yaml.parser.ParserError):
         cause = _scanned_ahead(source, cause) or cause
-    line = 0
-    message = error.message
     if isinstance(cause, yaml.MarkedYAMLError):
-        message = cause.problem or "unknown problem parsing YAML content"
-        for mark in (cause.context_mark, cause.problem_mark):
-            if mark is not None and mark.line:
-                line = mark.line + (1 if isinstance(cause, yaml.scanner.ScannerError) else 0)
-                break
-    elif cause is not None:
-        message = _reader_problem(cause)
-    elif "%YAML" in message:
-        message, line = "found incompatible YAML document", error.position.line - 1
-    where = f"line {line}: " if line > 0 else ""
-    return DecodeError(f"{where}{message}", max(line, 0))
+        return _marked_error(cause)
+    if cause is not None:
+        return DecodeError(_reader_problem(cause))
+    if "%YAML" in error.message:
+        return _placed("found incompatible YAML document", error.position.line - 1)
+    return DecodeError(error.message)
 
+
+def _marked_error(cause: yaml.MarkedYAMLError) -> DecodeError:
+    line = 0
+    for mark in (cause.context_mark, cause.problem_mark):
+        if mark is not None and mark.line:
+            line = mark.line + (1 if isinstance(cause, yaml.scanner.ScannerError) else 0)
+            break
+    return _placed(cause.problem or "unknown problem parsing YAML content", line)
+
+
+def _placed(message: str, line: int) -> DecodeError:
+    return DecodeError(f"line {line}: {message}" if line > 0 else message, max(line, 0))
+
+
+def _tokens(source: bytes | str) -> Iterator[yaml.Token]:
+    yield from yaml.scan(source, Loader=getattr(yaml, "CLoader", yaml.Loader))
+
+
+def _check_behind(source: bytes) -> None:
+    """What ends the first document is a token, and two more are scanned behind it, of a document that nobody reads.
+    Raises :class:`DecodeError`."""
+    if not _MAY_END.search(source):
+        return
+    left, begun = _LOOKAHEAD, False
+    try:
+        for token in _tokens(source):
+            ends = isinstance(token, yaml.DocumentEndToken) or (begun and isinstance(token, _BEGINS))
+            if ends or left < _LOOKAHEAD:
+                left -= 1
+                if not left:
+                    return
+            begun = begun or not isinstance(token, yaml.StreamStartToken | yaml.DirectiveToken)
+    except yaml.scanner.ScannerError as error:
+        if left < _LOOKAHEAD:
+            raise _marked_error(error) from None
+    except yaml.YAMLError:
+        return
+
+
+_MAY_END: Final = re.compile(rb"(?m)(?:^|[\r\x85])(?:---|\.\.\.)")
+_BEGINS: Final = (yaml.DocumentStartToken, yaml.DirectiveToken)
 
 _LOOKAHEAD: Final = 3
 """The token at hand and two more."""
@@ -178,13 +215,17 @@ def _scanned_ahead(source: bytes, found: yaml.MarkedYAMLError) -> yaml.MarkedYAM
     """go-yaml scans two tokens ahead for the sake of comments: what it stumbles over there, it tells first."""
     mark = found.problem_mark
     left = _LOOKAHEAD
+    opened = False
     try:
-        for token in yaml.scan(source, Loader=getattr(yaml, "CLoader", yaml.Loader)):
+        for token in _tokens(source):
             begins = token.start_mark
             if isinstance(token, yaml.BlockEndToken) and left == _LOOKAHEAD:
                 continue  # it stands where the token stands that ended the block, and is never the wrong one
             if mark is not None and (begins.line, begins.column) >= (mark.line, mark.column):
+                if opened and isinstance(token, yaml.ValueToken):
+                    left = _LOOKAHEAD  # the mapping that a colon without key opened was fine, the colon is not
                 left -= 1
+                opened = isinstance(token, yaml.BlockMappingStartToken)
                 if not left:
                     break
     except yaml.scanner.ScannerError as error:

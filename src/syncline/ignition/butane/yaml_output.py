@@ -98,6 +98,8 @@ def _block_allowed(text: str) -> bool:
 
 def _inline(text: str, indent: int) -> str:
     """Plain where it reads back as itself, else in quotes."""
+    if text == "<<":
+        return text  # go-yaml takes it for a merge key and writes it as it is
     tag, _ = resolve("", text)
     if "\n" in text or tag != "!!str" or text in OLD_BOOLS or _BASE_60.fullmatch(text):
         return _double_quoted(text)

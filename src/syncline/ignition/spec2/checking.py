@@ -14,6 +14,7 @@ from syncline.ignition.jsontext import Place, Source
 from syncline.ignition.report import Entry, Report, Severity
 from syncline.ignition.schema import Field, Object, Schema
 from syncline.ignition.spec2.rules import FIELD_RULES, LIST_RULES, OBJECT_RULES, TYPE_RULES, Said
+from syncline.ignition.typed import folded
 
 __all__ = ["check", "excerpt"]
 
@@ -173,7 +174,7 @@ class _Walker:
             end = self.source.key_end(start)
             findings.append(_Finding(Severity.WARNING, f"Config has unrecognized key: {key}", end, True))
             for name in kind.fields:
-                if name.lower() == key.lower():
+                if name.lower() == folded(key):
                     findings.append(_Finding(Severity.INFO, f"Did you mean {name} instead of {key}", end, True))
         return findings
 

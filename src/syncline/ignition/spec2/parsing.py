@@ -52,7 +52,7 @@ def parse2(raw: bytes, newest: int = NEWEST) -> Parsed2:
     try:
         source = read(raw)
     except JsonError as problem:
-        return _refused(Source(raw, None), problem.message, problem.offset)
+        return _refused(Source(raw, None), *problem.older)
     for minor in range(newest, -1, -1):
         table = spec2(minor)
         config, mistype = _decoded(table, source.value)
@@ -92,7 +92,7 @@ def _mistyped(source: Source) -> Parsed2:
     if not found:
         return Parsed2(None, Report(), "HandleParseErrors called with a valid config")
     mistype = next((one for one in found if one.message.startswith(_NO_NUMBER)), found[0])
-    message, _, field = mistype.message.partition(" into Go ")
+    message, _, field = mistype.sentence(source).partition(" into ")
     place = source.place(mistype.path)
     wanted = field.rpartition(" of type ")[2]
     offset = place.end if place.shape is None else place.start

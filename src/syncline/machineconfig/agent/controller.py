@@ -85,7 +85,14 @@ class AgentController:
         was undone would wake itself for ever."""
         have, facts = annotations_of(seen.node), seen.facts
         asked = tuple(have.get(key) for key in (CURRENT, DESIRED, DESIRED_DRAIN, LAST_DRAIN))
-        of_host = (facts.boot_id, facts.up, facts.forced, facts.touched, facts.image, facts.stored and name_of(facts.stored))
+        of_host = (
+            facts.boot_id,
+            facts.up,
+            facts.forced,
+            facts.touched,
+            facts.image,
+            facts.stored and name_of(facts.stored),
+        )
         rest = (seen.misplaced, seen.waived, seen.desired, seen.policies)
         return asked, of_host, rest, resource_version(seen.controller_config or {})
 
