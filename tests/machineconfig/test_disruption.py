@@ -145,6 +145,8 @@ def test_052_and_065_a_service_that_does_not_come_up_takes_the_files_back_and_is
     assert reason(one).startswith("could not apply update: restarting mine.service service failed. Error: ")
     assert "Unit mine.service is masked." in reason(one)
     assert one.events("FailedServiceRestart")
+    told = {each["type"]: each for each in one.get(f"{RECORDS}/worker-0")["status"]["conditions"]}
+    assert told["NodeDegraded"]["status"] == "True" and reason(one) in told["NodeDegraded"]["message"]
     assert host(one).read("/etc/machine-config-daemon/currentconfig") == stored
     assert not host(one).exists("/etc/mine") and annotations_of(one.nodes()["worker-0"])[CURRENT] == first
     host(one).machine.set_unit(Unit("mine.service"))

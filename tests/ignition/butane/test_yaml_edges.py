@@ -48,3 +48,10 @@ def test_a_colon_that_was_hidden_to_be_read_stays_hidden_when_what_follows_is_re
 def test_repeated_keys_are_told_before_the_type_of_their_mapping() -> None:
     body = "storage:\n  files:\n    contents: {}\n    contents:\n"
     assert refused(body).endswith('yaml: unmarshal errors:\n  line 6: mapping key "contents" already defined at line 5')
+
+
+def test_of_a_text_that_begins_with_a_byte_order_mark_every_character_is_escaped() -> None:
+    role = "machineconfiguration.openshift.io/role: worker"
+    body = f'variant: openshift\nversion: 4.14.0\nmetadata: {{name: "\\uFEFFa\\xA0é", labels: {{{role}}}}}\n'
+    done = transpile(body.encode(), Options())
+    assert done.output is not None and rb'  name: "\uFEFF\x61\_\xE9"' in done.output

@@ -123,14 +123,20 @@ def _is_printable(sign: str) -> bool:
 
 
 def _double_quoted(text: str) -> str:
+    if text.startswith("\ufeff"):  # go-yaml looks for the mark at the beginning, whichever character it asks about
+        return '"' + re.sub(".", _escape_always, text, flags=re.DOTALL) + '"'
     return '"' + _ESCAPED.sub(_escape, text) + '"'
 
 
-def _escape(match: re.Match[str]) -> str:
+def _escape_always(match: re.Match[str]) -> str:
+    return "\\_" if match[0] == "\xa0" else _escape(match, spare=False)
+
+
+def _escape(match: re.Match[str], *, spare: bool = True) -> str:
     short = _ESCAPES.get(match[0])
     if short is not None:
         return f"\\{short}"
-    if _is_printable(match[0]):
+    if spare and _is_printable(match[0]):
         return match[0]
     code = ord(match[0])
     return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
