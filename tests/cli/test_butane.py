@@ -35,7 +35,7 @@ def test_usage_goes_to_stdout_when_asked_for_and_to_stderr_when_words_are_wrong_
     ("words", "complaint"),
     [
         (["--bogus"], "unknown flag: --bogus"),
-        (["-pz"], "unknown shorthand flag: 'z' in -pz"),
+        (["-pz"], "unknown shorthand flag: 'z' in -z"),
         (["--files-dir"], "flag needs an argument: --files-dir"),
         (["-d"], "flag needs an argument: 'd' in -d"),
         (["--=x"], "bad flag syntax: --=x"),

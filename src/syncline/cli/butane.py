@@ -147,7 +147,8 @@ class _Words:
             letter, letters = letters[0], letters[1:]
             name = _SHORT.get(letter)
             if name is None:
-                raise UsageError(f"unknown shorthand flag: {letter!r} in {word}")
+                shown = chr(letter.encode("utf-8", "surrogateescape")[0])  # of a letter beyond ASCII its first byte
+                raise UsageError(f"unknown shorthand flag: {shown!r} in -{letter}{letters}")
             if name in _SWITCHES and len(letters) > 1 and letters[0] == "=":
                 self._switch(name, letters[1:])
                 return

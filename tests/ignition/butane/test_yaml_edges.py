@@ -50,6 +50,24 @@ def test_repeated_keys_are_told_before_the_type_of_their_mapping() -> None:
     assert refused(body).endswith('yaml: unmarshal errors:\n  line 6: mapping key "contents" already defined at line 5')
 
 
+def test_a_byte_order_mark_at_the_beginning_of_a_later_line_is_text() -> None:
+    assert "line 3: could not find expected ':'" in refused("\ufeff\n")
+    done = transpile(("\ufeff" + HEADER + "a: b\n\ufeffc: d\n").encode(), Options())
+    assert [entry.message for entry in done.report.entries] == ["unused key a", "unused key \ufeffc"]
+
+
+def test_a_merge_key_as_text_is_written_as_it_is() -> None:
+    role = "machineconfiguration.openshift.io/role: worker"
+    body = f"variant: openshift\nversion: 4.14.0\nmetadata: {{name: x, labels: {{'<<': '<<', {role}}}}}\n"
+    done = transpile(body.encode(), Options())
+    assert done.output is not None and b"    <<: <<\n" in done.output
+
+
+def test_behind_the_first_document_two_tokens_are_read() -> None:
+    assert "mapping values are not allowed in this context" in refused("---\n.0\nstorage: {}\n")
+    assert transpile((HEADER + "---\n{{{\n").encode(), Options()).output is not None
+
+
 def test_of_a_text_that_begins_with_a_byte_order_mark_every_character_is_escaped() -> None:
     role = "machineconfiguration.openshift.io/role: worker"
     body = f'variant: openshift\nversion: 4.14.0\nmetadata: {{name: "\\uFEFFa\\xA0é", labels: {{{role}}}}}\n'

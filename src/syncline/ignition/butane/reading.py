@@ -8,6 +8,7 @@ followed.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator
@@ -72,18 +73,26 @@ MAX_COLONS: Final = 16
 """The text is read again for each of them."""
 
 _STAND_INS: Final = range(0xE000, 0xE100)
+_LATER_MARK: Final = re.compile(rb"(?:[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9])\xef\xbb\xbf")
+_MARK_OF_LINE: Final = re.compile("(?<=[\r\n\x85\u2028\u2029])\ufeff")
 
 
 class _Mended:
     """The source, changed where libyaml and go-yaml differ about plain text in brackets. In ``[a:, b]`` the colon is
-    text for go-yaml: it is hidden. In ``{a: b?c}`` the question mark ends the text: a brace there is as wrong."""
+    text for go-yaml: it is hidden. In ``{a: b?c}`` the question mark ends the text: a brace there is as wrong. A byte
+    order mark at the beginning of a later line is text, too, which libyaml skips."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source
         self._text = ""
-        self._stand_in = ""
+        self._stand_in = self._mark = ""
         self._hidden = 0
         self._broken = False
+        if _LATER_MARK.search(source) and self._begin():
+            start = 1 if self.source.startswith(codecs.BOM_UTF8) else 0
+            self._text = _MARK_OF_LINE.sub(self._mark, self._text)
+            self.source = codecs.BOM_UTF8 * start + self._text.encode()
+            self._hidden = 1
 
     def mend(self, error: YamlError) -> bool:
         """Hide the colon that ``error`` complains about; False if it complains about something else."""
@@ -105,8 +114,11 @@ class _Mended:
             self._text = self.source.decode("utf-8-sig")
         except UnicodeDecodeError:
             return False
-        self._stand_in = next((chr(code) for code in _STAND_INS if chr(code) not in self._text), "")
-        return bool(self._stand_in)
+        free = [chr(code) for code in _STAND_INS if chr(code) not in self._text]
+        if len(free) < 2:
+            return False
+        self._stand_in, self._mark = free[:2]
+        return True
 
     def broken(self) -> bool:
         """Whether a question mark was replaced, so that the text has to be read again; it is wrong then."""
@@ -121,12 +133,12 @@ class _Mended:
         return True
 
     def restored(self, root: Node | None) -> Node | None:
-        """``root`` with the colons back in their texts."""
+        """``root`` with the colons and marks back in their texts."""
         pending = [root] if root is not None and self._hidden else []
         while pending:
             node = pending.pop()
             if isinstance(node, ScalarNode):
-                node.value = node.value.replace(self._stand_in, ":")
+                node.value = node.value.replace(self._stand_in, ":").replace(self._mark, "\ufeff")
             elif isinstance(node, SequenceNode):
                 pending.extend(node.items)
             elif isinstance(node, MappingNode):
