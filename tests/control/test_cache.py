@@ -83,6 +83,10 @@ def test_indices_answer_as_a_look_at_everything_would(
     _compare_with_scan(cache)
 
 
+def _summary(pod: Obj) -> tuple[str, str, dict[str, str]]:
+    return namespace_of(pod), name_of(pod), labels_of(pod)
+
+
 def _compare_with_scan(cache: Cache) -> None:
     for namespace in "xyz":
         pods = cache.objects(PODS, namespace)
@@ -94,6 +98,7 @@ def _compare_with_scan(cache: Cache) -> None:
         free = [pod for pod in pods if not any(each["controller"] for each in owner_references(pod))]
         assert cache.uncontrolled(PODS, namespace) == free
     everything = cache.objects(PODS)
+    assert cache.views(PODS, _summary) == [_summary(pod) for pod in everything]
     for uid in ("u1", "u2"):
         assert cache.owned(uid) == [pod for pod in everything if uid in [o["uid"] for o in owner_references(pod)]]
     for tier in ("", "a", "b"):

@@ -120,6 +120,29 @@ class _Shelf:
         self.uncontrolled.discard(name)
 
 
+@dataclass(slots=True)
+class _View:
+    """What a function made of each object of a kind. ``stale``: of which it has not seen the newest version."""
+
+    made: dict[tuple[str, str], Any] = field(default_factory=dict)
+    stale: set[tuple[str, str]] = field(default_factory=set)
+    order: dict[tuple[str, str], int] | None = None
+    listed: list[Any] | None = None
+
+    def changed(self, namespace: str, name: str, *, arrived: bool) -> None:
+        self.stale.add((namespace, name))
+        if arrived:
+            self.order = self.listed = None
+
+    def left(self, namespace: str, name: str) -> None:
+        self.stale.discard((namespace, name))
+        self.made.pop((namespace, name), None)
+        self.order = self.listed = None
+
+
+_NO_VIEWS: dict[Any, _View] = {}
+
+
 def _controlled(obj: Obj) -> bool:
     return any(owner.get("controller") for owner in owner_references(obj))
 
@@ -149,7 +172,7 @@ class Cache:
         self._asked: dict[GroupKind, list[tuple[str, IndexFn]]] = {}
         """The indices that may have something to say about a kind."""
         self._shelves: dict[tuple[GroupKind, str], _Shelf] = {}
-        self._views: dict[tuple[GroupKind, Callable[[Obj], Any]], dict[tuple[str, str], tuple[Obj, Any]]] = {}
+        self._views: dict[GroupKind, dict[Callable[[Obj], Any], _View]] = {}
 
     def add_index(self, name: str, values: IndexFn) -> None:
         """Declare an index before anything is cached."""
@@ -174,6 +197,8 @@ class Cache:
         if old is None:
             self._names.pop((kind, namespace), None)
         bucket[name] = obj
+        for view in self._views.get(kind, _NO_VIEWS).values():
+            view.changed(namespace, name, arrived=old is None)
         self._reindex((kind, namespace, name), old, obj)
         return old
 
@@ -182,6 +207,8 @@ class Cache:
         old = bucket.pop(name, None)
         if old is not None:
             self._names.pop((kind, namespace), None)
+            for view in self._views.get(kind, _NO_VIEWS).values():
+                view.left(namespace, name)
             self._reindex((kind, namespace, name), old, None)
         return old
 
@@ -314,21 +341,23 @@ class Cache:
         return self._objects[kind][namespace][name]
 
     def views(self, kind: GroupKind, view: Callable[[Obj], T]) -> list[T]:
-        made = self._views.get((kind, view), {})
-        kept: dict[tuple[str, str], tuple[Obj, Any]] = {}
-        found: list[T] = []
+        known = self._views.setdefault(kind, {}).setdefault(view, _View())
         spaces = self._objects.get(kind, {})
-        for space in sorted(spaces):
-            bucket = spaces[space]
-            for name in self._sorted_names(kind, space, bucket):
-                obj, place = bucket[name], (space, name)
-                known = made.get(place)
-                if known is None or known[0] is not obj:
-                    known = (obj, view(obj))
-                kept[place] = known
-                found.append(known[1])
-        self._views[(kind, view)] = kept
-        return found
+        if known.order is None:
+            places = [
+                (space, name) for space in sorted(spaces) for name in self._sorted_names(kind, space, spaces[space])
+            ]
+            known.order = {place: at for at, place in enumerate(places)}
+            known.stale.update(place for place in places if place not in known.made)
+        for place in sorted(known.stale):
+            known.made[place] = view(spaces[place[0]][place[1]])
+        if known.listed is None:
+            known.listed = [known.made[place] for place in known.order]
+        else:
+            for place in known.stale:
+                known.listed[known.order[place]] = known.made[place]
+        known.stale.clear()
+        return list(known.listed)
 
     def _refresh_index(self, index: str) -> None:
         """An index whose values depend on settings says by ``version`` that they changed; then it is built anew."""

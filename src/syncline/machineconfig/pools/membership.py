@@ -145,7 +145,7 @@ def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> Nodes:
     node_selector(pool)
     known, name = Pools(pools), name_of(pool)
     key = _one_key(tuple(sorted((name_of(each), _selector_text(each)) for each in pools)))
-    return Nodes(node for node in nodes if _owner(node, known, key) == name)
+    return Nodes([node for node in nodes if _home_of(node, known, key) == name])
 
 
 @lru_cache(maxsize=16)
@@ -154,16 +154,19 @@ def _one_key(selectors: tuple[tuple[str, bytes], ...]) -> object:
     return object()
 
 
-def _owner(node: Obj, pools: Pools, key: object) -> str:
+def _home_of(node: Obj, pools: Pools, key: object) -> str:
+    """As :func:`_owner`; of a node that was read once it is looked up once for the same selectors."""
+    if type(node) is not SeenNode:
+        return _owner(node, pools)
+    if node.asked is not key:
+        node.asked, node.home = key, _owner(node, pools)
+    return node.home
+
+
+def _owner(node: Obj, pools: Pools) -> str:
     """The name of the pool that owns a node; empty: none does, or it cannot be told."""
-    seen = node if type(node) is SeenNode else None
-    if seen is not None and seen.home is not None and seen.home[0] is key:
-        return seen.home[1]
     try:
         owner = pools.belonging(node).primary
     except MembershipError:
-        owner = None  # ``explain`` and the node's record say so
-    name = name_of(owner) if owner is not None else ""
-    if seen is not None:
-        seen.home = (key, name)
-    return name
+        return ""  # ``explain`` and the node's record say so
+    return name_of(owner) if owner is not None else ""

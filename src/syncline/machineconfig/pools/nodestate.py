@@ -74,15 +74,16 @@ class NodeFacts:
 
 
 class SeenNode(dict[str, Any]):
-    """A node, equal to what it was made of, and what is read of it. ``home``: the selectors of all pools when its pool
-    was looked up, and that pool's name, kept by ``membership.py``. It is not to be changed."""
+    """A node, equal to what it was made of, and what is read of it. ``asked``: the selectors of all pools when its pool
+    was looked up, and ``home`` that pool's name, kept by ``membership.py``. It is not to be changed."""
 
-    __slots__ = ("facts", "home")
+    __slots__ = ("asked", "facts", "home")
 
     def __init__(self, node: Obj) -> None:
         super().__init__(node)
         self.facts = _read(node)
-        self.home: tuple[object, str] | None = None
+        self.asked: object = None
+        self.home = ""
 
 
 class Nodes(tuple[Obj, ...]):
