@@ -2,6 +2,7 @@
 """Set up and run Syncline on a fresh clone. Needs Python 3.11 or newer and git; no root.
 
     python3 run.py demo [--exit]     a Git repository becomes a running cluster, shown step by step
+    python3 run.py demo --example examples/router-drain --virtual     another story, hours in seconds
     python3 run.py test [PYTEST…]    set up everything and pass the tests
     python3 run.py syncline …        any syncline command
     python3 run.py bench             the figures of docs/performance.md

@@ -1,9 +1,9 @@
-"""A sync that changes machine configs, and the pools whose nodes it would reboot (DECISIONS 28-30)."""
+"""A sync that changes machine configs, and the pools whose nodes it would reboot (DECISIONS 28-30). Who dies meanwhile:
+``tests/machineconfig/test_deaths_under_syncs.py``."""
 
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from tests.scenes.pools import NAMESPACE, prerequisites
 from tests.scenes.scenes import Repo, application, scene
 
 from syncline.assembly.reading import GitSourceReader
-from syncline.control.virtual import CrashingTransport, Killed
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.names import CURRENT
 
@@ -160,32 +159,6 @@ def test_a_sync_that_fails_behind_its_pause_job_leaves_no_pool_paused(tmp_path: 
     assert sync(one)["phase"] == "Failed"
     assert True in paused, "the hook had paused it"
     one.driver.advance(120)
-    at_rest(one, before, 1)
-
-
-@pytest.mark.parametrize("after", [1, 4, 7, 10, 13, 16, 19])
-def test_a_sync_whose_controller_dies_is_one_reboot_of_each_node_all_the_same(after: int) -> None:
-    source = Source()
-    one = world(source)
-    source.commit(*(wave(n, machine_config(f"99-{n}", files((f"/etc/{n}", "x")))) for n in range(3)))
-    one.make(APPS, "Application", "app", APP)
-    one.driver.advance(10)
-    before = one.reboots()
-    room, agents = one.room_actor, one.agents_actor
-    one.start_gitops(lambda inner: CrashingTransport(inner, after))
-    one.driver.actors += [room, agents]
-    one.driver.settle()
-    one.send("PATCH", f"{APPS}/app", {"operation": {"sync": {}}, "status": {"operationState": None}}, MERGE)
-    end, deaths = one.clock.now() + timedelta(seconds=600), 0
-    while one.clock.now() < end:
-        try:
-            one.driver.advance((end - one.clock.now()).total_seconds())
-        except Killed:
-            deaths += 1
-            one.start_gitops()
-            one.driver.actors += [room, agents]
-    assert deaths == 1
-    assert dig(one.get(f"{APPS}/app"), "status", "operationState", "phase") == "Succeeded"
     at_rest(one, before, 1)
 
 
