@@ -263,6 +263,9 @@ def _next_steps(config: Path, repository: Path, story: Story) -> None:
     print(f"  export KUBECONFIG={config}")
     print(f"  {syncline} app get {story.name}")
     print(f"  {syncline} plan {story.name}")
+    if story.machine_config:
+        print(f"  {syncline} node list")
+        print(f"  {syncline} explain pool/worker")
     print(f"  kubectl -n {story.namespace} get all        # any Kubernetes client works")
     print(f"Change a file below {repository}, commit, and watch it being synced:")
     print(f"  {syncline} app wait {story.name} --sync", flush=True)
