@@ -14,8 +14,11 @@ import pytest
 from tests.cli.test_mc import MCO, rendered
 from tests.live import START_S, Served, served_cluster
 from tests.machineconfig.rendering import files, machine_config
+from tests.scenes.scenes import Repo, application
 
+from syncline.assembly.gitops import GitOpsSettings
 from syncline.cli.main import main
+from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
 from syncline.kube.yaml import dump
@@ -39,7 +42,9 @@ def node(name: str, config: str) -> Obj:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_cluster(tmp_path_factory.mktemp("impact")) as cluster:
+    folder = tmp_path_factory.mktemp("impact")
+    gitops = GitOpsSettings(folder / "mirrors", allow_local_repos=True, application=AppSettings(poll_s=600))
+    with served_cluster(folder, gitops=gitops) as cluster:
 
         async def story() -> None:
             await cluster.cluster.start_machine_config("argocd")
@@ -157,3 +162,22 @@ def test_an_export_is_asked_as_the_cluster_is(
     file = written(tmp_path, machine_config("99-motd", files(("/etc/motd", "x"))))
     assert main(["mc", "impact", "-f", file, "--against", str(tmp_path / "export.json"), "--pool", "worker"]) == 2
     assert "pool worker: 2 nodes drain and reboot, one at a time, node-1 first" in capsys.readouterr().out
+
+
+def test_applications_are_asked_at_a_revision(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "source" / "machines"
+    source.mkdir(parents=True)
+    (source / "args.yaml").write_text(dump(machine_config("99-args", kernelArguments=["nosmt"])))
+    repo = Repo(tmp_path / "repo", tmp_path / "source")
+    transport = served.cluster.core.transport(judged=False)
+    apps = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
+    transport.send(Request("POST", apps, body=application(repo, "machines"))).or_raise()
+    repo.git("checkout", "-q", "-b", "next")
+    repo.change("machines/args.yaml", "nosmt", "quiet")
+    assert impact(served, "--revision", "next", "--app", "app") == 2
+    told = capsys.readouterr().out
+    assert "because kernelArguments + quiet (99-args of Application app)" in told
+    assert impact(served, "--revision", "nowhere") == 1
+    assert "--revision nowhere: Application app could not be asked" in capsys.readouterr().err

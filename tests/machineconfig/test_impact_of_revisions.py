@@ -99,10 +99,10 @@ def test_what_cannot_be_asked_is_named(one: PoolWorld, source: Source) -> None:
         "--app shop: no Application of that name brings objects to this cluster"
     )
     source.fails = "revision nowhere not found"
-    assert "Application app is left as it is: ComparisonError" in revised(one, source, "nowhere").problem
+    assert "Application app could not be asked: ComparisonError" in revised(one, source, "nowhere").problem
     several = APP | {"sources": [APP["source"], APP["source"]]}
     one.make(APPS, "Application", "both", {key: value for key, value in several.items() if key != "source"})
     source.fails = ""
     assert revised(one, source, source.head).notes == (
-        "Application both has several sources, and --revision is for one: it is left as it is",
+        "Application both has several sources, and --revision is for one: it was not asked",
     )

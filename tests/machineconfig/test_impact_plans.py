@@ -213,6 +213,13 @@ def test_what_the_api_refuses_is_not_played(spec: Obj, said: str) -> None:
     assert one.cache.get(ref) is None and one.refused[ref].startswith(said)
 
 
+def test_a_name_that_no_object_may_have_is_refused() -> None:
+    one = scratch()
+    one.apply(machine_config("99_nosmt"), EPOCH)
+    (text,) = one.refused.values()
+    assert text.startswith('metadata.name: Invalid value: "99_nosmt": a lowercase RFC 1123')
+
+
 def test_an_object_with_finalizers_goes_when_they_do_and_takes_along_what_it_owns() -> None:
     owner = typed(kinds.KUBELET_CONFIG, "k", {}, finalizers=["f"])
     owned = rendered("99-k") | {

@@ -67,13 +67,13 @@ def revised_change(
     for app in apps:
         view, called = AppView(app), f"Application {name_of(app)}"
         if view.multi_source:
-            notes.append(f"{called} has several sources, and --revision is for one: it is left as it is")
+            notes.append(f"{called} has several sources, and --revision is for one: it was not asked")
             continue
         spec = app["spec"] | {"source": view.sources[0] | {"targetRevision": revision}}
         found = application_differences(cache, app | {"spec": spec}, reader, settings, now, destinations)
         cache.put(APPLICATION.group_kind, app)
         if found.problems:
-            notes.append(f"{called} is left as it is: {'; '.join(found.problems)}")
+            notes.append(f"{called} could not be asked: {'; '.join(found.problems)}")
             continue
         asked += 1
         prunes = prune or bool(dig(app, "spec", "syncPolicy", "automated", "prune", default=False))

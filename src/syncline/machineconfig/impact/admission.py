@@ -13,7 +13,8 @@ from syncline.control.cache import Snapshot
 from syncline.kube import structural
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
-from syncline.kube.objects import GVK, GroupKind, Obj, dig, gvk_of
+from syncline.kube.names import dns_subdomain
+from syncline.kube.objects import GVK, GroupKind, Obj, dig, gvk_of, name_of
 from syncline.kube.rules import check_rules
 from syncline.kube.schema.model import Schema
 
@@ -42,13 +43,14 @@ class Admission:
         self._schemas: Mapping[GVK, Schema] | None = None
 
     def admit(self, obj: Obj, live: Obj | None) -> Admitted:
-        """Built-in kinds are taken as they are."""
+        """Of built-in kinds only the name is judged."""
         if self._schemas is None:
             mine = (*machine_config_crds(), *openshift_config_crds())
             self._schemas = _schemas(mine) | _schemas(self._look.objects(DEFINITIONS))
         schema = self._schemas.get(gvk_of(obj))
-        if schema is None:
-            return Admitted(obj)
+        wrong = [f'metadata.name: Invalid value: "{name_of(obj)}": {text}' for text in dns_subdomain(name_of(obj))]
+        if schema is None or wrong:
+            return Admitted(obj, "; ".join(wrong))
         kept = structural.prune(obj, schema)
         unknown = [] if kept is obj else structural.unknown_fields(obj, schema)
         filled = structural.fill_defaults(kept, schema)
