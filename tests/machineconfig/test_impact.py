@@ -397,6 +397,27 @@ def test_a_kubelet_config_is_known_by_the_machine_config_that_is_made_of_it() ->
     assert refused.about == "KubeletConfig more-pods" and "cgroupDriver" in refused.message
 
 
+def test_mirrors_of_registries_reload_or_drain_as_their_contents_ask_for() -> None:
+    one = world(2)
+    release = {"spec": {"releaseImage": f"quay.io/x/release@sha256:{'0' * 64}"}}
+    one.merge(f"{APIS}/controllerconfigs/machine-config-controller", release)
+    api = "config.openshift.io/v1"
+    image = {"apiVersion": api, "kind": "Image", "metadata": {"name": "cluster"}, "spec": {}}
+    one.send("POST", f"/apis/{api}/images", image)
+    one.driver.advance(60)
+    for kind, field, source, wanted in (
+        ("ImageDigestMirrorSet", "imageDigestMirrors", "quay.io/a", ("reload crio",)),
+        ("ImageTagMirrorSet", "imageTagMirrors", "quay.io/b", ("drain", "reload crio")),
+    ):
+        spec = {field: [{"source": source, "mirrors": ["mirror.example/x"]}]}
+        mirrors = {"apiVersion": api, "kind": kind, "metadata": {"name": "m"}, "spec": spec}
+        told, seen = of(foretold(one, mirrors)), Happened(one)
+        one.send("POST", f"/apis/{api}/{kind.lower()}s", mirrors)
+        seen.until(lambda told=told: one.updated(told.after))  # type: ignore[misc]
+        assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+        assert set(steps(told).values()) == {wanted}
+
+
 def test_what_was_measured_here_is_what_is_told() -> None:
     one = world(2)
     first = kept(one, machine_config("99-a", files(("/etc/a", "a"))))

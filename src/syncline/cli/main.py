@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "health": ("health:health", "Say how healthy the objects of a file are, as a sync would judge them."),
     "ignition": ("ignition:ignition", "Judge, convert and merge Ignition configurations."),
     "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
-    "mc": ("mc:mc", "Show MachineConfigs, render pools and say what changes."),
+    "mc": ("mc:mc", "Show MachineConfigs, render pools, and say what a change does to nodes."),
     "node": ("node:node", "List nodes with their pools; add and remove simulated ones."),
     "node-agent": ("nodeagent:node_agent", "Bring this machine to the MachineConfig of its node."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
