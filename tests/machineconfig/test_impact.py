@@ -484,7 +484,7 @@ RENDERED = re.compile(r"rendered-([a-z]+)-[0-9a-f]{32}")
 def printed(impact: Impact) -> str:
     """What is made of content or chance, and words of drains, as placeholders."""
     text = describe_impact(impact)
-    for node in (node for pool in impact.pools for node in pool.nodes if node.state is State.BLOCKED):
+    for node in (one for told in impact.pools for one in told.nodes if one.state is State.BLOCKED):
         text = text.replace(node.reason, "<why its drain cannot finish>")
         for fix in node.fixes:
             text = text.replace(fix, "<a way out>")
