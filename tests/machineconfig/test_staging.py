@@ -43,9 +43,11 @@ def config(name: str, **spec: object) -> Obj:
     return {"metadata": {"name": name}, "spec": {"config": {"ignition": {"version": "3.5.0"}}, **spec}}
 
 
-def told(old: Obj, new: Obj, deployment: Obj | None = None) -> list[str]:
+def told(old: Obj, new: Obj, deployment: Obj | None = None, *, forced: bool = False, booted: str = "") -> list[str]:
+    """``booted``: if that is another image than the old config's."""
     machine = Booted(deployment=deployment or {"booted": True})
-    stage_system(machine, StageSystem("edge", old, new, changes_between(old, new), "x"))
+    step = StageSystem("edge", old, new, changes_between(old, new, forced=forced), "x")
+    stage_system(machine, step, booted or old["spec"]["osImageURL"])
     return machine.commands
 
 
@@ -95,3 +97,14 @@ def test_an_image_of_image_mode_holds_kernel_and_extensions_and_what_follows_it_
     commands = told(own, plain)
     assert commands[0] == REBASE.format("1")
     assert "kernel-rt-core" in commands[1] and commands[2] == "rpm-ostree update --install usbguard"
+
+
+def test_whoever_forces_an_update_gets_the_image_that_does_not_run() -> None:
+    """The way out for a machine whose disk says that it has what it has not."""
+    same = config("a", osImageURL="1")
+    assert told(same, same, forced=True) == []
+    assert told(same, same, forced=True, booted="0") == [REBASE.format("1")]
+
+
+def test_an_image_that_runs_already_is_not_fetched_again() -> None:
+    assert told(config("a", osImageURL="1"), config("b", osImageURL="2"), booted="2") == []

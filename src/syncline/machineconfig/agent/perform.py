@@ -86,7 +86,7 @@ class HostPerformer:
             case DropStaged():
                 drop_staged(host)
             case StageSystem():
-                stage_system(host, action)
+                stage_system(host, action, self._hosts.booted_image(action.node))
             case StoreConfig():
                 self._hosts.store(action.node, action.config, action.image)
             case RunService():

@@ -39,14 +39,14 @@ def drop_staged(host: Host) -> None:
         raise UpdateError(f"failed to remove pending deployment: {error}") from error
 
 
-def stage_system(host: Host, action: StageSystem) -> None:
-    """Systems without rpm-ostree are left alone. An image of image mode holds kernel and extensions already. Raises
-    UpdateError."""
+def stage_system(host: Host, action: StageSystem, booted_image: str) -> None:
+    """Systems without rpm-ostree are left alone, and so is an image that runs already, whatever the old config says. An
+    image of image mode holds kernel and extensions. Raises UpdateError."""
     if host.os not in CORE_OS:
         return
     old, new, changes = action.old, action.new, action.changes
     image = str(dig(new, "spec", "osImageURL") or "")
-    another = changes.os_update and image and image != str(dig(old, "spec", "osImageURL") or "")
+    another = changes.os_update and image and image != booted_image
     own_image = changes.image_mode and not changes.from_image_mode
     if (another or changes.kernel_type) and not own_image:
         _give_kernel_back(host)
