@@ -263,3 +263,21 @@ def test_a_node_that_cannot_be_cordoned_is_tried_five_times_and_keeps_its_pods()
         "Error: Failed to Cordon node. Error is node node-0: failed to cordon (5 tries): [timed out waiting for the "
         "condition, cordon error: Internal error occurred: no patching today], The node is reporting Unschedulable = "
     )
+
+
+@pytest.mark.parametrize(
+    ("minutes", "wait", "reasons"), [(5, 1, []), (30, 5, ["Threshold"]), (90, 5, ["Failed", "Threshold"])]
+)
+def test_an_attempt_after_somebody_lifted_the_cordon_still_counts_from_the_first_one(
+    minutes: int, wait: int, reasons: list[str]
+) -> None:
+    notes = {DESIRED_DRAIN: "drain-rendered-b"}
+    node = {"metadata": {"name": "node-0", "annotations": notes}, "spec": {}}
+    pod = {"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"nodeName": "node-0"}, "status": {}}
+    given = {"node": node, "pools": [], "pods": [pod], "evictionAnswers": {"a/p": "500"}, "ongoingMinutes": minutes}
+    desk = Desk(given)
+    assert desk.sync(DrainSettings()) == ([f"add after {wait}m0s"], None)
+    assert [event.split()[1].removeprefix("Drain").removesuffix("Exceeded") for event in desk.told["events"]] == reasons
+    progress = Progress.of(desk.node)
+    assert progress is not None
+    assert progress.began == AT, "then time counts from the new cordon"

@@ -114,7 +114,7 @@ def _drain(seen: Observed, wanted: str, now: datetime, settings: DrainSettings) 
         verdict = _verdict(seen, mine, now)
         if verdict is not None and verdict.outlook is not Outlook.CAN:
             return _hold_back(seen, verdict, wanted, now, settings)
-        return _begin(seen, wanted, now)
+        return _begin(seen, wanted, progress if mine else None, now, settings)
     assert progress is not None, "it is mine"
     if not seen.leaving:
         return _done(seen, wanted, now)
@@ -171,9 +171,9 @@ def _blocked_note(
 # -- attempts --------------------------------------------------------------------------------------------------------
 
 
-def _begin(seen: Observed, wanted: str, now: datetime) -> Plan:
-    """Cordon, also where somebody lifted it; the timer starts (anew)."""
-    progress = Progress(wanted, now, now)
+def _begin(seen: Observed, wanted: str, lifted: Progress | None, now: datetime, settings: DrainSettings) -> Plan:
+    """Cordon, also where somebody lifted it (``lifted``): the timer starts (anew, but this attempt still counts)."""
+    progress = Progress(wanted, now, now) if lifted is None else Progress(wanted, lifted.began, now, anew=True)
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", "Cordoned Node as part of update executed phase")
     told = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
     child = Phase("Cordoned", "True", "UpdateExecutedCordoned", told)
@@ -181,7 +181,8 @@ def _begin(seen: Observed, wanted: str, now: datetime) -> Plan:
     if _cordoned_by_others(seen.node):
         notes[KEEP_CORDON] = "true"
     patch = _write(seen.node, notes, "its agent asks for a drain", unschedulable=True)
-    return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"cordon node {name_of(seen.node)}")
+    events = _too_long(seen, progress, now, settings)
+    return Plan((*_phase(seen, parent, child, now), (patch, *events)), why=f"cordon node {name_of(seen.node)}")
 
 
 def _cordoned_by_others(node: Obj) -> bool:
@@ -193,12 +194,16 @@ def _cordoned_by_others(node: Obj) -> bool:
 def _attempt_anew(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
     fresh = replace(progress, attempt=now, retry=None)
     patch = _write(seen.node, {PROGRESS: fresh.text()}, "another attempt to drain")
-    events: tuple[Emit, ...] = ()
-    if now - progress.began >= timedelta(seconds=settings.limit_s):
-        limit = _go_duration(settings.limit_s)
-        text = f"node {name_of(seen.node)}: drain exceeded timeout: {limit}. Will continue to retry."
-        events = (Emit(seen.node, "DrainFailed", text, COMPONENT, warning=True),)
+    events = _too_long(seen, progress, now, settings)
     return Plan(((patch, *events),), why=f"try again to drain node {name_of(seen.node)}")
+
+
+def _too_long(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> tuple[Emit, ...]:
+    if now - progress.began < timedelta(seconds=settings.limit_s):
+        return ()
+    limit = _go_duration(settings.limit_s)
+    text = f"node {name_of(seen.node)}: drain exceeded timeout: {limit}. Will continue to retry."
+    return (Emit(seen.node, "DrainFailed", text, COMPONENT, warning=True),)
 
 
 def _go_on(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
@@ -255,7 +260,7 @@ def _give_up(seen: Observed, progress: Progress, error: str, now: datetime, sett
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Node Drain has not succeeded")
     told = f"Error: Node Drain has not succeeded. Error is: {error} {UNTIL} {wanted} matches current drainer {last}"
     phase = _phase(seen, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
-    noted = replace(progress, retry=now + timedelta(seconds=wait))
+    noted = progress.failed(now + timedelta(seconds=wait))
     blocked, _ = _blocked_note(seen, wanted, now)
     notes = {PROGRESS: noted.text(), BLOCKED: blocked.text() if blocked is not None else None}
     patch = _write(seen.node, notes, "the attempt to drain failed")

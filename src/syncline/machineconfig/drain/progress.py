@@ -46,12 +46,18 @@ def insists(*objects: Obj | None) -> bool:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """``began``: the cordon; ``attempt``: when the last attempt to evict everybody began; ``retry``: when the next one
-    does, None while one is under way."""
+    does, None while one is under way. ``anew``: somebody had lifted the cordon, and time counts from this attempt once
+    it has failed."""
 
     request: str
     began: datetime
     attempt: datetime
     retry: datetime | None = None
+    anew: bool = False
+
+    def failed(self, retry: datetime) -> Progress:
+        """As it is once the attempt was given up."""
+        return Progress(self.request, self.attempt if self.anew else self.began, self.attempt, retry)
 
     @classmethod
     def of(cls, node: Obj) -> Progress | None:
@@ -59,13 +65,15 @@ class Progress:
         noted = _noted(node, PROGRESS)
         try:
             retry = parse_time(noted["retry"]) if noted.get("retry") else None
-            return cls(str(noted["request"]), parse_time(noted["began"]), parse_time(noted["attempt"]), retry)
+            began, attempt = parse_time(noted["began"]), parse_time(noted["attempt"])
+            return cls(str(noted["request"]), began, attempt, retry, noted.get("anew") is True)
         except (KeyError, ValueError):
             return None
 
     def text(self) -> str:
         found = {"request": self.request, "began": format_time(self.began), "attempt": format_time(self.attempt)}
-        return _json(found | ({"retry": format_time(self.retry)} if self.retry is not None else {}))
+        marks = {"retry": format_time(self.retry)} if self.retry is not None else {}
+        return _json(found | marks | ({"anew": True} if self.anew else {}))
 
 
 @dataclass(frozen=True, slots=True)
