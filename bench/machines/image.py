@@ -76,6 +76,10 @@ def _python(tree: Path) -> None:
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     _run(*pip, "--no-deps", str(source))
     shutil.rmtree(source)
+    # Compiled here: an emulated machine takes minutes for it.
+    _run(
+        sys.executable, "-m", "compileall", "-q", "-x", "lib2to3", "--invalidation-mode", "unchecked-hash", str(library)
+    )
     launcher = tree / PROGRAM[1:]
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(LAUNCHER)

@@ -26,7 +26,7 @@ from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager
-from syncline.control.plan import Patch, Plan, SetStatus
+from syncline.control.plan import Patch, Plan, Requeue, Result, SetStatus
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE
 from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.mapper import Mapper
@@ -123,7 +123,24 @@ class _Gated(AgentController):
 
     def plan(self, seen: AgentObserved, now: datetime) -> Plan:
         self.passes += 1
-        return super().plan(seen, now)
+        return self._told(super().plan(seen, now))
+
+    def settle(
+        self, seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[AgentObserved, Plan] | None:
+        for result in results:
+            if isinstance(result.action, HOST_STEPS):
+                done = f"{result.value or 'done'}" if result.ok else f"failed: {result.error}"
+                log.log(logging.INFO if result.ok else logging.ERROR, "%s: %s", result.action.describe(), done)
+        further = super().settle(seen, plan, results, now)
+        return None if further is None else (further[0], self._told(further[1]))
+
+    @staticmethod
+    def _told(plan: Plan) -> Plan:
+        """A machine's own log says what its agent does, where nobody reads annotations."""
+        if plan.steps or not isinstance(plan.outcome, Requeue):
+            log.info("%s", plan.why)
+        return plan
 
 
 class _Rehearsed(_Gated):
