@@ -52,7 +52,7 @@ def made(name: str, packages: tuple[str, ...]) -> Path:
     return tree
 
 
-def test_tree() -> Path:
+def tree_for_tests() -> Path:
     """What tests read: $SYNCLINE_DEBIAN_TREE, else the cached minimal tree. Raises NoTree; nothing is downloaded."""
     named = os.environ.get(TREE_VARIABLE)
     if named:

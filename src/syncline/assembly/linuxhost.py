@@ -271,6 +271,10 @@ class LinuxHosts:
             touched=self._seen != self._stamp(),
         )
 
+    def notes(self) -> list[str]:
+        """What is left out of what was asked for, each once."""
+        return list(self._host.notes)
+
     def machine_facts(self, addresses: Sequence[str] = ()) -> MachineFacts:
         """What its Node tells of the machine."""
         machine = platform.machine()

@@ -252,7 +252,11 @@ class _Process:
     async def _follow(self) -> None:
         """Wake the agent when something changes on the machine; it notices its own writes by itself."""
         seen: tuple[object, ...] | None = None
+        told: set[str] = set()
         while True:
+            for note in [each for each in self.hosts.notes() if each not in told]:
+                told.add(note)
+                log.warning("%s", note)
             if not self._busy():
                 try:
                     found: tuple[object, ...] | None = self.hosts.changing()

@@ -112,6 +112,10 @@ class Host(Protocol):
 
     def user_name(self, uid: int) -> str | None: ...
 
+    def note(self, text: str) -> None:
+        """Something is left out that a configuration asks for: for people, once."""
+        ...
+
     def has_program(self, name: str) -> bool: ...
 
     def unit_files(self) -> frozenset[str]:

@@ -26,8 +26,10 @@ def update_keys(host: Host, new: Sequence[Obj], old: Sequence[Obj]) -> None:
     """``passwd.users`` of two configurations. Raises UpdateError."""
     _clear_absent(host, new, old)
     uid = host.user_id(CORE)
-    if uid is None:
-        return  # users are never made
+    if uid is None:  # users are never made
+        if any(user.get("sshAuthorizedKeys") or user.get("passwordHash") for user in new):
+            host.note(f"passwd.users: there is no user {CORE} here, so that keys and password are left out; make one")
+        return
     gid = host.group_id(CORE)
     if gid is None:
         raise UpdateError(f"failed to retrieve GroupID for group: {CORE}")

@@ -139,13 +139,18 @@ def keep_original(host: Host, source: str, path: str, data: bytes) -> None:
     if not (host.exists(path) and _is_shipped(host, path, data)):
         if host.exists(stamp_path(path)):
             return
-        if host.exists(kept_path(path)):
+        if _is_kept(host, path):
             host.remove(kept_path(path))  # it was kept by mistake
         host.write(stamp_path(path), b"")
         return
     kept = host.stat(kept_path(path))
     if kept is None:
         host.copy(source, kept_path(path))
+
+
+def _is_kept(host: Host, path: str) -> bool:
+    """Upstream follows links, and loses one that was kept and leads nowhere from where it is kept."""
+    return host.stat(kept_path(path)) is not None if host.keeps_all else host.exists(kept_path(path))
 
 
 def _is_shipped(host: Host, path: str, data: bytes = b"") -> bool:
@@ -263,7 +268,7 @@ def _delete_stale(host: Host, old: Obj, new: Obj, sparing: bool) -> None:
             continue
         if host.exists(stamp_path(path)):
             host.remove(stamp_path(path))
-        elif host.exists(kept_path(path)):
+        elif _is_kept(host, path):
             if host.keeps_all or _is_shipped(host, path):
                 _restore(host, path)
                 continue
@@ -280,8 +285,17 @@ def _delete_stale(host: Host, old: Obj, new: Obj, sparing: bool) -> None:
                 _take_back(host, path, str(dropin.get("contents") or ""), sparing)
         path = f"{SYSTEMD}/{name}"
         if path not in paths:
-            host.run(["systemctl", "preset", name])  # links of an enabled unit go first; it may not exist
-            _take_back(host, path, str(unit.get("contents") or ""), sparing)
+            contents = str(unit.get("contents") or "")
+            # Links of an enabled unit go first; it may not exist.
+            if host.keeps_all and contents:
+                # What has no preset is enabled there: links of a unit that goes would stay.
+                host.run(["systemctl", "disable", name])
+                _take_back(host, path, contents, sparing)
+                if name in host.unit_files():
+                    host.run(["systemctl", "preset", name])
+                continue
+            host.run(["systemctl", "preset", name])
+            _take_back(host, path, contents, sparing)
     for link in _OLD_LINKS:
         if host.stat(link) is not None:
             host.remove(link)
@@ -302,7 +316,7 @@ def _take_back(host: Host, path: str, contents: str, sparing: bool) -> None:
     """The shipped file where one is kept, nothing otherwise. ``contents``: what was written there."""
     if host.exists(stamp_path(path)):
         host.remove(stamp_path(path))
-    elif host.exists(kept_path(path)):
+    elif _is_kept(host, path):
         _restore(host, path)
         return
     elif (sparing or host.exists(f"/usr{path}")) and _is_not_ours(host, path, contents.encode()):
