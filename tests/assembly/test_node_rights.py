@@ -7,12 +7,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from tests.live import START_S, Served, served_cluster
 
+from syncline.assembly.noderenewal import node_of_certificate, renew, renewal_due
 from syncline.assembly.noderights import node_rights
+from syncline.assembly.ports import HttpPort
 from syncline.cli.main import main
 from syncline.kube.client import PatchType, Request
 from syncline.kube.http import BlockingClient
@@ -138,3 +142,30 @@ def test_the_kubeconfig_names_the_server_as_the_machine_reaches_it(served: Serve
     assert path.stat().st_mode & 0o777 == 0o600
     access = load_kubeconfig(str(path))
     assert access.certificate_pem and access.ca_pem
+
+
+def test_an_agent_renews_its_own_certificate_before_it_ends(served: Served, own: Path) -> None:
+    """With no more rights than its own; the file changes as a whole, and the way in goes on with it."""
+    access = load_kubeconfig(str(own))
+    born = x509.load_pem_x509_certificate(access.certificate_pem.encode()).not_valid_before_utc
+    assert not renewal_due(access.certificate_pem, born + timedelta(days=200))
+    assert renewal_due(access.certificate_pem, born + timedelta(days=300))
+    assert node_of_certificate(access.certificate_pem) == "edge"
+
+    async def renewed() -> int:
+        port = HttpPort(access)
+        try:
+            port.use(await renew(port, access, own, "edge"))
+            return (await port.send(Request("GET", f"{NODES}/edge"))).status
+        finally:
+            await port.close()
+
+    assert asyncio.run(renewed()) == 200
+    again = load_kubeconfig(str(own))
+    assert again.certificate_pem != access.certificate_pem
+    assert own.stat().st_mode & 0o777 == 0o600
+    assert ask(own, "GET", f"{NODES}/edge")[0] == 200
+
+
+def test_a_certificate_of_somebody_else_is_nobodys_to_renew(served: Served) -> None:
+    assert node_of_certificate(load_kubeconfig(str(served.kubeconfig)).certificate_pem) == ""

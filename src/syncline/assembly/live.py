@@ -10,16 +10,15 @@ import contextlib
 import importlib
 import json
 import logging
-import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncline.assembly.auditing import AuditFile, read_policy
 from syncline.assembly.core import ClusterCore, build_core
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.measuring import gauges_of, metrics_answer
+from syncline.assembly.private import write_private
 from syncline.assembly.settings import DATABASE, KEYS, ClusterSettings
 from syncline.base.clock import Clock, SystemClock
 from syncline.base.entropy import Entropy
@@ -151,15 +150,6 @@ class LiveCluster:
         face = configserver.config_server(host, port, cache, kubeconfig, tls)
         taken = await self.faces.enter_async_context(face)
         self.config_server_url = url_of("https" if tls else "http", host, taken)
-
-
-def write_private(path: Path, content: str) -> None:
-    """Replace a file that holds credentials: only its owner may read it, and nobody ever sees half of it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(content)
-    os.replace(draft, path)
 
 
 @contextlib.asynccontextmanager

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -75,6 +76,7 @@ QUIET_S = 0.5
 """Nothing has moved for this long: what the node says now is its last word."""
 GRACE_S = 60.0
 """How long a step in flight may take to end after the signal to stop; every step can be done again."""
+SETTLED_S = 60.0
 MAX_ROUNDS = 20
 OWN_KINDS = (NODE, MACHINE_CONFIG_NODE.group_kind)
 """Of these an agent looks at its own object alone: it may see no other, and a big cluster is none of its business."""
@@ -110,6 +112,14 @@ def _own_addresses(server: str) -> tuple[str, ...]:
             return (str(asked.getsockname()[0]),)
     except OSError:
         return ()
+
+
+async def _keep_certificate(port: HttpPort, access: ClusterAccess, kubeconfig: Path, clock: Clock) -> None:
+    """Not before the agent is at work: on a small machine it takes seconds to load what reads certificates."""
+    await asyncio.sleep(SETTLED_S)
+    from syncline.assembly.noderenewal import keep_certificate
+
+    await keep_certificate(port, access, kubeconfig, clock)
 
 
 class _Gated(AgentController):
@@ -186,10 +196,12 @@ async def serve_agent(
     tell: Callable[[str], None] | None = None,
     started: Callable[[], None] = lambda: None,
     register: Mapping[str, str] | None = None,
+    kubeconfig: Path | None = None,
 ) -> Standing:
     """Work until ``stop``. ``patience_s``: end as soon as the node is at rest or has failed, or nothing has moved for
     so long. ``tell``: only rehearse, a line at a time. ``register``: labels of the Node that it makes and keeps alive,
-    for machines without a kubelet. Raises HostError where another agent works there."""
+    for machines without a kubelet. ``kubeconfig``: the file whose certificate is kept alive. Raises
+    HostError where another agent works there."""
     hosts.lock()
     port = HttpPort(access)
     try:
@@ -206,7 +218,14 @@ async def serve_agent(
         loop = ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal)
         manager = LiveManager(loop, port, clock, fields=dict.fromkeys(OWN_KINDS, f"metadata.name={hosts.node}"))
         process = _Process(manager, agent, hosts, clock, access.server)
-        return await process.run(stop, started, patience_s, rehearsed=tell is not None)
+        keeping = _keep_certificate(port, access, kubeconfig, clock) if kubeconfig is not None else None
+        task = asyncio.create_task(keeping, name="node agent's certificate") if keeping is not None else None
+        try:
+            return await process.run(stop, started, patience_s, rehearsed=tell is not None)
+        finally:
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
     finally:
         hosts.unlock()
         await port.close()

@@ -8,6 +8,7 @@ does where it runs. Source of names, signer and usages: Kubernetes ``certificate
 from __future__ import annotations
 
 import base64
+import binascii
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +20,15 @@ from cryptography.x509.oid import NameOID
 from syncline.base.secret import Secret
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["CSR", "approved", "certificate_request", "client_key", "node_rights"]
+__all__ = [
+    "CSR",
+    "NODE_PREFIX",
+    "approved",
+    "certificate_request",
+    "client_key",
+    "issued_certificate",
+    "node_rights",
+]
 
 CSR = GVK("certificates.k8s.io", "v1", "CertificateSigningRequest")
 NAME = "syncline-node-agent"
@@ -63,6 +72,18 @@ def approved(request: Obj) -> Obj:
     """The same object with the decision that ``kubectl certificate approve`` writes to its subresource approval."""
     told = {"type": "Approved", "status": "True", "reason": "NodeAgent", "message": "asked for by an administrator"}
     return request | {"status": (request.get("status") or {}) | {"conditions": [told]}}
+
+
+def issued_certificate(request: Obj) -> tuple[str, str]:
+    """The PEM that was signed, else why none ever will be; both empty: not yet."""
+    status = request.get("status") or {}
+    for each in status.get("conditions") or ():
+        if each.get("type") in ("Denied", "Failed"):
+            return "", f"{each['type']}: {each.get('message', '')}"
+    try:
+        return base64.b64decode(str(status.get("certificate") or "")).decode(), ""
+    except (binascii.Error, UnicodeDecodeError):
+        return "", "status.certificate is no PEM in base64"
 
 
 def node_rights() -> list[Obj]:

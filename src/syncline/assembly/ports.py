@@ -20,6 +20,13 @@ class HttpPort:
     def __init__(self, access: ClusterAccess) -> None:
         self._requests = HttpClient(access, connections=CONNECTIONS)
         self._watches = HttpClient(access, connections=0)
+        self._old: list[HttpClient] = []
+
+    def use(self, access: ClusterAccess) -> None:
+        """From now on. What is under way, watches too, ends as it began."""
+        self._old += [self._requests, self._watches]
+        self._requests = HttpClient(access, connections=CONNECTIONS)
+        self._watches = HttpClient(access, connections=0)
 
     async def send(self, request: Request) -> Response:
         return await self._requests.send(request)
@@ -30,3 +37,5 @@ class HttpPort:
     async def close(self) -> None:
         await self._requests.close()
         await self._watches.close()
+        for each in self._old:
+            await each.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import time
 from datetime import timedelta
@@ -63,8 +61,8 @@ def node_kubeconfig(
                syncline node kubeconfig --rights > rights.yaml
     """
     from syncline.assembly.install import ensure_objects
-    from syncline.assembly.live import write_private
     from syncline.assembly.noderights import client_key, node_rights
+    from syncline.assembly.private import write_private
 
     if rights:
         print_documents({"apiVersion": "v1", "kind": "List", "items": node_rights()}, "yaml")
@@ -104,18 +102,16 @@ def _certificate(link: Connection, node: str, key: Secret, lifetime: timedelta) 
 
 
 def _signed(link: Connection, kind: ResourceInfo, name: str) -> str:
+    from syncline.assembly.noderights import issued_certificate
+
     waited = 0.0
     while waited < WAIT_S:
         found: Obj = link.ask(client.get(kind, "", name))
-        issued = str(dig(found, "status", "certificate", default="") or "")
-        if issued:
-            try:
-                return base64.b64decode(issued).decode()
-            except (binascii.Error, UnicodeDecodeError) as error:
-                raise CommandFailed(f"CertificateSigningRequest {name}: status.certificate is no PEM") from error
-        for each in dig(found, "status", "conditions", default=[]):
-            if each.get("type") in ("Denied", "Failed"):
-                raise CommandFailed(f"CertificateSigningRequest {name}: {each['type']}: {each.get('message', '')}")
+        pem, refusal = issued_certificate(found)
+        if refusal:
+            raise CommandFailed(f"CertificateSigningRequest {name}: {refusal}")
+        if pem:
+            return pem
         time.sleep(LOOK_S)
         waited += LOOK_S
     raise CommandFailed(

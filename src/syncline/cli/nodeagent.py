@@ -107,6 +107,7 @@ def node_agent(
             tell=tell,
             started=started,
             register=given if register else None,
+            kubeconfig=Path(kubeconfig) if kubeconfig and not once and not dry_run else None,
         )
 
     try:
