@@ -237,6 +237,22 @@ def test_an_update_that_is_undone_leaves_the_tree_as_it_was(root: Path) -> None:
     assert [path for path in after if path not in before and after[path][3] is not None] == []
 
 
+def test_an_update_that_is_done_again_after_a_death_takes_away_nothing_of_debian(root: Path) -> None:
+    """Files that came back, a unit of the administrator that did, and all of it a second time round."""
+    (root / "etc/systemd/system/own.service").write_text("[Service]\nExecStart=/own\n")
+    before = entries(root)
+    units = [{"name": "own.service", "contents": "[Service]\nExecStart=/other\n"}]
+    old, new = config("old", FILES, systemd={"units": units}), config("new")
+    _, hosts = machine(root)
+    performer = HostPerformer(hosts)
+    for _ in range(2):
+        apply_config(hosts, old)
+        for _ in range(3):
+            perform_now(performer, WriteFiles("edge", old, new, False, "again"))
+        after = entries(root)
+        assert {path for path in before if before[path] != after.get(path)} == set()
+
+
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [

@@ -319,7 +319,7 @@ def _take_back(host: Host, path: str, contents: str, sparing: bool) -> None:
     elif _is_kept(host, path):
         _restore(host, path)
         return
-    elif (sparing or host.exists(f"/usr{path}")) and _is_not_ours(host, path, contents.encode()):
+    elif (sparing or host.keeps_all or host.exists(f"/usr{path}")) and _is_not_ours(host, path, contents.encode()):
         return
     _delete(host, path)
 
