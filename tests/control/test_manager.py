@@ -72,7 +72,7 @@ def _named(kind: str, name: str) -> Obj:
 class Served:
     """A manager over an API, and a neighbour on the same event loop that notes how far things went at each turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, fields: dict[GroupKind, str] | None = None) -> None:
         store, clock = Store(), VirtualClock()
         api = Api(store, Registry(store), Authorizer(store), clock, Entropy(1))
         self.admin = DirectTransport(api)
@@ -83,7 +83,7 @@ class Served:
         self.loop = ControlLoop(
             [self.controller], mapper=mapper, performers=performers, clock=clock, journal=Journal(), strict=True
         )
-        self.manager = LiveManager(self.loop, DirectPort(self.transport), clock)
+        self.manager = LiveManager(self.loop, DirectPort(self.transport), clock, fields=fields or {})
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
         self.admin.send(Request("POST", "/api/v1/namespaces", {}, {}, space)).or_raise()
 
@@ -137,3 +137,23 @@ def test_bursts_of_events_passes_and_requests_leave_turns_to_the_neighbours() ->
     assert watched[0] <= WATCH_BATCH
     assert watched[1] <= 2 * PASSES_PER_TURN
     assert written[0] <= REQUESTS_PER_TURN
+
+
+def test_of_a_kind_that_is_looked_at_in_part_only_that_part_is_known() -> None:
+    """In the list and in what comes later: an agent of one node is not woken by the others."""
+
+    async def seen() -> list[str]:
+        served = Served({Counting.kind: "metadata.name=mine"})
+        for name in ("early", "mine"):
+            served.create(name)
+        running = asyncio.create_task(served.manager.run())
+        await served.turns(lambda: served.passes() >= 1)
+        served.create("late")
+        served.admin.send(Request("DELETE", f"{CONFIG_MAPS}/mine")).or_raise()
+        await served.turns(lambda: served.passes() >= 2)
+        known = [name_of(each) for each in served.loop.cache.objects(Counting.kind)]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return [*known, str(served.passes())]
+
+    assert asyncio.run(seen()) == ["2"]
