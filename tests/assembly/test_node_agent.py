@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from tests.live import START_S, Served, served_cluster
 
+from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
+from syncline.base.clock import SystemClock
 from syncline.kube.client import Request, taking
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"
@@ -151,6 +153,17 @@ def test_a_tree_is_brought_to_a_file_and_to_the_next_one(tree: Path, tmp_path: P
     assert again.returncode == 0, again.stdout + again.stderr
     assert (tree / "etc/a").read_text() == "3"
     assert not (tree / "opt/b").exists()
+
+
+def test_a_rehearsal_may_look_on_while_an_agent_works_there(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(json.dumps(machine_config("a", {"/etc/a": "1"})))
+    working = LinuxHosts("edge", LinuxHost(tree, SystemClock(), offline=True))
+    working.lock()
+    words = ("node-agent", "apply", "-f", str(tmp_path / "a.yaml"), "--root", str(tree))
+    looked, tried = syncline(*words, "--dry-run"), syncline(*words)
+    working.unlock()
+    assert (looked.returncode, tried.returncode) == (0, 1)
+    assert "another agent works there; end it first" in tried.stderr
 
 
 def test_a_file_that_is_no_machine_config_is_refused(tree: Path, tmp_path: Path) -> None:

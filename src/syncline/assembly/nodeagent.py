@@ -202,7 +202,8 @@ async def serve_agent(
     so long. ``tell``: only rehearse, a line at a time. ``register``: labels of the Node that it makes and keeps alive,
     for machines without a kubelet. ``kubeconfig``: the file whose certificate is kept alive. Raises
     HostError where another agent works there."""
-    hosts.lock()
+    if tell is None:
+        hosts.lock()  # a rehearsal may look on while the agent works
     port = HttpPort(access)
     try:
         agent: _Gated = _Gated(hosts) if tell is None else _Rehearsed(hosts, tell)

@@ -143,7 +143,8 @@ def apply(file: Path, root: Path, dry_run: bool) -> int:
     host = _host(root, root.resolve() != Path("/"), dry_run)
     hosts = LinuxHosts(platform.node().lower(), host, in_place=True)
     try:
-        hosts.lock()
+        if not dry_run:
+            hosts.lock()
         apply_config(hosts, config)
     except (UpdateError, HostError, ConfigError) as error:
         raise CommandFailed(str(error)) from error
