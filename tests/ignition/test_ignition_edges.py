@@ -100,3 +100,16 @@ def test_merged_lists_that_stay_empty_are_null_where_the_version_always_writes_t
 
 def test_a_configuration_without_version_is_not_valid() -> None:
     assert validate(canonical(2, {"ignition": {"version": None}}), "3.2.0").fatal
+
+
+def test_a_value_that_a_repeated_key_loses_has_to_fit_too() -> None:
+    three = '{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/a","mode":"x","mode":420}]}}'
+    where = "Go struct field Config.storage.files.0.mode of type int"
+    assert said(three) == (f"json: cannot unmarshal string into {where}", 1, three.index('"x"') + 4)
+    assert parse(three.replace('"x"', "384").encode()).config == {
+        "ignition": {"version": "3.4.0"},
+        "storage": {"files": [{"path": "/a", "mode": 420}]},
+    }
+    assert parse(b'{"ignition":{"version":3,"version":"3.4.0"}}').config is None
+    two = '{"ignition":{"version":"2.2.0"},"passwd":{"users":[{"name":[],"name":"core"}]}}'
+    assert said2(two)[0] == "json: cannot unmarshal array into Go value of type string"

@@ -50,11 +50,14 @@ class Place:
 
 
 class Source:
-    """The text of one configuration, its ``value``, and on demand the places of its parts."""
+    """The text of one configuration, its ``value``, and on demand the places of its parts. ``first``: the same with the
+    first of repeated keys in place of the last, None where no key is repeated: its values have to fit, too."""
 
-    def __init__(self, raw: bytes, value: Any) -> None:
+    def __init__(self, raw: bytes, value: Any, *, first: Source | None = None, keeps_first: bool = False) -> None:
         self.raw = raw
         self.value = value
+        self.first = first
+        self._keeps_first = keeps_first
         self._root: Place | None = None
         self._lines: list[int] | None = None
 
@@ -62,7 +65,7 @@ class Source:
     def root(self) -> Place:
         if self._root is None:
             try:
-                self._root = _scan(self.raw)
+                self._root = _scan(self.raw, keeps_first=self._keeps_first)
             except JsonError:  # too many values; everything else was read before
                 self._root = Place(0, len(self.raw))
         return self._root
@@ -134,14 +137,27 @@ def read(raw: bytes) -> Source:
     if len(raw) > SIZE_MAX:
         raise JsonError(f"the configuration has {len(raw)} bytes; at most {SIZE_MAX} are read", 0)
     text = _text(raw)
+    repeated = False
+
+    def joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeated
+        members = dict(pairs)
+        if len(members) == len(pairs):
+            return members
+        repeated = True
+        return _joined(pairs)
+
     try:
-        value = json.loads(text, object_pairs_hook=_joined, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=joined, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         _scan(raw)  # raises with the right words
         raise JsonError(f"exceeded max depth of {NESTING_MAX} or number too long", 0) from None
     if "\\u" in text and _SURROGATE.search(text):
         value = _without_surrogates(value)
-    return Source(raw, value)
+    if not repeated:
+        return Source(raw, value)
+    first = _without_surrogates(json.loads(text, object_pairs_hook=lambda pairs: _joined(pairs, keep_first=True)))
+    return Source(raw, value, first=Source(raw, first, keeps_first=True))
 
 
 _SURROGATE = re.compile(r"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
@@ -172,23 +188,20 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) == len(pairs):
-        return members
-    members = {}
+def _joined(pairs: list[tuple[str, Any]], *, keep_first: bool = False) -> dict[str, Any]:
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        _put(members, key, value)
+        _put(members, key, value, keep_first)
     return members
 
 
-def _put(members: dict[str, Any], key: str, value: Any) -> None:
-    """An object joins the one that is there; everything else takes its place."""
+def _put(members: dict[str, Any], key: str, value: Any, keep_first: bool) -> None:
+    """An object joins the one that is there; everything else takes its place, or leaves it where it is first."""
     before = members.get(key)
     if isinstance(before, dict) and isinstance(value, dict):
         for inner, part in value.items():
-            _put(before, inner, part)
-    else:
+            _put(before, inner, part, keep_first)
+    elif not keep_first or key not in members:
         members[key] = value
 
 
@@ -212,7 +225,7 @@ _WORDS = {b"t": b"true", b"f": b"false", b"n": b"null"}
 _Opened: TypeAlias = "tuple[int, dict[str, tuple[int, Place]] | list[Place]]"
 
 
-def _scan(raw: bytes) -> Place:
+def _scan(raw: bytes, *, keeps_first: bool = False) -> Place:
     """Places of all values; raises :class:`JsonError` at the first byte that does not fit."""
     opened: list[_Opened] = []
     keys: list[tuple[str, int]] = []
@@ -233,14 +246,19 @@ def _scan(raw: bytes) -> Place:
         else:
             at = _literal(raw, at)
             place = Place(start, at)
-        at, done = _close(raw, at, place, opened, keys)
+        at, done = _close(raw, at, place, opened, keys, keeps_first)
         if done is not None:
             return done
     raise JsonError(f"more than {VALUES_MAX} values", at)
 
 
 def _close(
-    raw: bytes, at: int, place: Place | None, opened: list[_Opened], keys: list[tuple[str, int]]
+    raw: bytes,
+    at: int,
+    place: Place | None,
+    opened: list[_Opened],
+    keys: list[tuple[str, int]],
+    keeps_first: bool,
 ) -> tuple[int, Place | None]:
     """Behind a value (``place``; None: at the bracket that ends an empty object or list): put it where it belongs and
     go on to the next value. Returns where that begins, and the root when it is complete."""
@@ -257,7 +275,8 @@ def _close(
         sign = raw[at : at + 1]
         if isinstance(shape, dict):
             key, key_start = keys.pop()
-            shape[key] = (key_start, place)
+            if not keeps_first or key not in shape:
+                shape[key] = (key_start, place)
             if sign == b",":
                 return _key(raw, _skip(raw, at + 1), keys), None
             if sign != b"}":

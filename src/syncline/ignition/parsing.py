@@ -49,9 +49,10 @@ def parse(raw: bytes, *, newest: int = NEWEST, release_2_26: bool = False) -> Pa
     except JsonError as problem:
         line, column = line_column(raw, problem.offset)
         return _refused(INVALID, Entry(Severity.ERROR, problem.message, (), line, column))
-    text, mistype = _version(source.value)
-    if mistype is not None:
-        return _refused(INVALID, _mistyped(source, mistype))
+    for each in _readings(source):
+        text, mistype = _version(each.value)
+        if mistype is not None:
+            return _refused(INVALID, _mistyped(each, mistype))
     version = parse_version(text)
     if version is None:
         return _refused(INVALID_VERSION)
@@ -63,9 +64,10 @@ def parse(raw: bytes, *, newest: int = NEWEST, release_2_26: bool = False) -> Pa
 
 def parse_source(source: Source, spec: Spec) -> Parsed:
     """The same for text that was read and whose version is known."""
-    config, mistype = decode(spec.minor, source.value)
-    if mistype is not None:
-        return _refused(INVALID, _mistyped(source, mistype))
+    for each in _readings(source):
+        config, mistype = decode(spec.minor, each.value)
+        if mistype is not None:
+            return _refused(INVALID, _mistyped(each, mistype))
     report = check(spec, config, source)
     return Parsed(None, report, INVALID) if report.fatal else Parsed(config, report, None)
 
@@ -80,6 +82,11 @@ def validate(config: dict[str, Any], version: str, *, release_2_26: bool = False
     # Also where nothing is in it: a configuration without version is none.
     stated = config if config.get("ignition") else {**config, "ignition": {"version": ""}}
     return check(Spec(minor, release_2_26), stated)
+
+
+def _readings(source: Source) -> tuple[Source, ...]:
+    """Values that a repeated key loses are read, too; the last reading counts."""
+    return (source,) if source.first is None else (source.first, source)
 
 
 def _refused(error: str, *entries: Entry) -> Parsed:

@@ -55,7 +55,7 @@ def parse2(raw: bytes, newest: int = NEWEST) -> Parsed2:
         return _refused(Source(raw, None), *problem.older)
     for minor in range(newest, -1, -1):
         table = spec2(minor)
-        config, mistype = _decoded(table, source.value)
+        config, mistype = _decoded(table, source)
         version = None if mistype is not None else _version(minor, config)
         if version is None or version.older_than(Version(2, minor, 0)):
             continue
@@ -69,7 +69,7 @@ def parse2(raw: bytes, newest: int = NEWEST) -> Parsed2:
 
 
 def _parse1(source: Source, newest: int) -> Parsed2:
-    config, mistype = _decoded(spec1(), source.value)
+    config, mistype = _decoded(spec1(), source)
     if mistype is not None:
         return _mistyped(source)
     if config["ignitionVersion"] != 1:
@@ -84,6 +84,8 @@ def _parse1(source: Source, newest: int) -> Parsed2:
 def _mistyped(source: Source) -> Parsed2:
     """No version could read it: upstream looks once more with the newest for a place to show. That old reader gives up
     at the first number where none fits, and else tells the first wrong value."""
+    if source.first is not None and isinstance(source.value, dict) and mistypes(spec2(NEWEST), source.first.value):
+        source = source.first
     if not isinstance(source.value, dict):
         _, first = decode_as(spec2(NEWEST), source.value)
         found = [first] if first is not None else []
@@ -136,9 +138,11 @@ def _version(minor: int, config: dict[str, Any]) -> Version | None:
     return parse_version(text)
 
 
-def _decoded(table: Schema, document: Any) -> tuple[dict[str, Any], Mistype | None]:
-    """2.0 also parsed versions, URLs and hashes while reading."""
-    config, mistype = decode_as(table, document)
+def _decoded(table: Schema, source: Source) -> tuple[dict[str, Any], Mistype | None]:
+    """2.0 also parsed versions, URLs and hashes while reading. Values that a repeated key loses are read, too."""
+    config, mistype = decode_as(table, source.value)
+    if mistype is None and source.first is not None:
+        mistype = decode_as(table, source.first.value)[1]
     if mistype is None and table.minor == 0 and not _readable(table, "Config", config):
         mistype = Mistype((), "unreadable value")
     return config, mistype
