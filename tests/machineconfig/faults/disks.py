@@ -12,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 from syncline.cluster.machines.machine import Entry, EntryKind, Power
 from syncline.cluster.machines.simulated import SimulatedMachine
 from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.authorities import FILES
 
 SYSTEMD = "/etc/systemd/system"
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
@@ -21,6 +22,8 @@ BOOKS = "/etc/machine-config-daemon/"
 """What the agent keeps for itself."""
 BIRTH = ("/etc/ignition-machine-config-encapsulated.json", "/etc/mcs-machine-config-content.json")
 """What the machine joined with; also under other names, as upstream."""
+AUTHORITIES = tuple(FILES.values())
+"""Written past configs, whenever the ControllerConfig changes; also the folders they stand in."""
 KEPT = "/etc/machine-config-daemon/orig{}.mcdorig"
 
 
@@ -117,7 +120,7 @@ def _others(machine: SimulatedMachine, disk: Disk, own: dict[str, Entry]) -> Ite
         if path in own:
             if found != own[path]:
                 yield f"{path} of the machine is {_shown(found)} instead of {_shown(own[path])}"
-        elif not path.startswith((BOOKS, *BIRTH)) and path not in (KEYS, SHADOW):
+        elif not path.startswith((BOOKS, *BIRTH)) and path not in (KEYS, SHADOW, *AUTHORITIES):
             yield f"{path} is left: {_shown(found)}"
         elif path.startswith((f"{BOOKS}orig", f"{BOOKS}noorig")) and not _belongs(path, disk):
             yield f"{path} is kept for nobody"

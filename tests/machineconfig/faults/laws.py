@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.machineconfig.faults.disks import BIRTH, BOOKS, differences, lost
+from tests.machineconfig.faults.disks import AUTHORITIES, BIRTH, BOOKS, differences, lost
 from tests.machineconfig.faults.seams import Step
 
 from syncline.cluster.machines.machine import Entry
@@ -205,6 +205,8 @@ class Laws:
         have = annotations_of(node)
         joins = not have.get(CURRENT) or machine.root.read("/etc/machine-config-daemon/currentconfig") is None
         if joins or step.path.startswith((*BIRTH, f"{BOOKS}node-annotation")):
+            return
+        if step.path and any(path == step.path or path.startswith(f"{step.path}/") for path in AUTHORITIES):
             return
         reboots = step.text.startswith("reboot ")
         self.checked["resting"] += 1

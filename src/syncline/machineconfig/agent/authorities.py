@@ -16,7 +16,7 @@ from syncline.kube.objects import Obj, annotations_of, dig, name_of, resource_ve
 from syncline.machineconfig.agent.host import Host
 from syncline.machineconfig.names import annotation
 
-__all__ = ["AUTHORITIES", "Authorities", "AuthorityError", "authorities_due", "write_authorities"]
+__all__ = ["AUTHORITIES", "FILES", "Authorities", "AuthorityError", "authorities_due", "write_authorities"]
 
 AUTHORITIES = annotation("lastSyncedControllerConfigResourceVersion")
 """Of a node: the ControllerConfig whose authorities are on its disk."""
