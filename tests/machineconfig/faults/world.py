@@ -17,7 +17,7 @@ from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig
 from syncline.assembly.nodeagent import MANAGER
 from syncline.assembly.simulatedhosts import SimulatedHosts
 from syncline.base.action import Performer
-from syncline.cluster.machines.machine import Entry, Unit
+from syncline.cluster.machines.machine import Entry, Power, Unit
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import Killed
@@ -72,6 +72,7 @@ class FaultWorld(PoolWorld):
         self._roles: dict[str, tuple[str, ...]] = {}
         self._striking: Fault | None = None
         self._seeding = False
+        self._powers: dict[str, Power] = {}
         super().__init__({}, renders=True, machines=True, seed=seed or 1, shuffle=seed > 0)
         self.driver.actors.remove(self.gitops_actor)
         self.agenda = Agenda(self.clock)
@@ -164,6 +165,10 @@ class FaultWorld(PoolWorld):
                     machine.set_unit(Unit(path, enabled=True, active=True))
             self._seeding = False
         self.laws.changed(name)
+        if machine is not None and machine.state.power is not self._powers.get(name):
+            self._powers[name] = machine.state.power
+            if machine.state.power is Power.BOOTING and name in self.processes:
+                self.start(name)  # its agent went down with it
         process = self.processes.get(name)
         if process is not None:
             process.loop.wake(AgentController.name, ObjectRef("", "Node", "", name))
