@@ -363,7 +363,13 @@ def test_a_drain_that_cannot_finish_is_told_with_its_chain_and_what_would_help()
 def test_policies_limits_and_configs_of_one_change_are_weighed_together() -> None:
     one = world(2)
     knobs = {"apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration", "metadata": {"name": "cluster"}}
-    policy = {"files": [{"path": "/etc/motd", "actions": [{"type": "None"}]}]}
+    restart = {"type": "Restart", "restart": {"serviceName": "a.service"}}
+    policy = {
+        "files": [
+            {"path": "/etc/motd", "actions": [{"type": "None"}]},
+            {"path": "/etc/issue", "actions": [{"type": "Drain"}, restart]},
+        ]
+    }
     knobs |= {"spec": {"managementState": "Managed", "nodeDisruptionPolicy": policy}}  # type: ignore[dict-item]
     config = machine_config("99-motd", files(("/etc/motd", "hello")))
     alone, together = of(foretold(one, config)), of(foretold(one, knobs, config))
@@ -374,6 +380,8 @@ def test_policies_limits_and_configs_of_one_change_are_weighed_together() -> Non
     assert waves(of(foretold(one, knobs, wide, config))) == [{"worker-0", "worker-1"}]
     told = kept(one, knobs, config)
     assert set(steps(told).values()) == {("none",)}
+    told = kept(one, machine_config("99-issue", files(("/etc/issue", "hello"))))
+    assert set(steps(told).values()) == {("drain", "restart a.service")}
     gone = foretold(one, delete=("99-motd",))
     assert (gone.changed, of(gone).action, str(of(gone).causes[0])) == (
         ("- 99-motd",),

@@ -386,6 +386,11 @@ def test_a_measured_drain_ends_with_the_reboot_so_writing_is_in_it() -> None:
     assert Pace(drain=Length(30, 2)).used(reboots, drained=True) == ["drain", "reboot"]
 
 
+def test_a_drain_that_a_policy_asks_for_is_no_service() -> None:
+    drains = Work(Changes(files=True), (Action("Drain"), Action("Reload", "crio.service")), True)
+    assert ASSUMED.used(drains, drained=True) == ["drain", "write", "service"]
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(20, "about 20 s"), (940, "about 16 min"), (9000, "about 2 h 30 min"), (1_548_000, "about 17 d 22 h")],

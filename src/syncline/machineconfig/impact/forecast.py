@@ -406,8 +406,10 @@ def _paused(pool: Obj) -> str:
 def _steps(turn: Turn) -> tuple[str, ...]:
     if turn.work is None:
         return ()
-    actions = tuple(dict.fromkeys(action_text(action) for action in turn.work.actions)) or ("none",)
-    return ("drain", *(action for action in actions if action != "none")) if turn.drains else actions
+    # A policy's Drain is no step of its own: the node is drained before anything is written, or not at all.
+    actions = [action_text(action) for action in turn.work.actions if action.type not in ("None", "Drain")]
+    found = (*(("drain",) if turn.drains else ()), *dict.fromkeys(actions))
+    return found or ("none",)
 
 
 def _used(turn: Turn, pace: Pace) -> list[str]:

@@ -59,7 +59,7 @@ class Pace:
         changes = work.changes
         staged = changes.os_update or changes.extensions or changes.kernel_type
         reboots = "Reboot" in kinds
-        services = 0 if reboots else sum(kind != "None" for kind in kinds)
+        services = 0 if reboots else sum(kind not in ("None", "Drain") for kind in kinds)
         writing = not (drained and self.drain.measured)  # a measured drain ends with the reboot: writing is in it
         steps = (("drain", drained), ("write", writing), ("system", staged), ("service", services), ("reboot", reboots))
         return [name for name, times in steps for _ in range(times)]
