@@ -93,6 +93,7 @@ def node_rights() -> list[Obj]:
         _rule(node, ["nodes"], [*READ, *WRITE]),
         _rule(node, ["nodes/status"], ["patch", "update"]),
         _rule(config, ["machineconfigs", "machineconfigpools", "machineconfignodes", "pinnedimagesets"], READ),
+        _rule(config, ["controllerconfigs"], READ),
         _rule(config, ["machineconfignodes/status"], ["patch", "update"]),
         _rule(["operator.openshift.io"], ["machineconfigurations"], READ),
         _rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], READ),
