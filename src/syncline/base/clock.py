@@ -11,7 +11,16 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
 
-__all__ = ["EPOCH", "Clock", "SystemClock", "VirtualClock", "format_micro_time", "format_time", "parse_time"]
+__all__ = [
+    "EPOCH",
+    "Clock",
+    "SystemClock",
+    "VirtualClock",
+    "format_micro_time",
+    "format_time",
+    "parse_time",
+    "time_or_none",
+]
 
 MAX_TIME_CHARS = 64
 """Longer texts are no instants; they are refused without being remembered."""
@@ -72,6 +81,14 @@ def parse_time(text: str) -> datetime:
     if not isinstance(text, str) or len(text) > MAX_TIME_CHARS:
         return _read_time(text)
     return _remembered_time(text)
+
+
+def time_or_none(text: object) -> datetime | None:
+    """The instant that an object tells, None where it is missing or unreadable."""
+    try:
+        return parse_time(text) if isinstance(text, str) and text else None
+    except ValueError:
+        return None
 
 
 def _read_time(text: str) -> datetime:

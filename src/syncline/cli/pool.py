@@ -25,7 +25,7 @@ from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL as POOL
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import GVK, Obj, dig, name_of
 
-__all__ = ["get_pool", "history", "list_pools", "pause", "pool", "resume"]
+__all__ = ["get_pool", "history", "list_pools", "pause", "pool", "resume", "timeline"]
 
 NODE, EVENT = GVK("", "v1", "Node"), GVK("", "v1", "Event")
 MANAGER = "syncline-pool"
@@ -233,3 +233,43 @@ def history(name: str, output: str | None, kubeconfig: str | None, context: str 
         print_documents(rows, output)
     else:
         print(describe_history(rows, events, now))
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@click.option("--config", default="", help="A rendered config [default: the one that the pool aims at].")
+@output_option("json", "yaml", "svg")
+@connection_options
+def timeline(name: str, config: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Show how the nodes of a pool came to a config: who drained and rebooted when, who is at it, who waits.
+
+    \b
+    Example:  syncline pool timeline worker
+              syncline pool timeline worker -o svg > rollout.svg
+    """
+    from shutil import get_terminal_size
+
+    from syncline.cli.timelineview import describe_timeline, draw_timeline, timeline_document
+    from syncline.machineconfig.pools.membership import MembershipError, members
+    from syncline.machineconfig.timeline import timeline_of
+
+    with Connection(kubeconfig, context) as link:
+        found = _pool(link, name)
+        pools = link.ask(client.list_(link.resource(POOL))).get("items") or []
+        nodes = link.ask(client.list_(link.resource(NODE))).get("items") or []
+        events: list[Obj] = []
+        for kind in ("MachineConfigPool", "Node"):
+            about = f"involvedObject.kind={kind}"
+            events += link.ask(client.list_(link.resource(EVENT), field_selector=about)).get("items") or []
+        now = link.now()
+    try:
+        mine = members(found, nodes, pools)
+    except MembershipError as error:
+        raise CommandFailed(str(error)) from error
+    drawn = timeline_of(found, mine, events, now, config)
+    if output == "svg":
+        print(draw_timeline(drawn), end="")
+    elif output:
+        print_documents(timeline_document(drawn), output)
+    else:
+        print(describe_timeline(drawn, get_terminal_size((120, 40)).columns))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from syncline.base.clock import parse_time
+from syncline.base.clock import time_or_none
 from syncline.cli.output import age, table
 from syncline.kube.holds import Hold, pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, owner_references, uid_of
@@ -99,7 +99,7 @@ def _cells(row: dict[str, Any], now: datetime) -> tuple[str, ...]:
         f"{machines['updated']}/{machines['total']}",
         str(row["paused"]).lower(),
         ", ".join(owners) or "-",
-        age(_instant(since), now) if since else "-",
+        age(time_or_none(since), now) if since else "-",
         max((hold["expiresAt"] for hold in row["holds"]), default="-"),
         "; ".join(hold["reason"] for hold in row["holds"]) or "-",
     )
@@ -156,10 +156,10 @@ def describe_pool(row: dict[str, Any], pool: Obj, nodes: Sequence[dict[str, str]
         f"MaxUnavailable: {1 if limit is None else limit}",
     ]
     if row["paused"]:
-        since = f" for {age(_instant(row['pausedSince']), now)}" if row["pausedSince"] else ""
+        since = f" for {age(time_or_none(row['pausedSince']), now)}" if row["pausedSince"] else ""
         lines.append(f"Paused:         spec.paused{since} by {row['pausedBy'] or 'somebody'}")
     for hold in row["holds"]:
-        since = age(_instant(hold["since"]), now)
+        since = age(time_or_none(hold["since"]), now)
         lines.append(f"Held:           {hold['owner']} for {since} until {hold['expiresAt']}: {hold['reason'] or '-'}")
     for condition in dig(pool, "status", "conditions", default=[]):
         if condition.get("status") == "True" and condition.get("message"):
@@ -185,7 +185,7 @@ def node_table(nodes: Sequence[Obj], pools: Sequence[Obj], now: datetime) -> str
         row = node_row(node)
         status = row["ready"] + ("" if row["schedulable"] == "yes" else ",SchedulingDisabled")
         moves = f"{row['current']} -> {row['desired']}" if row["current"] != row["desired"] else row["current"]
-        created = _instant(str(dig(node, "metadata", "creationTimestamp", default="")))
+        created = time_or_none(str(dig(node, "metadata", "creationTimestamp", default="")))
         where = (roles_of(node) or "-", pool_of(node, pools))
         cells.append((row["name"], status, *where, row["state"] or "-", moves or "-", age(created, now)))
     return table(("NAME", "STATUS", "ROLES", "POOL", "STATE", "CONFIG", "AGE"), cells)
@@ -248,7 +248,7 @@ def _pins(one: Obj) -> str:
 
 
 def _phase_cells(condition: Obj, now: datetime) -> tuple[str, ...]:
-    since = age(_instant(str(condition.get("lastTransitionTime"))), now)
+    since = age(time_or_none(str(condition.get("lastTransitionTime"))), now)
     return str(condition.get("type")), str(condition.get("status")), since, str(condition.get("message") or "-")
 
 
@@ -278,7 +278,7 @@ def describe_history(rows: Sequence[dict[str, Any]], events: Sequence[Obj], now:
     cells = [
         (
             row["name"],
-            age(_instant(row["created"]), now),
+            age(time_or_none(row["created"]), now),
             str(row["nodes"]),
             " ".join(word for word in ("wanted", "reached") if row[word]) or "-",
         )
@@ -294,10 +294,3 @@ def describe_history(rows: Sequence[dict[str, Any]], events: Sequence[Obj], now:
 
 def _said_at(event: Obj) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
-
-
-def _instant(text: str) -> datetime | None:
-    try:
-        return parse_time(text) if text else None
-    except ValueError:
-        return None

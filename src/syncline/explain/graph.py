@@ -32,7 +32,7 @@ from syncline.kube.objects import (
 )
 from syncline.machineconfig.causes import APPLIED, config_cause, node_cause, pool_cause
 from syncline.machineconfig.drain.observe import sight
-from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG
+from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 
 __all__ = ["cause_to_obj", "deepened", "explain_object"]
@@ -122,7 +122,7 @@ def _service(view: View, service: Obj) -> Found:
 
 def _pool(view: View, pool: Obj) -> Found:
     """The machine-config room's cause, and the Holds; of a pool that another operator keeps, too."""
-    told = pool_cause(pool, view.cluster.objects(POOL), sight(view.cluster), view.now)
+    told = pool_cause(pool, view.cluster.objects(POOL), sight(view.cluster), view.now, _records(view))
     holds = [hold for hold in holds_of(view.cluster.objects(HOLDS)) if name_of(pool) in hold.pools]
     living = tuple(_hold(view, hold.obj).cause for hold in holds if hold.lives(view.now))
     state = "Held" if living and told.cause.state in ("Updating", "Waiting") else told.cause.state
@@ -132,13 +132,17 @@ def _pool(view: View, pool: Obj) -> Found:
     return Found(_dated(cause, pool), blocked=told.blocked or bool(living))
 
 
+def _records(view: View) -> dict[str, Obj]:
+    return {name_of(each): each for each in view.cluster.objects(MACHINE_CONFIG_NODE)}
+
+
 def _dated(cause: Cause, obj: Obj) -> Cause:
     evidence = (*cause.evidence, *((("uid", uid_of(obj)),) if uid_of(obj) else ()))
     return replace(cause, since=cause.since or instant(dig(obj, "metadata", "creationTimestamp")), evidence=evidence)
 
 
 def _machine_config(view: View, config: Obj) -> Found:
-    told = config_cause(config, view.cluster.objects(POOL), sight(view.cluster), view.now)
+    told = config_cause(config, view.cluster.objects(POOL), sight(view.cluster), view.now, _records(view))
     # Since when it is applied nobody has written down.
     cause = told.cause if told.cause.state == APPLIED else _dated(told.cause, config)
     return Found(cause, blocked=told.blocked)
@@ -174,7 +178,7 @@ def _node(view: View, node: Obj) -> Found:
         except MembershipError as error:
             fix = "take one of its role labels away"
             return Found(_plain(node, "in no pool", str(error), fix=fix), blocked=True)
-        told = node_cause(node, pool, sight(view.cluster), view.now)
+        told = node_cause(node, pool, sight(view.cluster), view.now, _records(view))
         return Found(_dated(told.cause, node), blocked=told.blocked)
     ready = condition(node, "Ready")
     cordoned = ", cordoned (spec.unschedulable)" if dig(node, "spec", "unschedulable") else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.base.cause import OR, Cause
-from syncline.base.clock import parse_time
+from syncline.base.clock import time_or_none
 from syncline.kube.holds import pause_writer
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, labels_of, name_of, ref_of
 from syncline.kube.selectors import SelectorError, label_selector_from
@@ -33,6 +33,7 @@ from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
 from syncline.machineconfig.pools.membership import MembershipError, belonging, members
 from syncline.machineconfig.pools.nodestate import is_done, is_unavailable, mcd_state, not_ready, target_of
 from syncline.machineconfig.pools.status import condition_is
+from syncline.machineconfig.stages import NO_RECORDS, Records, Stage, stage_of
 
 __all__ = ["APPLIED", "Told", "config_cause", "node_cause", "pool_cause"]
 
@@ -57,7 +58,7 @@ class Told:
 # -- pools -----------------------------------------------------------------------------------------------------------
 
 
-def pool_cause(pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> Told:
+def pool_cause(pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime, records: Records = NO_RECORDS) -> Told:
     """Holds are not told here: they are objects of their own."""
     try:
         mine = members(pool, sight.nodes, pools)
@@ -67,7 +68,7 @@ def pool_cause(pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> 
         return Told(_of(pool, "Stalled", str(error), next_action=fix), blocked=True)
     conditions = dig(pool, "status", "conditions", default=[])
     said = {str(each.get("type")): each for each in conditions}
-    because = (*_rendering(pool, said), *_nodes(pool, mine, sight, now), *_strays(sight.nodes, pools, pool))
+    because = (*_rendering(pool, said), *_nodes(pool, mine, sight, now, records), *_strays(sight.nodes, pools, pool))
     counts = _counts(pool, mine)
     if condition_is(conditions, "Degraded"):
         return Told(_of(pool, "Degraded", counts, _since(said, "Degraded"), because=because), blocked=True)
@@ -77,6 +78,7 @@ def pool_cause(pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> 
     if dig(pool, "spec", "paused") is True:
         return Told(_paused(pool, counts, said, because), blocked=True)
     state = next((each for each in ("DrainBlocked", "Updating") if condition_is(conditions, each)), "Waiting")
+    counts += _turns(pool, mine, limit)
     blocked = any(_is_blocking(each) for each in because)
     full = _taken(mine, limit) if not any(_works(node) for node in mine) else ()
     told = _of(pool, state, counts, _since(said, state) or _since(said, "Updating"), because=(*because, *full))
@@ -93,6 +95,13 @@ def _counts(pool: Obj, nodes: Sequence[Obj]) -> str:
     return f"{done} of {len(nodes)} nodes are at {target or 'no rendered config yet'}"
 
 
+def _turns(pool: Obj, nodes: Sequence[Obj], limit: int) -> str:
+    """How many wait for a place among those that may be unavailable."""
+    target = target_of(pool)
+    waiting = sum(annotations_of(node).get(DESIRED) not in ("", None, target) for node in nodes)
+    return f"; {waiting} wait for their turn, {limit} at a time" if target and waiting else ""
+
+
 def _rendering(pool: Obj, said: dict[str, Obj]) -> tuple[Cause, ...]:
     condition = said.get("RenderDegraded", {})
     if condition.get("status") != "True":
@@ -102,12 +111,13 @@ def _rendering(pool: Obj, said: dict[str, Obj]) -> tuple[Cause, ...]:
     return (Cause("rendering", "Degraded", str(condition.get("message") or ""), since, next_action=fix),)
 
 
-def _nodes(pool: Obj, nodes: Sequence[Obj], sight: Sight, now: datetime) -> tuple[Cause, ...]:
-    """Nodes in trouble first, then one that is at work."""
-    told = [node_cause(node, pool, sight, now) for node in nodes if _is_busy(node) or not_ready(node) is not None]
+def _nodes(pool: Obj, nodes: Sequence[Obj], sight: Sight, now: datetime, records: Records) -> tuple[Cause, ...]:
+    """Nodes in trouble first, then those that are at work."""
+    busy = [node for node in nodes if _is_busy(node) or not_ready(node) is not None]
+    told = [node_cause(node, pool, sight, now, records) for node in busy]
     blocked = [each.cause for each in told if each.blocked]
     working = [each.cause for each in told if not each.blocked]
-    return tuple(blocked[:MAX_NODES]) or tuple(working[:1])
+    return tuple(blocked[:MAX_NODES]) or tuple(working[:MAX_NODES])
 
 
 def _strays(nodes: Iterable[Obj], pools: Sequence[Obj], pool: Obj) -> tuple[Cause, ...]:
@@ -128,7 +138,7 @@ def _paused(pool: Obj, counts: str, said: dict[str, Obj], because: tuple[Cause, 
     writer, at = pause_writer(pool)
     by = f' by "{writer}"' if writer else ""
     fix = f"syncline pool resume {name_of(pool)} --spec"
-    since = _instant(at) or _since(said, "Updating")
+    since = time_or_none(at) or _since(said, "Updating")
     return _of(pool, "Paused", f"spec.paused is set{by}; {counts}", since, next_action=fix, because=because)
 
 
@@ -148,7 +158,7 @@ def _taken(nodes: Sequence[Obj], limit: int) -> tuple[Cause, ...]:
 # -- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def node_cause(node: Obj, pool: Obj | None, sight: Sight, now: datetime) -> Told:
+def node_cause(node: Obj, pool: Obj | None, sight: Sight, now: datetime, records: Records = NO_RECORDS) -> Told:
     """How far a node is on its way to its config, and what keeps it. ``pool`` None: it is in no pool."""
     have = annotations_of(node)
     asked = have.get(DESIRED_DRAIN, "")
@@ -164,8 +174,7 @@ def node_cause(node: Obj, pool: Obj | None, sight: Sight, now: datetime) -> Told
     if not have.get(CURRENT) and pool is not None:
         return Told(Cause(str(_node_ref(node)), "Unknown", "its agent has not reported a config yet"), blocked=False)
     if have.get(CURRENT) != have.get(DESIRED) or (state and state != "Done"):
-        text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
-        return Told(Cause(str(_node_ref(node)), state or "Targeted", text), blocked=False)
+        return _updating(node, stage_of(records.get(name_of(node)), have.get(DESIRED, "")), now)
     trouble = not_ready(node)
     if trouble is not None:
         cordoned = bool(dig(node, "spec", "unschedulable"))
@@ -178,6 +187,19 @@ def node_cause(node: Obj, pool: Obj | None, sight: Sight, now: datetime) -> Told
     where = f"in pool {name_of(pool)}" if pool is not None else "in no pool"
     config = f" at {have[CURRENT]}" if have.get(CURRENT) else ""
     return Told(Cause(str(_node_ref(node)), "Ready", f"{where}{config}"), blocked=False)
+
+
+def _updating(node: Obj, stage: Stage | None, now: datetime) -> Told:
+    """What it does just now, until when that is no reason to worry, and what comes then."""
+    have, who = annotations_of(node), str(_node_ref(node))
+    text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
+    if stage is None:
+        return Told(Cause(who, mcd_state(node) or "Targeted", text), blocked=False)
+    text = f"{text}; then {stage.then}"
+    if stage.overdue(now):
+        late = f"{text}; expected by {stage.until:%H:%M:%S}"
+        return Told(Cause(who, stage.doing, late, stage.since, next_action=stage.look), blocked=True)
+    return Told(Cause(who, stage.doing, text, stage.since), blocked=False)
 
 
 def _draining(node: Obj, sight: Sight, now: datetime) -> Told:
@@ -230,7 +252,7 @@ def _pending(homeless: Homeless, sight: Sight) -> Cause:
 # -- machine configs -------------------------------------------------------------------------------------------------
 
 
-def config_cause(config: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> Told:
+def config_cause(config: Obj, pools: Sequence[Obj], sight: Sight, now: datetime, records: Records = NO_RECORDS) -> Told:
     """Where a machine config is on its way to the machines of its pools."""
     mine = [pool for pool in pools if _selects(pool, config)]
     owners = dig(config, "metadata", "ownerReferences", default=[])
@@ -239,7 +261,7 @@ def config_cause(config: Obj, pools: Sequence[Obj], sight: Sight, now: datetime)
     if not mine:
         fix = f"label it: kubectl label machineconfig {name_of(config)} {ROLE}=worker"
         return Told(_of(config, "Unused", "no pool selects it", next_action=fix), blocked=True)
-    told = [_in_pool(config, pool, pools, sight, now) for pool in mine]
+    told = [_in_pool(config, pool, pools, sight, now, records) for pool in mine]
     waiting = [each for each in told if each.cause.state != APPLIED]
     state = APPLIED if not waiting else "on its way"
     text = "; ".join(f"{name_of(pool)}: {each.cause.message}" for pool, each in zip(mine, told, strict=True))
@@ -255,9 +277,9 @@ def _rendered(config: Obj, pools: Sequence[Obj], sight: Sight) -> Told:
     return Told(_of(config, "rendered", text), blocked=False)
 
 
-def _in_pool(config: Obj, pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime) -> Told:
+def _in_pool(config: Obj, pool: Obj, pools: Sequence[Obj], sight: Sight, now: datetime, records: Records) -> Told:
     name = name_of(config)
-    above = pool_cause(pool, pools, sight, now)
+    above = pool_cause(pool, pools, sight, now, records)
     if name not in _sources(pool, "spec"):
         text = "not rendered yet" if not _sources(pool, "spec") else "not in what is rendered"
         return Told(_of(config, "not rendered", text, because=(above.cause,)), above.blocked)
@@ -318,11 +340,4 @@ def _is_blocking(cause: Cause) -> bool:
 
 
 def _since(said: dict[str, Obj], kind: str) -> datetime | None:
-    return _instant(said.get(kind, {}).get("lastTransitionTime"))
-
-
-def _instant(text: object) -> datetime | None:
-    try:
-        return parse_time(text) if isinstance(text, str) and text else None
-    except ValueError:
-        return None
+    return time_or_none(said.get(kind, {}).get("lastTransitionTime"))

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time, parse_time
+from syncline.base.clock import format_time, parse_time, time_or_none
 from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetStatus, set_status
 from syncline.kube.holds import HELD, Hold, noted_holds
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
@@ -113,21 +113,14 @@ def _deferred(seen: Observed, now: datetime, settings: PoolSettings) -> dict[str
 
 
 def _counts(app: Obj, now: datetime, settings: PoolSettings) -> bool:
-    started = _instant(dig(app, "status", "operationState", "startedAt"))
+    started = time_or_none(dig(app, "status", "operationState", "startedAt"))
     return started is not None and started - CLOCKS <= now < started + timedelta(seconds=settings.defer_s)
 
 
 def _is_renewed(lease: Obj, now: datetime) -> bool:
-    renewed = _instant(dig(lease, "spec", "renewTime"))
+    renewed = time_or_none(dig(lease, "spec", "renewTime"))
     seconds = int(dig(lease, "spec", "leaseDurationSeconds", default=0) or 0)
     return renewed is not None and renewed - CLOCKS <= now < renewed + timedelta(seconds=seconds)
-
-
-def _instant(text: object) -> datetime | None:
-    try:
-        return parse_time(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
 
 
 def _next_look(

@@ -1,0 +1,165 @@
+"""How a pool's nodes came to a config: who was targeted when, drained, rebooted and was done; pure.
+
+Read from the Events that the pool controller and the node agents write, the same as the Machine Config Operator's
+(reference machine-config 3.6, 4.3), and from the nodes as they are now. Events live for an hour or so: what they no
+longer tell is left out, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from syncline.base.clock import time_or_none
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.names import CURRENT, DESIRED, FAILED_STATES, REASON
+from syncline.machineconfig.pools.nodestate import is_done, mcd_state
+
+__all__ = ["NodeTimeline", "Outcome", "Span", "Stretch", "Timeline", "timeline_of"]
+
+
+class Stretch(StrEnum):
+    """What a node does for a while."""
+
+    DRAINS = "drains"
+    """Cordoned, drained, its files and OS written."""
+    REBOOTS = "reboots"
+    """Down, back, its disk checked, uncordoned."""
+    IN_PLACE = "in place"
+    """Updated without a drain and a reboot."""
+
+
+class Outcome(StrEnum):
+    DONE = "done"
+    WORKING = "working"
+    DEGRADED = "degraded"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """``until`` None: it goes on."""
+
+    stretch: Stretch
+    since: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTimeline:
+    """``targeted`` None: no Event tells when it was (it waits, or the Events are gone)."""
+
+    node: str
+    outcome: Outcome
+    targeted: datetime | None = None
+    ended: datetime | None = None
+    spans: tuple[Span, ...] = ()
+    reason: str = ""
+
+    def took(self, now: datetime) -> timedelta | None:
+        return None if self.targeted is None else (self.ended or now) - self.targeted
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A pool's way to ``config``. ``nodes``: in the order in which they were targeted, then by name."""
+
+    pool: str
+    config: str
+    now: datetime
+    nodes: tuple[NodeTimeline, ...]
+
+    @property
+    def began(self) -> datetime | None:
+        return min((each.targeted for each in self.nodes if each.targeted is not None), default=None)
+
+    @property
+    def ended(self) -> datetime | None:
+        """None while a node has still to come."""
+        if any(each.outcome is not Outcome.DONE for each in self.nodes):
+            return None
+        return max((each.ended for each in self.nodes if each.ended is not None), default=None)
+
+    @property
+    def done(self) -> int:
+        return sum(each.outcome is Outcome.DONE for each in self.nodes)
+
+    @property
+    def most_at_once(self) -> int:
+        """How many nodes were on their way at the same time, at most."""
+        known = [(each.targeted, each.ended or self.now) for each in self.nodes if each.targeted is not None]
+        return max((sum(a <= since < b for a, b in known) for since, _ in known), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    reason: str
+    message: str
+    at: datetime
+
+
+def timeline_of(pool: Obj, nodes: Iterable[Obj], events: Iterable[Obj], now: datetime, config: str = "") -> Timeline:
+    """``nodes``: the pool's; ``events``: of pool and nodes; ``config``: a rendered config [that the pool aims at]."""
+    aim = config or str(dig(pool, "spec", "configuration", "name", default=""))
+    targeted, told = _sorted_out(pool, events, aim)
+    found = [_of_node(node, aim, targeted.get(name_of(node)), told.get(name_of(node), ())) for node in nodes]
+    found.sort(key=lambda each: (each.targeted is None, each.targeted or now, each.node))
+    return Timeline(name_of(pool), aim, now, tuple(found))
+
+
+def _sorted_out(pool: Obj, events: Iterable[Obj], config: str) -> tuple[dict[str, datetime], dict[str, list[_Said]]]:
+    """When each node was targeted last, and what each node told, the oldest first."""
+    targeted: dict[str, datetime] = {}
+    told: dict[str, list[_Said]] = {}
+    for event in events:
+        about = event.get("involvedObject") or {}
+        at = time_or_none(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp"))
+        message, reason = str(event.get("message") or ""), str(event.get("reason") or "")
+        if at is None:
+            continue
+        if about.get("kind") == "Node":
+            told.setdefault(str(about.get("name")), []).append(_Said(reason, message, at))
+        elif about.get("name") == name_of(pool) and reason == "SetDesiredConfig" and _names(message, config):
+            node = message.removeprefix("Targeted node ").split(" ", 1)[0]
+            targeted[node] = max(at, targeted.get(node, at))
+    for said in told.values():
+        said.sort(key=lambda each: each.at)
+    return targeted, told
+
+
+def _names(message: str, config: str) -> bool:
+    return bool(config) and config in message.split()
+
+
+def _of_node(node: Obj, config: str, targeted: datetime | None, told: Sequence[_Said]) -> NodeTimeline:
+    have = annotations_of(node)
+    asked = have.get(DESIRED) == config
+    base = NodeTimeline(name_of(node), Outcome.WORKING if asked else Outcome.WAITING, targeted)
+    if mcd_state(node) in FAILED_STATES:
+        base = replace(base, outcome=Outcome.DEGRADED, reason=have.get(REASON, ""))
+    elif have.get(CURRENT) == config and is_done(node):
+        base = replace(base, outcome=Outcome.DONE)
+    if targeted is None:
+        return base
+    since = [each for each in told if each.at >= targeted]
+    ended = _last(since, "NodeDone", config)
+    if ended is not None and not asked:  # it has gone on to another config since
+        base = replace(base, outcome=Outcome.DONE)
+    ended = ended if base.outcome is Outcome.DONE else None
+    return replace(base, ended=ended, spans=_spans(since, config, targeted, ended))
+
+
+def _spans(told: Sequence[_Said], config: str, targeted: datetime, ended: datetime | None) -> tuple[Span, ...]:
+    reboot = _last(told, "Reboot", config)
+    drains = [each.at for each in told if each.reason == "Drain" and "skipping" not in each.message]
+    if reboot is None and not drains:
+        return (Span(Stretch.IN_PLACE, targeted, ended),)
+    if reboot is None:
+        return (Span(Stretch.DRAINS, targeted, ended),)
+    return (Span(Stretch.DRAINS, targeted, reboot), Span(Stretch.REBOOTS, reboot, ended))
+
+
+def _last(told: Sequence[_Said], reason: str, config: str) -> datetime | None:
+    return max((each.at for each in told if each.reason == reason and _names(each.message, config)), default=None)

@@ -1,0 +1,168 @@
+"""What a roll-out looks like while it runs and afterwards: the stage of a node, and the bars of all of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+from tests.machineconfig.rendering import files, machine_config
+from tests.machineconfig.room import NODES, POOLS, RECORDS, PoolWorld
+from tests.machineconfig.test_causes import NODE, POOL, found, lines
+from tests.machineconfig.test_machines_updated import apply, world
+
+from syncline.base.cause import Cause
+from syncline.base.clock import format_time
+from syncline.cli.timelineview import describe_timeline, draw_timeline, timeline_document
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.names import CURRENT, DESIRED
+from syncline.machineconfig.stages import stage_of
+from syncline.machineconfig.timeline import Outcome, Stretch, Timeline, timeline_of
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def workers(one: PoolWorld) -> list[Obj]:
+    return [node for node in one.get(NODES)["items"] if name_of(node).startswith("worker")]
+
+
+def seen(one: PoolWorld) -> Timeline:
+    events = one.get("/api/v1/events")["items"]
+    return timeline_of(one.get(f"{POOLS}/worker"), workers(one), events, one.clock.now())
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """One roll-out, seen on its way and afterwards; the world is not changed by those who look."""
+
+    one: PoolWorld
+    aim: str
+    under_way: Timeline
+    stage: Told
+    pool_lines: tuple[str, ...]
+    record: Obj
+
+
+@pytest.fixture(scope="module")
+def rolled() -> Rolled:
+    one = world(3)
+    aim = apply(one, machine_config("99-motd", config=files("/etc/motd")))
+    one.driver.until(lambda: one.counts()[2] == 1 and bool(rebooting(one)), limit_s=1200)
+    node = rebooting(one)
+    told = Told(node, found(one, NODE, node).cause, found(one, NODE, node).blocked)
+    under_way, text, record = seen(one), tuple(lines(one, POOL, "worker")), one.get(f"{RECORDS}/{node}")
+    one.driver.until(lambda: one.updated(aim), limit_s=1200)
+    return Rolled(one, aim, under_way, told, text, record)
+
+
+@dataclass(frozen=True)
+class Told:
+    node: str
+    cause: Cause
+    blocked: bool
+
+
+def rebooting(one: PoolWorld) -> str:
+    """The node that is down just now, empty where none is."""
+    down = [name for name, node in one.nodes().items() if node_condition(node, "Ready") != "True"]
+    return down[0] if down else ""
+
+
+def node_condition(node: Obj, kind: str) -> str:
+    found = [each for each in dig(node, "status", "conditions", default=[]) if each["type"] == kind]
+    return str(found[0]["status"]) if found else ""
+
+
+def test_a_finished_roll_out_tells_when_each_node_was_drained_and_rebooted(rolled: Rolled) -> None:
+    drawn = seen(rolled.one)
+    assert (drawn.config, drawn.done, drawn.most_at_once) == (rolled.aim, 3, 1)
+    assert [each.outcome for each in drawn.nodes] == [Outcome.DONE] * 3
+    for each, following in pairwise(drawn.nodes):
+        assert each.ended is not None and following.targeted is not None and each.ended <= following.targeted
+    for each in drawn.nodes:
+        assert [span.stretch for span in each.spans] == [Stretch.DRAINS, Stretch.REBOOTS]
+        assert each.spans[0].since == each.targeted and each.spans[1].until == each.ended
+    assert drawn.ended == drawn.nodes[-1].ended
+
+
+def test_while_it_runs_one_node_is_at_work_and_the_others_wait(rolled: Rolled) -> None:
+    drawn = rolled.under_way
+    assert [each.outcome for each in drawn.nodes] == [Outcome.DONE, Outcome.WORKING, Outcome.WAITING]
+    assert drawn.ended is None and drawn.nodes[1].spans[-1].until is None
+    text = describe_timeline(drawn, 100)
+    assert text.splitlines()[0].startswith(f"worker → {rolled.aim}: 1 of 3 nodes after ")
+    assert f"1 wait for their turn: {drawn.nodes[2].node}" in text and "›" in text
+
+
+def test_the_picture_is_one_svg_with_a_bar_for_each_stretch_and_no_links_elsewhere(rolled: Rolled) -> None:
+    text = draw_timeline(seen(rolled.one))
+    root = ElementTree.fromstring(text)
+    bars = [each for each in root.iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None]
+    assert len(bars) == 6 and "href" not in text and "<script" not in text
+    assert {each.findtext(f"{SVG}title", "").split()[0] for each in bars} == {"worker-0", "worker-1", "worker-2"}
+
+
+def test_names_that_look_like_markup_stay_text_in_the_picture(rolled: Rolled) -> None:
+    node = rolled.one.get(f"{NODES}/worker-0")
+    node["metadata"]["name"] = "<b>&"
+    at = rolled.one.clock.now()
+    event = {
+        "involvedObject": {"kind": "MachineConfigPool", "name": "worker"},
+        "reason": "SetDesiredConfig",
+        "message": f"Targeted node <b>& to MachineConfig: {rolled.aim}",
+        "lastTimestamp": format_time(at),
+    }
+    text = draw_timeline(timeline_of(rolled.one.get(f"{POOLS}/worker"), [node], [event], at))
+    assert "&lt;b&gt;&amp;" in text and ElementTree.fromstring(text) is not None
+
+
+def test_the_document_has_seconds_and_instants_and_leaves_out_what_is_unknown(rolled: Rolled) -> None:
+    document = json.loads(json.dumps(timeline_document(seen(rolled.one))))
+    assert document["done"] == 3 and document["mostAtOnce"] == 1
+    assert all(each["seconds"] >= 50 and each["is"] == "done" for each in document["nodes"])
+    quiet = timeline_of(rolled.one.get(f"{POOLS}/worker"), rolled.one.get(NODES)["items"], [], rolled.one.clock.now())
+    assert all("targeted" not in each and "seconds" not in each for each in timeline_document(quiet)["nodes"])
+
+
+def test_an_earlier_config_is_told_as_long_as_its_events_live(rolled: Rolled) -> None:
+    nodes = [node | {"metadata": node["metadata"] | {"annotations": elsewhere(node)}} for node in workers(rolled.one)]
+    events = rolled.one.get("/api/v1/events")["items"]
+    pool = rolled.one.get(f"{POOLS}/worker")
+    earlier = timeline_of(pool, nodes, events, rolled.one.clock.now(), rolled.aim)
+    assert earlier.done == 3 and earlier.ended == seen(rolled.one).ended
+
+
+def elsewhere(node: Obj) -> dict[str, str]:
+    return annotations_of(node) | {CURRENT: "rendered-worker-next", DESIRED: "rendered-worker-next"}
+
+
+def test_an_update_in_place_is_one_stretch_without_a_reboot(rolled: Rolled) -> None:
+    node = workers(rolled.one)[0]
+    events = [
+        event for event in rolled.one.get("/api/v1/events")["items"] if event["reason"] not in ("Drain", "Reboot")
+    ]
+    pool = rolled.one.get(f"{POOLS}/worker")
+    (drawn,) = timeline_of(pool, [node], events, rolled.one.clock.now()).nodes
+    assert [span.stretch for span in drawn.spans] == [Stretch.IN_PLACE] and drawn.outcome is Outcome.DONE
+
+
+def test_explain_says_at_which_stage_a_node_is_since_when_and_what_comes_then(rolled: Rolled) -> None:
+    told = rolled.stage
+    assert told.cause.state == "rebooting" and told.cause.since is not None and not told.blocked
+    assert told.cause.message.endswith("; then it checks its disk, is uncordoned and done")
+    assert "1 of 3 nodes" in rolled.pool_lines[0] and "1 wait for their turn, 1 at a time" in rolled.pool_lines[0]
+    assert rolled.pool_lines[1].startswith(f"  Node {told.node} rebooting for ")
+
+
+def test_a_reboot_that_takes_too_long_is_somebodys_business(rolled: Rolled) -> None:
+    stage = stage_of(rolled.record, rolled.aim)
+    assert stage is not None and stage.doing == "rebooting" and "console" in stage.look
+    assert not stage.overdue(stage.until) and stage.overdue(stage.until + timedelta(seconds=1))
+
+
+def test_a_record_of_another_update_tells_nothing_of_this_one(rolled: Rolled) -> None:
+    assert stage_of(rolled.record, "rendered-worker-other") is None
+    assert stage_of(None, rolled.aim) is None
