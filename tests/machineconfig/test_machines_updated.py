@@ -141,6 +141,17 @@ def test_what_cannot_be_brought_to_a_running_machine_is_refused_and_changes_noth
     assert one.reboots() == {"worker-0": 1} and reason(one) == ""
 
 
+def test_a_machine_that_cannot_write_a_file_tries_again_ever_more_rarely() -> None:
+    """Its own notes about each attempt are no reason for the next one."""
+    one = world(1)
+    apply(one, machine_config("99-root", files(("/", "x"))))
+    one.driver.advance(120)
+    assert state(one) == "Degraded" and "file exists" in reason(one)
+    before = int(one.get(NODES)["metadata"]["resourceVersion"])
+    one.driver.advance(600)
+    assert int(one.get(NODES)["metadata"]["resourceVersion"]) - before < 100
+
+
 def test_068_a_target_that_does_not_exist_is_told_and_taken_up_when_it_comes() -> None:
     one = world(1)
     one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})

@@ -49,8 +49,8 @@ class Rolled:
 @pytest.fixture(scope="module")
 def rolled() -> Rolled:
     one = world(3)
-    aim = apply(one, machine_config("99-motd", config=files("/etc/motd")))
-    one.driver.until(lambda: one.counts()[2] == 1 and bool(rebooting(one)), limit_s=1200)
+    aim = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
+    one.driver.until(lambda: one.counts()[1] == 1 and bool(rebooting(one)), limit_s=1200)
     node = rebooting(one)
     told = Told(node, found(one, NODE, node).cause, found(one, NODE, node).blocked)
     under_way, text, record = seen(one), tuple(lines(one, POOL, "worker")), one.get(f"{RECORDS}/{node}")
@@ -106,8 +106,8 @@ def test_the_picture_is_one_svg_with_a_bar_for_each_stretch_and_no_links_elsewhe
 
 
 def test_names_that_look_like_markup_stay_text_in_the_picture(rolled: Rolled) -> None:
-    node = rolled.one.get(f"{NODES}/worker-0")
-    node["metadata"]["name"] = "<b>&"
+    found = rolled.one.get(f"{NODES}/worker-0")
+    node = found | {"metadata": found["metadata"] | {"name": "<b>&"}}
     at = rolled.one.clock.now()
     event = {
         "involvedObject": {"kind": "MachineConfigPool", "name": "worker"},
