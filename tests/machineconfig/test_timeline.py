@@ -1,4 +1,4 @@
-"""What a roll-out looks like while it runs and afterwards: the stage of a node, and the bars of all of them."""
+"""What a roll-out looks like while it runs and afterwards: where a node is, and the bars of all of them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from syncline.base.clock import format_time
 from syncline.cli.timelineview import describe_timeline, draw_timeline, timeline_document
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.names import CURRENT, DESIRED
-from syncline.machineconfig.stages import stage_of
 from syncline.machineconfig.timeline import Outcome, Stretch, Timeline, timeline_of
+from syncline.machineconfig.whereabouts import whereabouts_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -41,7 +41,7 @@ class Rolled:
     one: PoolWorld
     aim: str
     under_way: Timeline
-    stage: Told
+    told: Told
     pool_lines: tuple[str, ...]
     record: Obj
 
@@ -149,8 +149,8 @@ def test_an_update_in_place_is_one_stretch_without_a_reboot(rolled: Rolled) -> N
     assert [span.stretch for span in drawn.spans] == [Stretch.IN_PLACE] and drawn.outcome is Outcome.DONE
 
 
-def test_explain_says_at_which_stage_a_node_is_since_when_and_what_comes_then(rolled: Rolled) -> None:
-    told = rolled.stage
+def test_explain_says_where_a_node_is_since_when_and_what_comes_then(rolled: Rolled) -> None:
+    told = rolled.told
     assert told.cause.state == "rebooting" and told.cause.since is not None and not told.blocked
     assert told.cause.message.endswith("; then it checks its disk, is uncordoned and done")
     assert "1 of 3 nodes" in rolled.pool_lines[0] and "1 wait for their turn, 1 at a time" in rolled.pool_lines[0]
@@ -158,11 +158,11 @@ def test_explain_says_at_which_stage_a_node_is_since_when_and_what_comes_then(ro
 
 
 def test_a_reboot_that_takes_too_long_is_somebodys_business(rolled: Rolled) -> None:
-    stage = stage_of(rolled.record, rolled.aim)
-    assert stage is not None and stage.doing == "rebooting" and "console" in stage.look
-    assert not stage.overdue(stage.until) and stage.overdue(stage.until + timedelta(seconds=1))
+    at = whereabouts_of(rolled.record, rolled.aim)
+    assert at is not None and at.doing == "rebooting" and "console" in at.look
+    assert not at.overdue(at.until) and at.overdue(at.until + timedelta(seconds=1))
 
 
 def test_a_record_of_another_update_tells_nothing_of_this_one(rolled: Rolled) -> None:
-    assert stage_of(rolled.record, "rendered-worker-other") is None
-    assert stage_of(None, rolled.aim) is None
+    assert whereabouts_of(rolled.record, "rendered-worker-other") is None
+    assert whereabouts_of(None, rolled.aim) is None

@@ -33,7 +33,7 @@ from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
 from syncline.machineconfig.pools.membership import MembershipError, belonging, members
 from syncline.machineconfig.pools.nodestate import is_done, is_unavailable, mcd_state, not_ready, target_of
 from syncline.machineconfig.pools.status import condition_is
-from syncline.machineconfig.stages import NO_RECORDS, Records, Stage, stage_of
+from syncline.machineconfig.whereabouts import NO_RECORDS, Records, Whereabouts, whereabouts_of
 
 __all__ = ["APPLIED", "Told", "config_cause", "node_cause", "pool_cause"]
 
@@ -174,7 +174,7 @@ def node_cause(node: Obj, pool: Obj | None, sight: Sight, now: datetime, records
     if not have.get(CURRENT) and pool is not None:
         return Told(Cause(str(_node_ref(node)), "Unknown", "its agent has not reported a config yet"), blocked=False)
     if have.get(CURRENT) != have.get(DESIRED) or (state and state != "Done"):
-        return _updating(node, stage_of(records.get(name_of(node)), have.get(DESIRED, "")), now)
+        return _updating(node, whereabouts_of(records.get(name_of(node)), have.get(DESIRED, "")), now)
     trouble = not_ready(node)
     if trouble is not None:
         cordoned = bool(dig(node, "spec", "unschedulable"))
@@ -189,17 +189,17 @@ def node_cause(node: Obj, pool: Obj | None, sight: Sight, now: datetime, records
     return Told(Cause(str(_node_ref(node)), "Ready", f"{where}{config}"), blocked=False)
 
 
-def _updating(node: Obj, stage: Stage | None, now: datetime) -> Told:
+def _updating(node: Obj, at: Whereabouts | None, now: datetime) -> Told:
     """What it does just now, until when that is no reason to worry, and what comes then."""
     have, who = annotations_of(node), str(_node_ref(node))
     text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
-    if stage is None:
+    if at is None:
         return Told(Cause(who, mcd_state(node) or "Targeted", text), blocked=False)
-    text = f"{text}; then {stage.then}"
-    if stage.overdue(now):
-        late = f"{text}; expected by {stage.until:%H:%M:%S}"
-        return Told(Cause(who, stage.doing, late, stage.since, next_action=stage.look), blocked=True)
-    return Told(Cause(who, stage.doing, text, stage.since), blocked=False)
+    text = f"{text}; then {at.then}"
+    if at.overdue(now):
+        late = f"{text}; expected by {at.until:%H:%M:%S}"
+        return Told(Cause(who, at.doing, late, at.since, next_action=at.look), blocked=True)
+    return Told(Cause(who, at.doing, text, at.since), blocked=False)
 
 
 def _draining(node: Obj, sight: Sight, now: datetime) -> Told:

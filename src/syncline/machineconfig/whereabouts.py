@@ -1,4 +1,4 @@
-"""At which stage of its update a node is, since when, until when, and what comes then; pure.
+"""Where a node is on the way of its update, since when, until when, and what comes then; pure.
 
 Read from the node's MachineConfigNode, whose conditions the drain controller and the node agent write (``phases.py``;
 order of the phases: reference machine-config 6.4), so it holds for nodes that another operator keeps as well.
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["NO_RECORDS", "Records", "Stage", "stage_of"]
+__all__ = ["NO_RECORDS", "Records", "Whereabouts", "whereabouts_of"]
 
 Records = Mapping[str, Obj]
 """MachineConfigNodes by the name of their node."""
@@ -23,11 +23,11 @@ NO_RECORDS: Records = MappingProxyType({})
 REBOOT_PATIENCE = timedelta(minutes=20)
 """Bare metal takes 10 to 15 minutes to come back; after more somebody should look."""
 PATIENCE = timedelta(minutes=10)
-"""The same of every other stage, which takes seconds (drains have their own hour)."""
+"""The same of everything else, which takes seconds (drains have their own hour)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Whereabouts:
     """``doing``: in a word; ``then``: what follows; ``look``: what to look at once it is overdue."""
 
     doing: str
@@ -47,7 +47,7 @@ class Stage:
 
 _AGENT = "look at its agent: its logs, and the Events of the node"
 _CONSOLE = "look at the machine's console: it should be back"
-_STAGES: tuple[tuple[str, str, str, str], ...] = (
+_PLACES: tuple[tuple[str, str, str, str], ...] = (
     ("UpdatePrepared", "preparing", "prepared", "it is cordoned and drained, or updated in place"),
     ("Cordoned", "being cordoned", "cordoned", "it is drained"),
     ("Drained", "being drained", "drained", "its files, units and OS are written"),
@@ -63,18 +63,18 @@ _STAGES: tuple[tuple[str, str, str, str], ...] = (
 follow each other."""
 
 
-def stage_of(record: Obj | None, desired: str) -> Stage | None:
-    """The stage of an update to ``desired``; None: no record tells of it."""
+def whereabouts_of(record: Obj | None, desired: str) -> Whereabouts | None:
+    """Where it is on its way to ``desired``; None: no record tells of it."""
     if record is None or dig(record, "spec", "configVersion", "desired") != desired:
         return None
     conditions = {str(each.get("type")): each for each in dig(record, "status", "conditions", default=[])}
-    found: Stage | None = None
-    for kind, doing, done, then in _STAGES:
+    found: Whereabouts | None = None
+    for kind, doing, done, then in _PLACES:
         status, since = conditions.get(kind, {}).get("status"), conditions.get(kind, {}).get("lastTransitionTime")
         at = time_or_none(since)
         if status not in ("True", "Unknown") or at is None:
             continue
         reboots = kind == "RebootedNode" and status == "Unknown"
         patience, look = (REBOOT_PATIENCE, _CONSOLE) if reboots else (PATIENCE, _AGENT)
-        found = Stage(doing if status == "Unknown" else done, at, then, patience, look)
+        found = Whereabouts(doing if status == "Unknown" else done, at, then, patience, look)
     return found
