@@ -141,15 +141,20 @@ def test_what_cannot_be_brought_to_a_running_machine_is_refused_and_changes_noth
     assert one.reboots() == {"worker-0": 1} and reason(one) == ""
 
 
-def test_a_machine_that_cannot_write_a_file_tries_again_ever_more_rarely() -> None:
-    """Its own notes about each attempt are no reason for the next one."""
+def test_a_file_where_a_directory_stands_is_tried_ever_more_rarely_and_taken_back_without_a_trace() -> None:
+    """Neither what the agent notes of each attempt nor what it puts back is a reason for the next one."""
     one = world(1)
-    apply(one, machine_config("99-root", files(("/", "x"))))
+    first = target(one)
+    apply(one, machine_config("99-etc", files(("/etc", "x"))))
     one.driver.advance(120)
     assert state(one) == "Degraded" and "file exists" in reason(one)
     before = int(one.get(NODES)["metadata"]["resourceVersion"])
     one.driver.advance(600)
     assert int(one.get(NODES)["metadata"]["resourceVersion"]) - before < 100
+    one.send("DELETE", f"{CONFIGS}/99-etc")
+    one.merge(f"{NODES}/worker-0", {"spec": {"unschedulable": None}})
+    one.driver.until(lambda: one.updated(first), limit_s=300)
+    assert host(one).stat("/etc") is not None and state(one) == "Done" and reason(one) == ""
 
 
 def test_068_a_target_that_does_not_exist_is_told_and_taken_up_when_it_comes() -> None:

@@ -63,6 +63,14 @@ class HostPerformer:
         return (yield Work(action.describe(), lambda: self._do(action)))
 
     def _do(self, action: HostStep) -> str | Booted | Pulled | list[Obj] | None:
+        if not isinstance(action, WriteFiles | SetUsers):
+            return self._step(action)
+        try:
+            return self._step(action)
+        finally:  # also where it failed half way: what we wrote ourselves is no touch by somebody else
+            self._hosts.compared(action.node)
+
+    def _step(self, action: HostStep) -> str | Booted | Pulled | list[Obj] | None:
         host = self._hosts.host(action.node)
         match action:
             case Provision():

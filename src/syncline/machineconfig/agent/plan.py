@@ -481,7 +481,10 @@ def _put_back(seen: AgentObserved, begun: Due, now: datetime) -> Plan:
         script.do(DropStaged(name, UNDOING))
     script.do(StoreConfig(name, begun.old, UNDOING, begun.old_image))
     script.annotate(_NOT_WRITING)
-    return script.plan(Requeue(0, "then it is tried again"))
+    if annotations_of(seen.node).get(DESIRED) != name_of(begun.new):
+        return script.plan(Requeue(0, "then the new target is tried"))
+    # The failure counts on: forgiven here, an update that always fails would be tried and undone without a pause.
+    return script.plan(Retry(f"{name} is put back; then {name_of(begun.new)} is tried again"))
 
 
 def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:

@@ -266,6 +266,8 @@ def _delete_stale(host: Host, old: Obj, new: Obj, sparing: bool) -> None:
         path = str(file.get("path", ""))
         if path in wanted or path in _CERTIFICATES or _REGISTRY_CERTIFICATES in posixpath.dirname(path):
             continue
+        if sparing and _is_directory(host, path):
+            continue
         if host.exists(stamp_path(path)):
             host.remove(stamp_path(path))
         elif _is_kept(host, path):
@@ -314,6 +316,8 @@ def _unit_paths(config: Obj) -> tuple[set[str], set[str]]:
 
 def _take_back(host: Host, path: str, contents: str, sparing: bool) -> None:
     """The shipped file where one is kept, nothing otherwise. ``contents``: what was written there."""
+    if sparing and _is_directory(host, path):
+        return
     if host.exists(stamp_path(path)):
         host.remove(stamp_path(path))
     elif _is_kept(host, path):
@@ -322,6 +326,17 @@ def _take_back(host: Host, path: str, contents: str, sparing: bool) -> None:
     elif (sparing or host.keeps_all or host.exists(f"/usr{path}")) and _is_not_ours(host, path, contents.encode()):
         return
     _delete(host, path)
+
+
+def _is_directory(host: Host, path: str) -> bool:
+    """It stood there before the file that was to be: that one was never written. The stamp that nothing stood there,
+    made in vain, goes."""
+    there = host.stat(path)
+    if there is None or there.kind != "dir":
+        return False
+    if host.exists(stamp_path(path)):
+        host.remove(stamp_path(path))
+    return True
 
 
 def _written(file: Obj) -> bytes | None:
