@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -166,3 +167,42 @@ def test_a_reboot_that_takes_too_long_is_somebodys_business(rolled: Rolled) -> N
 def test_a_record_of_another_update_tells_nothing_of_this_one(rolled: Rolled) -> None:
     assert whereabouts_of(rolled.record, "rendered-worker-other") is None
     assert whereabouts_of(None, rolled.aim) is None
+
+
+# -- the picture in the docs ------------------------------------------------------------------------------------------
+
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "rollout.svg"
+SHOP = "/apis/apps/v1/namespaces/default"
+
+
+def shop(one: PoolWorld) -> None:
+    """Eight replicas that take 20 seconds to stop and 15 to start, of which six have to be up."""
+    labels = {"app": "shop"}
+    slow = {"syncline.dev/stop-seconds": "20", "syncline.dev/ready-seconds": "15"}
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    pod = {
+        "terminationGracePeriodSeconds": 60,
+        "topologySpreadConstraints": [spread | {"labelSelector": {"matchLabels": labels}}],
+        "containers": [{"name": "web", "image": "shop:1"}],
+    }
+    template = {"metadata": {"labels": labels, "annotations": slow}, "spec": pod}
+    selector = {"matchLabels": labels}
+    one.make(f"{SHOP}/deployments", "Deployment", "shop", {"replicas": 8, "selector": selector, "template": template})
+    budgets = f"{SHOP.replace('apps', 'policy')}/poddisruptionbudgets"
+    one.make(budgets, "PodDisruptionBudget", "shop", {"minAvailable": 6, "selector": selector})
+
+
+def test_the_picture_in_the_docs_is_what_is_drawn(update_golden: bool) -> None:
+    """Six workers, two at a time, behind a budget."""
+    one = world(6)
+    one.merge(f"{POOLS}/worker", {"spec": {"maxUnavailable": 2}})
+    shop(one)
+    one.driver.advance(120)
+    aim = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
+    one.driver.until(lambda: one.updated(aim), limit_s=3600)
+    drawn = seen(one)
+    assert drawn.done == 6 and drawn.most_at_once == 2
+    text = draw_timeline(drawn)
+    if update_golden:
+        PICTURE.write_text(text)
+    assert text == PICTURE.read_text()

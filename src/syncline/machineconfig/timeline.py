@@ -20,6 +20,10 @@ from syncline.machineconfig.pools.nodestate import is_done, mcd_state
 __all__ = ["NodeTimeline", "Outcome", "Span", "Stretch", "Timeline", "timeline_of"]
 
 
+_BEGINNINGS = ("AddSigtermProtection", "Drain")
+"""What an agent tells as it takes an update up."""
+
+
 class Stretch(StrEnum):
     """What a node does for a while."""
 
@@ -141,6 +145,7 @@ def _of_node(node: Obj, config: str, targeted: datetime | None, told: Sequence[_
         base = replace(base, outcome=Outcome.DEGRADED, reason=have.get(REASON, ""))
     elif have.get(CURRENT) == config and is_done(node):
         base = replace(base, outcome=Outcome.DONE)
+    targeted = targeted or _taken_up(told, config, asked)
     if targeted is None:
         return base
     since = [each for each in told if each.at >= targeted]
@@ -148,7 +153,22 @@ def _of_node(node: Obj, config: str, targeted: datetime | None, told: Sequence[_
     if ended is not None and not asked:  # it has gone on to another config since
         base = replace(base, outcome=Outcome.DONE)
     ended = ended if base.outcome is Outcome.DONE else None
-    return replace(base, ended=ended, spans=_spans(since, config, targeted, ended))
+    return replace(base, targeted=targeted, ended=ended, spans=_spans(since, config, targeted, ended))
+
+
+def _taken_up(told: Sequence[_Said], config: str, asked: bool) -> datetime | None:
+    """When its agent began, for nodes that were targeted together: such an Event counts them and names none."""
+    end = _last(told, "Reboot", config) or _last(told, "NodeDone", config)
+    if end is None and not asked:
+        return None
+    others = [each.at for each in told if each.reason == "NodeDone" and not _names(each.message, config)]
+    after = max((at for at in others if end is None or at <= end), default=None)
+    begun = [
+        each.at
+        for each in told
+        if each.reason in _BEGINNINGS and (end is None or each.at <= end) and (after is None or each.at > after)
+    ]
+    return max(begun, default=end)
 
 
 def _spans(told: Sequence[_Said], config: str, targeted: datetime, ended: datetime | None) -> tuple[Span, ...]:
