@@ -15,11 +15,12 @@ from typing import TypeAlias
 
 from syncline.assembly.spans import Span
 from syncline.assembly.tracing import Tracer
+from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.informer import Change
 from syncline.control.loop import ControlLoop, Pass
 from syncline.control.workqueue import Key
-from syncline.gitops.application.view import IN_CLUSTER_SERVER, AppView, instant
+from syncline.gitops.application.view import IN_CLUSTER_SERVER, AppView
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, labels_of
 from syncline.sources.address import normalize_url
@@ -72,7 +73,7 @@ class GitOpsMetrics:
         base = (*_identity(change.new), ("dest_server", _server(change.new)))
         dry = str(bool(dig(after, "operation", "sync", "dryRun", default=False))).lower()
         self.syncs[*base, ("phase", str(after["phase"])), ("dry_run", dry)] += 1
-        began, ended = instant(after.get("startedAt")), instant(after.get("finishedAt"))
+        began, ended = time_or_none(after.get("startedAt")), time_or_none(after.get("finishedAt"))
         if began is not None and ended is not None:
             self.sync_seconds[base] += int((ended - began).total_seconds())
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
+from syncline.base.clock import time_or_none
 from syncline.gitops.application.operation import STARTED
-from syncline.gitops.application.view import AppView, instant
+from syncline.gitops.application.view import AppView
 from syncline.gitops.sync.annotations import wave as declared_wave
 from syncline.gitops.sync.model import (
     OperationPhase,
@@ -79,7 +80,7 @@ def trace_of(app: Obj) -> str:
     """The id of the trace of the last operation, empty where there was none. Operations that begin in one second are
     told apart by the number that the controllers note."""
     state = AppView(app).operation_state or {}
-    started = instant(state.get("startedAt"))
+    started = time_or_none(state.get("startedAt"))
     if started is None:
         return ""
     second = str(int(started.timestamp()))
@@ -94,7 +95,7 @@ class Story:
     def __init__(self, app: Obj, now: datetime, *, resumed: bool = False) -> None:
         state = AppView(app).operation_state or {}
         self.trace = trace_of(app)
-        self.began = instant(state.get("startedAt")) or now
+        self.began = time_or_none(state.get("startedAt")) or now
         self.has_rendered = False
         self._resumed = resumed
         self._attempt = _attempt(state)
@@ -194,7 +195,7 @@ class Story:
         waves = {ref_of(obj): declared_wave(obj) for obj in (*(pair.obj for pair in seen.pairs), *seen.all_hooks)}
         row = max(self._rows.values(), key=lambda row: (order.index(row.sync_phase), waves.get(row.ref, 0)))
         live = next((pair.live for pair in seen.pairs if pair.live is not None and ref_of(pair.live) == row.ref), None)
-        made = instant(dig(live, "metadata", "creationTimestamp")) if live is not None else None
+        made = time_or_none(dig(live, "metadata", "creationTimestamp")) if live is not None else None
         at = max((wait.since if wait is not None else None) or made or self.began, self.began)
         self._wave_begins(row.sync_phase, waves.get(row.ref, 0), at)
         for row in self._rows.values():

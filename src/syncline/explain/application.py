@@ -12,9 +12,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from syncline.base.cause import Cause
+from syncline.base.clock import time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.graph import deepened, explain_object
-from syncline.explain.view import Found, View, instant, one_line
+from syncline.explain.view import Found, View, one_line
 from syncline.explain.waiting import (
     awaited_applications,
     awaited_conditions,
@@ -116,7 +117,7 @@ def _deletion(view: View, seen: AppObserved) -> Found | None:
     plan = plan_deletion(seen, view.now)
     going = [obj for _, obj in sorted(seen.live.items()) if is_terminating(obj) or _runs_at_the_end(obj)]
     below = [explain_object(view, obj) for obj in going[:MAX_ROWS]]
-    return _joined(seen, "Deleting", plan.why, instant(dig(seen.view.obj, "metadata", "deletionTimestamp")), below)
+    return _joined(seen, "Deleting", plan.why, time_or_none(dig(seen.view.obj, "metadata", "deletionTimestamp")), below)
 
 
 def _runs_at_the_end(obj: Obj) -> bool:
@@ -127,7 +128,7 @@ def _operation(view: View, seen: AppObserved) -> Found | None:
     if seen.view.operation is None:
         return None
     state = seen.view.operation_state or {}
-    since = instant(state.get("startedAt"))
+    since = time_or_none(state.get("startedAt"))
     if not state:
         fix = "is the controller running? syncline up runs one"
         return Found(_head(seen, "Requested", "the operation has not begun yet", since, next_action=fix), blocked=False)
@@ -211,7 +212,7 @@ def _conditions(view: View, seen: AppObserved) -> Found | None:
     if first.get("type") == "SyncError":
         below = [found.cause for found in _failed_rows(view, seen.view.operation_state or {})]
     fix = "" if any(cause.next_action for cause in below) else _fix(seen, first)
-    since = instant(first.get("lastTransitionTime"))
+    since = time_or_none(first.get("lastTransitionTime"))
     others = tuple(Cause("condition", str(c.get("type")), one_line(str(c.get("message")))) for c in told[1:])
     head = _head(seen, str(first["type"]), str(first.get("message")), since, *below, *others, next_action=fix)
     return Found(head, blocked=True)
@@ -227,7 +228,7 @@ def _last_operation(view: View, seen: AppObserved) -> Found | None:
     if state.get("phase") not in ("Failed", "Error"):
         return None
     message = str(state.get("message") or "the operation failed")
-    since = instant(state.get("finishedAt"))
+    since = time_or_none(state.get("finishedAt"))
     below = _failed_rows(view, state)
     known = any(f.cause.next_action or f.cause.because for f in below)
     fix = "" if known else advice(message)
@@ -281,7 +282,7 @@ def _health(view: View, seen: AppObserved) -> Found | None:
     worst = sorted(rows, key=lambda row: UNWELL.index(dig(row, "health", "status")))
     below = [_unwell(view, row) for row in worst[:MAX_ROWS]]
     text = str(health.get("message") or "") or f"{len(rows)} of its resources are not Healthy"
-    found = _joined(seen, str(health["status"]), text, instant(health.get("lastTransitionTime")), below)
+    found = _joined(seen, str(health["status"]), text, time_or_none(health.get("lastTransitionTime")), below)
     missing = health.get("status") == "Missing" and not found.blocked
     if not missing:
         return found
@@ -304,7 +305,8 @@ def _unwell(view: View, row: Obj) -> Found:
 def _settled(view: View, seen: AppObserved) -> Found:
     sync = str(dig(seen.view.status, "sync", "status", default="Unknown"))
     health = str(dig(seen.view.status, "health", "status", default="Unknown"))
-    since = instant(dig(seen.view.operation_state, "finishedAt")) or instant(dig(seen.view.status, "reconciledAt"))
+    ended = time_or_none(dig(seen.view.operation_state, "finishedAt"))
+    since = ended or time_or_none(dig(seen.view.status, "reconciledAt"))
     differing = [r for r in seen.view.status.get("resources") or [] if r.get("status") == "OutOfSync"]
     if sync == "Synced":
         return _synced(view, seen, f"{sync}, {health}", since)

@@ -6,7 +6,8 @@ Called by the graph before anything else is asked about an object. Pure.
 from __future__ import annotations
 
 from syncline.base.cause import Cause
-from syncline.explain.view import Found, View, instant, one_line
+from syncline.base.clock import time_or_none
+from syncline.explain.view import Found, View, one_line
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -45,7 +46,7 @@ def explain_deletion(view: View, obj: Obj) -> Found:
             subject=str(ref_of(obj)),
             state="Terminating",
             message=one_line(message),
-            since=instant(dig(obj, "metadata", "deletionTimestamp")),
+            since=time_or_none(dig(obj, "metadata", "deletionTimestamp")),
             next_action=_next(obj, held, holders),
             evidence=(("uid", uid_of(obj)), *(("finalizer", name) for name in held)),
             because=holders,
@@ -91,7 +92,7 @@ def _holder(obj: Obj) -> Cause:
     held = finalizers(obj)
     state = "Terminating" if dig(obj, "metadata", "deletionTimestamp") else "Present"
     message = f"held by finalizers {', '.join(held)}" if held else "is still there"
-    return Cause(str(ref_of(obj)), state, message, instant(dig(obj, "metadata", "deletionTimestamp")))
+    return Cause(str(ref_of(obj)), state, message, time_or_none(dig(obj, "metadata", "deletionTimestamp")))
 
 
 def _next(obj: Obj, held: list[str], holders: tuple[Cause, ...]) -> str:

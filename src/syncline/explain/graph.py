@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from syncline.base.cause import Cause
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.deletion import explain_deletion
 from syncline.explain.pods import condition, explain_pod
-from syncline.explain.view import Found, View, instant, one_line, warnings_of
+from syncline.explain.view import Found, View, one_line, warnings_of
 from syncline.explain.workloads import explain_job, explain_workload
 from syncline.gitops.health import HealthStatus, health_of
 from syncline.gitops.holds.model import POOL, Hold, holds_of
@@ -138,7 +138,8 @@ def _records(view: View) -> dict[str, Obj]:
 
 def _dated(cause: Cause, obj: Obj) -> Cause:
     evidence = (*cause.evidence, *((("uid", uid_of(obj)),) if uid_of(obj) else ()))
-    return replace(cause, since=cause.since or instant(dig(obj, "metadata", "creationTimestamp")), evidence=evidence)
+    since = cause.since or time_or_none(dig(obj, "metadata", "creationTimestamp"))
+    return replace(cause, since=since, evidence=evidence)
 
 
 def _machine_config(view: View, config: Obj) -> Found:
@@ -193,7 +194,7 @@ def _plain(obj: Obj, state: str, message: str, *because: Cause, fix: str = "") -
         subject=str(ref_of(obj)),
         state=state,
         message=one_line(message),
-        since=instant(dig(obj, "metadata", "creationTimestamp")),
+        since=time_or_none(dig(obj, "metadata", "creationTimestamp")),
         next_action=fix,
         evidence=(("uid", uid_of(obj)),) if uid_of(obj) else (),
         because=because,

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from syncline.base.cause import Cause
+from syncline.base.clock import time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.masking import masked
-from syncline.explain.view import Found, View, instant, one_line, warnings_of
+from syncline.explain.view import Found, View, one_line, warnings_of
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of, uid_of
 
 __all__ = ["explain_pod"]
@@ -43,7 +44,7 @@ def _cause(pod: Obj, state: str, message: str, since: Any = None, *because: Caus
         subject=str(ref_of(pod)),
         state=state,
         message=one_line(message),
-        since=instant(since) or instant(dig(pod, "metadata", "creationTimestamp")),
+        since=time_or_none(since) or time_or_none(dig(pod, "metadata", "creationTimestamp")),
         next_action=fix or advice(message),
         evidence=tuple((key, str(value)) for key, value in evidence.items() if value),
         because=because,

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from syncline.base.cause import Cause
-from syncline.base.clock import parse_time
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import GroupKind, Obj, dig, name_of, namespace_of, resource_version, uid_of
 
-__all__ = ["EVENT", "Found", "LogTail", "View", "instant", "no_logs", "one_line", "warnings_of"]
+__all__ = ["EVENT", "Found", "LogTail", "View", "no_logs", "one_line", "warnings_of"]
 
 EVENT = GroupKind("", "Event")
 LogTail = Callable[[str, str, str], tuple[str, ...]]
@@ -43,14 +41,6 @@ class Found:
 
     cause: Cause
     blocked: bool
-
-
-def instant(text: Any) -> datetime | None:
-    """An RFC 3339 time, None where it is missing or unreadable."""
-    try:
-        return parse_time(text) if isinstance(text, str) and text else None
-    except ValueError:
-        return None
 
 
 def one_line(text: str) -> str:

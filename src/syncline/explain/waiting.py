@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from syncline.base.cause import Cause
-from syncline.base.clock import format_time
-from syncline.explain.view import Found, View, instant, one_line
+from syncline.base.clock import format_time, time_or_none
+from syncline.explain.view import Found, View, one_line
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on, not_ready
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.autosync import SelfHealBackoff, decide
@@ -120,7 +120,7 @@ def _application(view: View, seen: AppObserved, ref: ObjectRef) -> Found | None:
     by_itself = busy or (dig(other, "spec", "syncPolicy", "automated") is not None and phase not in ("Failed", "Error"))
     fix = f"syncline app sync {ref.name}" if sync != "Synced" and phase not in ("Failed", "Error") else ""
     text = "an operation runs" if busy else str(dig(other, "status", "operationState", "message", default=""))
-    since = instant(dig(other, "status", "health", "lastTransitionTime"))
+    since = time_or_none(dig(other, "status", "health", "lastTransitionTime"))
     step = "" if by_itself and health != "Degraded" else fix or f"syncline explain {ref.name}"
     return Found(
         Cause(subject, f"{sync}, {health}", one_line(text), since, next_action=step or f"syncline explain {ref.name}"),

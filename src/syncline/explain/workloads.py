@@ -7,9 +7,10 @@ service account) is known from the workload's Warning Events only, as Kubernetes
 from __future__ import annotations
 
 from syncline.base.cause import Cause
+from syncline.base.clock import time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.pods import condition, explain_pod
-from syncline.explain.view import Found, View, instant, one_line, warnings_of
+from syncline.explain.view import Found, View, one_line, warnings_of
 from syncline.kube.objects import GroupKind, Obj, dig, generation, name_of, ref_of, uid_of
 
 __all__ = ["explain_job", "explain_workload"]
@@ -32,7 +33,7 @@ def _cause(obj: Obj, state: str, message: str, since: object = None, *because: C
         subject=str(ref_of(obj)),
         state=state,
         message=one_line(message),
-        since=instant(since) or instant(dig(obj, "metadata", "creationTimestamp")),
+        since=time_or_none(since) or time_or_none(dig(obj, "metadata", "creationTimestamp")),
         next_action=fix or ("" if because else advice(message)),
         evidence=tuple((key, str(value)) for key, value in evidence.items() if value),
         because=because,

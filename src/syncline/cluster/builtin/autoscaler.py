@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.actions import FindScale
 from syncline.cluster.builtin.gotext import go_selector
-from syncline.cluster.builtin.pods import instant
 from syncline.cluster.builtin.said import Said
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
@@ -99,7 +98,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 def plan(seen: Observed, now: datetime) -> Plan:
     """The scale is looked for a period after the autoscaler was made or last looked at, whatever changes meanwhile;
     :func:`settle` goes on from it."""
-    since = seen.looked or instant(dig(seen.autoscaler, "metadata", "creationTimestamp")) or now
+    since = seen.looked or time_or_none(dig(seen.autoscaler, "metadata", "creationTimestamp")) or now
     left = (since + timedelta(seconds=PERIOD_S) - now).total_seconds()
     if left > 0:
         again = seen.looked is not None

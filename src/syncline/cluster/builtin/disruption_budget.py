@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.actions import ReadScale
 from syncline.cluster.builtin.gotext import go_selector
 from syncline.cluster.builtin.owners import controller_of, selector_of
-from syncline.cluster.builtin.pods import POD, condition, instant, is_ready
+from syncline.cluster.builtin.pods import POD, condition, is_ready
 from syncline.cluster.builtin.shares import share
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, differ, spec_differs
@@ -189,7 +189,7 @@ def _going(seen: Observed, now: datetime) -> dict[str, datetime]:
     """Evicted pods that are still there and not yet being deleted."""
     noted = dig(seen.budget, "status", "disruptedPods", default={})
     present = {name_of(pod) for pod in seen.pods if not is_terminating(pod)}
-    times = {name: at for name, text in sorted(noted.items()) if (at := instant(text)) and name in present}
+    times = {name: at for name, text in sorted(noted.items()) if (at := time_or_none(text)) and name in present}
     return {name: at for name, at in times.items() if at + timedelta(seconds=DISRUPTION_TIMEOUT_S) > now}
 
 

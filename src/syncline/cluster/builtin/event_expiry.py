@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from syncline.base.clock import parse_time
-from syncline.cluster.builtin.pods import instant
+from syncline.base.clock import parse_time, time_or_none
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Delete, Plan, Requeue
@@ -52,7 +51,7 @@ def _last_said(event: Obj) -> datetime | None:
         event.get("eventTime"),
         dig(event, "series", "lastObservedTime"),
     )
-    return max((time for time in map(instant, times) if time is not None), default=None)
+    return max((time for time in map(time_or_none, times) if time is not None), default=None)
 
 
 def _minute(event: Obj) -> str:

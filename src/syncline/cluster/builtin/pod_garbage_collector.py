@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.conditions import put
-from syncline.cluster.builtin.pods import condition, created_at, instant, is_finished
+from syncline.cluster.builtin.pods import condition, created_at, is_finished
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, differ
 from syncline.control.plan import Delete, Plan, Requeue, SetStatus, set_status
@@ -44,7 +44,7 @@ def plan(seen: Observed, now: datetime) -> Plan:
     """First say why, then delete without grace."""
     pod, name = seen.pod, dig(seen.pod, "spec", "nodeName")
     if not name:
-        deleted = instant(meta(pod).get("deletionTimestamp")) or now
+        deleted = time_or_none(meta(pod).get("deletionTimestamp")) or now
         return _remove(pod, deleted + timedelta(seconds=UNPLACED_S), now, "it never had a node")
     if seen.node is not None:
         return _remove(pod, now, now, f"node {name} is out of service")
@@ -77,7 +77,7 @@ def _mark(pod: Obj, why: str, said: Obj | None) -> tuple[SetStatus, ...]:
 
 def _given_at(pod: Obj) -> datetime:
     scheduled = condition(pod, "PodScheduled") or {}
-    return max(instant(scheduled.get("lastTransitionTime")) or created_at(pod), created_at(pod))
+    return max(time_or_none(scheduled.get("lastTransitionTime")) or created_at(pod), created_at(pod))
 
 
 def _pods_of(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from syncline.base.clock import parse_time
+from syncline.base.clock import time_or_none
 from syncline.control.plan import Done, Outcome, Requeue
 from syncline.kube.objects import GroupKind, Obj, dig, is_terminating, meta
 
@@ -17,7 +17,6 @@ __all__ = [
     "available_at",
     "condition",
     "created_at",
-    "instant",
     "is_active",
     "is_available",
     "is_finished",
@@ -58,26 +57,16 @@ def is_ready(pod: Obj) -> bool:
     return ready is not None and ready.get("status") == "True"
 
 
-def instant(text: object) -> datetime | None:
-    """An instant of an object, None where it is missing or unreadable."""
-    if not isinstance(text, str) or not text:
-        return None
-    try:
-        return parse_time(text)
-    except ValueError:
-        return None
-
-
 def created_at(obj: Obj) -> datetime:
     """Creation; an object without one counts as the oldest."""
-    return instant(meta(obj).get("creationTimestamp")) or _BEGINNING
+    return time_or_none(meta(obj).get("creationTimestamp")) or _BEGINNING
 
 
 def ready_since(pod: Obj) -> datetime | None:
     ready = condition(pod, "Ready")
     if ready is None or ready.get("status") != "True":
         return None
-    return instant(ready.get("lastTransitionTime")) or _BEGINNING
+    return time_or_none(ready.get("lastTransitionTime")) or _BEGINNING
 
 
 def available_at(pod: Obj, min_ready_s: int) -> datetime | None:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from syncline.base.action import Action
+from syncline.base.clock import time_or_none
 from syncline.control.plan import Create, Delete, Patch, Plan, Requeue
 from syncline.gitops.application.manifests import Render
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.status import app_patch
-from syncline.gitops.application.view import AppView, instant
+from syncline.gitops.application.view import AppView
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.deletion import deletion_rounds
 from syncline.gitops.health import HealthStatus
@@ -152,7 +153,7 @@ def _named(obj: Obj, kind: str, view: AppView, revision: str) -> Obj:
     prefix = meta(obj).get("generateName")
     if name_of(obj) or not prefix:
         return obj
-    deleted = instant(view.obj["metadata"].get("deletionTimestamp"))
+    deleted = time_or_none(view.obj["metadata"].get("deletionTimestamp"))
     second = int(deleted.timestamp()) if deleted else 0
     metadata = {key: value for key, value in meta(obj).items() if key != "generateName"}
     return obj | {"metadata": metadata | {"name": f"{prefix}{revision[:BARE_REVISION]}-{kind.lower()}-{second}"}}
@@ -197,9 +198,9 @@ def _judged(seen: AppObserved, kind: str, hooks: Iterable[Obj], now: datetime) -
 def _ended(obj: Obj, now: datetime) -> datetime:
     """When it failed, as its conditions say it; else when it was made."""
     listed = dig(obj, "status", "conditions", default=[])
-    times = [instant(one.get("lastTransitionTime")) for one in listed if isinstance(one, dict)]
+    times = [time_or_none(one.get("lastTransitionTime")) for one in listed if isinstance(one, dict)]
     known = [time for time in times if time is not None]
-    return max(known) if known else instant(meta(obj).get("creationTimestamp")) or now
+    return max(known) if known else time_or_none(meta(obj).get("creationTimestamp")) or now
 
 
 def _clean_up(seen: AppObserved, kind: str) -> Plan | None:
@@ -255,8 +256,8 @@ def _more(count: int, what: str) -> str:
 
 def _approved(view: AppView) -> bool:
     """The annotation names a time that is not before the deletion (behaviour 89)."""
-    approved = instant(annotations_of(view.obj).get(APPROVED))
-    asked = instant(view.obj["metadata"].get("deletionTimestamp"))
+    approved = time_or_none(annotations_of(view.obj).get(APPROVED))
+    asked = time_or_none(view.obj["metadata"].get("deletionTimestamp"))
     return approved is not None and asked is not None and approved >= asked
 
 

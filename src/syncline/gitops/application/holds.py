@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Create, Delete, Patch, Plan, Requeue
 from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.application.view import instant
 from syncline.gitops.holds.model import (
     LIFE,
     MANAGED_BY,
@@ -92,7 +91,7 @@ def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: dateti
 
 def _not_in_effect(seen: AppObserved, hold: Hold, wanted: frozenset[str], now: datetime) -> Plan | None:
     """Whoever keeps the pools notes the Hold on them; the sync waits for that, but not for long where nobody does."""
-    made = instant(meta(hold.obj).get("creationTimestamp"))
+    made = time_or_none(meta(hold.obj).get("creationTimestamp"))
     pending = sorted(
         name_of(pool) for pool in seen.pools if name_of(pool) in wanted and hold.name not in noted_holds(pool)
     )

@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from syncline.base.action import Action
+from syncline.base.clock import time_or_none
 from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.addressed import addressed
 from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import Manifests, ManifestStore, local_manifests
 from syncline.gitops.application.orphans import count_orphans
 from syncline.gitops.application.schemas import SchemaBook
-from syncline.gitops.application.view import AppView, instant
+from syncline.gitops.application.view import AppView
 from syncline.gitops.clusters import HERE, Cluster, clusters_of, resolve_destination
 from syncline.gitops.compare import live_refs
 from syncline.gitops.diff.memo import Verdicts
@@ -201,7 +202,7 @@ def local_texts(view: AppView) -> tuple[str, ...]:
 
 def operation_start(view: AppView) -> datetime:
     """When the operation began, the beginning of time where nothing says so."""
-    return instant(dig(view.operation_state, "startedAt")) or datetime.fromtimestamp(0, UTC)
+    return time_or_none(dig(view.operation_state, "startedAt")) or datetime.fromtimestamp(0, UTC)
 
 
 def wanted_revisions(view: AppView) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.base.action import Action
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Emit, Plan, Requeue, Result
 from syncline.gitops.application.depends import dependency_circle, not_ready
 from syncline.gitops.application.guard import guard_asked, mass_deletion
@@ -29,7 +29,7 @@ from syncline.gitops.application.observe import (
 )
 from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes, leaves_paused, left_paused
 from syncline.gitops.application.status import app_patch
-from syncline.gitops.application.view import AppView, instant
+from syncline.gitops.application.view import AppView
 from syncline.gitops.clusters import Cluster
 from syncline.gitops.compare import Comparison
 from syncline.gitops.conditions import Condition, merge_conditions
@@ -191,7 +191,7 @@ def _timed_out(seen: AppObserved, state: Obj, now: datetime) -> bool:
 
 def _time_left(seen: AppObserved, state: Obj, now: datetime) -> float | None:
     """Seconds until the operation is terminated; None: it may take as long as it likes."""
-    started, allowed = instant(state.get("startedAt")), seen.settings.sync_timeout_s
+    started, allowed = time_or_none(state.get("startedAt")), seen.settings.sync_timeout_s
     return None if started is None or allowed <= 0 else allowed - (now - started).total_seconds()
 
 
@@ -236,7 +236,7 @@ def _blocked_by_window(seen: AppObserved, state: Obj, now: datetime) -> Plan | N
     if state.get("phase") != OperationPhase.RUNNING:
         return None
     manual = not dig(view.operation, "initiatedBy", "automated", default=False)
-    started = instant(state.get("startedAt"))
+    started = time_or_none(state.get("startedAt"))
     problem = window_problem(seen.project, view.obj, now, manual=manual, operation_started=started)
     if not problem:
         return None
@@ -326,7 +326,7 @@ def _attempt(view: AppView, started: datetime, attempt: int) -> str:
 def running_operation(view: AppView) -> str:
     """The name of the attempt that runs, empty where none does."""
     state = view.operation_state
-    started = instant((state or {}).get("startedAt"))
+    started = time_or_none((state or {}).get("startedAt"))
     if view.operation is None or state is None or _over(state) or started is None:
         return ""
     return _attempt(view, started, int(state.get("retryCount") or 0))
@@ -355,7 +355,7 @@ def _render_first(seen: AppObserved) -> Plan | None:
 
 def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
     view = seen.view
-    finished = instant(state.get("finishedAt")) or now
+    finished = time_or_none(state.get("finishedAt")) or now
     attempt = int(state.get("retryCount") or 0)
     try:
         at = finished + retry_after(dig(state, "operation", "retry", default={}), attempt)
@@ -397,7 +397,7 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
     """The engine's view of this pass."""
     view = seen.view
     state = view.operation_state or {}
-    started = instant(state.get("startedAt"))
+    started = time_or_none(state.get("startedAt"))
     assert started is not None, "an operation in progress has a start time"
     attempt = int(state.get("retryCount") or 0)
     return SyncObserved(
@@ -431,7 +431,7 @@ def sync_options(view: AppView, started: datetime) -> SyncOptions:
         )
         for r in sync.get("resources") or ()
     )
-    approved = instant(dig(view.obj, "metadata", "annotations", "argocd.argoproj.io/deletion-approved"))
+    approved = time_or_none(dig(view.obj, "metadata", "annotations", "argocd.argoproj.io/deletion-approved"))
     force = any(bool((strategy.get(name) or {}).get("force")) for name in ("apply", "hook"))
     return SyncOptions.parse(
         _listed_options(view),

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
-from typing import Any
 
-from syncline.base.clock import parse_time
 from syncline.gitops.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, resolve_destination
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
 
-__all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView", "instant"]
+__all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView"]
 
 REFRESH = "argocd.argoproj.io/refresh"
 SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
 DEFAULT_HISTORY = 10
 """``revisionHistoryLimit`` unless given (application_defaults.go)."""
-
-
-def instant(text: Any) -> datetime | None:
-    """An RFC 3339 time, None where it is missing or unreadable."""
-    try:
-        return parse_time(text) if isinstance(text, str) and text else None
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from syncline.base.clock import time_or_none
 from syncline.cluster.builtin.certificates.requests import is_issued
-from syncline.cluster.builtin.pods import condition, created_at, instant
+from syncline.cluster.builtin.pods import condition, created_at
 from syncline.control.plan import Delete, Plan, Requeue
 from syncline.kube.objects import Obj, dig
 
@@ -33,5 +34,5 @@ def _due(csr: Obj) -> datetime | None:
     ends = ("Denied", "Failed", "Approved") if is_issued(csr) else ("Denied", "Failed")
     for found in (condition(csr, kind) for kind in ends):
         if found is not None:
-            return (instant(found.get("lastUpdateTime")) or created_at(csr)) + DECIDED
+            return (time_or_none(found.get("lastUpdateTime")) or created_at(csr)) + DECIDED
     return None

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.actions import ConfirmAbsent
 from syncline.cluster.builtin.cronjob.schedule import Every, Schedule, parse_schedule
 from syncline.cluster.builtin.job.observe import JOB
 from syncline.cluster.builtin.job.verdict import is_finished
 from syncline.cluster.builtin.owners import owner_reference
-from syncline.cluster.builtin.pods import instant
 from syncline.control.plan import Create, Delete, Emit, Outcome, Plan, Requeue, Result, Retry, Stalled, set_status
 from syncline.kube.errors import AlreadyExists
 from syncline.kube.objects import (
@@ -167,8 +166,8 @@ def _seconds_to_next(schedule: Schedule | Every, now: datetime) -> float:
 def _due(seen: Observed, schedule: Schedule | Every, now: datetime) -> tuple[datetime | None, bool]:
     """The latest due time since the last one, and whether too many were missed; one that is older than the starting
     deadline is missed for good."""
-    earliest = instant(dig(seen.cronjob, "status", "lastScheduleTime"))
-    earliest = earliest or instant(dig(seen.cronjob, "metadata", "creationTimestamp")) or now
+    earliest = time_or_none(dig(seen.cronjob, "status", "lastScheduleTime"))
+    earliest = earliest or time_or_none(dig(seen.cronjob, "metadata", "creationTimestamp")) or now
     limit_s = dig(seen.cronjob, "spec", "startingDeadlineSeconds")
     if limit_s is not None:
         earliest = max(earliest, now - timedelta(seconds=int(limit_s)))
@@ -184,7 +183,7 @@ def _start(seen: Observed, schedule: Schedule | Every, due: datetime) -> _Start 
     """None where the time was dealt with."""
     job = _job(seen.cronjob, schedule, due)
     noted = any(reference.get("name") == name_of(job) for reference in seen.active)
-    if noted or instant(dig(seen.cronjob, "status", "lastScheduleTime")) == due:
+    if noted or time_or_none(dig(seen.cronjob, "status", "lastScheduleTime")) == due:
         return None
     made = next((each for each in seen.jobs if name_of(each) == name_of(job)), None)
     if made is None and name_of(job) in seen.taken:
@@ -257,7 +256,7 @@ def settle(seen: Observed, plan: Plan, results: tuple[Result, ...]) -> tuple[Any
     for result in results:
         match result.action, result.ok:
             case Create(obj=job), True:
-                due = instant(dig(job, "metadata", "annotations", SCHEDULED))
+                due = time_or_none(dig(job, "metadata", "annotations", SCHEDULED))
                 noted = _status(seen, [*left, _reference(result.value)], due)
                 status = set_status(seen.cronjob, noted, "a Job was started")
                 told.append(_say(seen, "SuccessfulCreate", f"Created job {name_of(job)}"))

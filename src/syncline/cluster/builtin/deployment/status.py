@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.conditions import find, put, without
 from syncline.cluster.builtin.deployment.observe import Observed, spec_replicas
-from syncline.cluster.builtin.pods import instant
 from syncline.kube.objects import Obj, dig, generation, name_of
 
 __all__ = ["count", "progress_condition", "rollout_status", "seconds_until_deadline", "status_of"]
@@ -116,7 +115,7 @@ def _moves(deployment: Obj, status: Obj) -> bool:
 def _deadline(seen: Observed, progressing: Obj | None) -> datetime | None:
     if progressing is None or seen.deadline_s is None or progressing["reason"] in (NEW_SET_AVAILABLE, TIMED_OUT):
         return None
-    since = instant(progressing.get("lastUpdateTime"))
+    since = time_or_none(progressing.get("lastUpdateTime"))
     return None if since is None else since + timedelta(seconds=seen.deadline_s)
 
 

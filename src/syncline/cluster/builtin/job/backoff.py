@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from syncline.cluster.builtin.pods import condition, created_at, instant
+from syncline.base.clock import time_or_none
+from syncline.cluster.builtin.pods import condition, created_at
 from syncline.kube.objects import Obj, annotations_of, dig, meta
 
 __all__ = [
@@ -48,16 +49,16 @@ def finished_at(pod: Obj) -> datetime:
         *dig(pod, "status", "containerStatuses", default=[]),
         *(each for each in dig(pod, "status", "initContainerStatuses", default=[]) if each.get("name") in sidecars),
     ]
-    times = [instant(dig(each, "state", "terminated", "finishedAt")) for each in statuses]
+    times = [time_or_none(dig(each, "state", "terminated", "finishedAt")) for each in statuses]
     known = [at for at in times if at is not None]
     if known and len(known) == len(times):
         return max(known)
     ready = condition(pod, "Ready")
     if ready is not None and ready.get("status") == "False":
-        since = instant(ready.get("lastTransitionTime"))
+        since = time_or_none(ready.get("lastTransitionTime"))
         if since is not None:
             return since
-    deleted = instant(meta(pod).get("deletionTimestamp"))
+    deleted = time_or_none(meta(pod).get("deletionTimestamp"))
     if deleted is not None:
         return deleted - timedelta(seconds=int(meta(pod).get("deletionGracePeriodSeconds") or 0))
     return created_at(pod)

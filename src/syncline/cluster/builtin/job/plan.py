@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+from syncline.base.clock import time_or_none
 from syncline.cluster.builtin.job.counting import Ledger, Tally, ledger, let_go, tally
 from syncline.cluster.builtin.job.observe import Observed, Orphans, holds, is_going
 from syncline.cluster.builtin.job.pods import surplus, wanted_pods
 from syncline.cluster.builtin.job.status import COMPONENT, Numbers, status_of
 from syncline.cluster.builtin.job.verdict import Verdict, deadline, is_finished, verdict
-from syncline.cluster.builtin.pods import instant, is_ready
+from syncline.cluster.builtin.pods import is_ready
 from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
 
@@ -49,7 +50,7 @@ def _let_all_go(seen: Observed, why: str) -> Plan:
 def _time_to_live(job: Obj, end: Obj, now: datetime) -> Plan:
     """A finished Job goes when its time to live is over, and takes its pods along."""
     ttl_s = dig(job, "spec", "ttlSecondsAfterFinished")
-    ended = instant(end.get("lastTransitionTime"))
+    ended = time_or_none(end.get("lastTransitionTime"))
     if is_terminating(job) or ttl_s is None or ended is None:
         return Plan(why="the Job is finished")
     left_s = (ended + timedelta(seconds=int(ttl_s)) - now).total_seconds()
@@ -133,7 +134,7 @@ def _scale(seen: Observed, counted: Tally, now: datetime) -> tuple[Steps, float]
 def _outcome(seen: Observed, pass_: _Decision, now: datetime) -> Outcome:
     waits = [(pass_.wait_s, "a failed pod is replaced after a while")] if pass_.wait_s > 0 else []
     until = deadline(seen)
-    start = instant(dig(seen.job, "status", "startTime"))
+    start = time_or_none(dig(seen.job, "status", "startTime"))
     limit_s = dig(seen.job, "spec", "activeDeadlineSeconds")
     if pass_.verdict is None and until is not None:
         waits.append(((until - now).total_seconds(), "the deadline"))

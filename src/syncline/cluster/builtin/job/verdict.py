@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from syncline.base.clock import time_or_none
 from syncline.cluster.builtin.job.counting import Tally
 from syncline.cluster.builtin.job.observe import Observed
 from syncline.cluster.builtin.job.success_policy import satisfied
-from syncline.cluster.builtin.pods import condition, instant, phase
+from syncline.cluster.builtin.pods import condition, phase
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["Verdict", "deadline", "is_finished", "verdict"]
@@ -62,7 +63,7 @@ def _announced(job: Obj) -> Verdict | None:
 def deadline(seen: Observed) -> datetime | None:
     """When ``activeDeadlineSeconds`` is over; None without one, before the start and while suspended."""
     limit_s = dig(seen.job, "spec", "activeDeadlineSeconds")
-    start = instant(dig(seen.job, "status", "startTime"))
+    start = time_or_none(dig(seen.job, "status", "startTime"))
     if limit_s is None or start is None or seen.suspended:
         return None
     return start + timedelta(seconds=int(limit_s))

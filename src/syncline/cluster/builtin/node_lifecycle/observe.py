@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from syncline.base.clock import time_or_none
 from syncline.cluster.builtin.node_lifecycle.taints import (
     Disruption,
     Failing,
@@ -13,7 +14,7 @@ from syncline.cluster.builtin.node_lifecycle.taints import (
     works,
     zone_of,
 )
-from syncline.cluster.builtin.pods import POD, condition, instant
+from syncline.cluster.builtin.pods import POD, condition
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, ref_of
 
@@ -73,7 +74,8 @@ def observe(cache: Snapshot, ref: ObjectRef, beats: Beats, *, tells: bool = Fals
         return None
     lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASE_NAMESPACE, ref.name))
     ready = condition(node, "Ready")
-    signs = [beats(ref.name), instant(dig(lease, "spec", "renewTime")), instant(dig(ready, "lastHeartbeatTime"))]
+    told = (dig(lease, "spec", "renewTime"), dig(ready, "lastHeartbeatTime"))
+    signs = [beats(ref.name), *map(time_or_none, told)]
     heard = max((sign for sign in signs if sign is not None), default=None)
     disruption = Disruption.NONE if works(node) else disruption_around(node, cache)
     return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)), tells, disruption)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from syncline.base.clock import format_time
-from syncline.cluster.builtin.pods import condition, instant
+from syncline.base.clock import format_time, time_or_none
+from syncline.cluster.builtin.pods import condition
 from syncline.kube.objects import Obj, dig, labels_of
 from syncline.kube.scheduling_terms import tolerates
 
@@ -124,7 +124,7 @@ def eviction_time(pod: Obj, taints: list[Obj], now: datetime, since: Mapping[str
         if taint.get("effect") != "NoExecute":
             continue
         bearing = [t for t in dig(pod, "spec", "tolerations", default=[]) if tolerates([t], taint)]
-        begun = instant(taint.get("timeAdded")) or since.get(taint_name(taint), now)
+        begun = time_or_none(taint.get("timeAdded")) or since.get(taint_name(taint), now)
         limits = [t["tolerationSeconds"] for t in bearing if t.get("tolerationSeconds") is not None]
         if not bearing:
             times.append(begun)

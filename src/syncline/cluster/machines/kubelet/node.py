@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, assert_never
 
-from syncline.base.clock import Clock, format_micro_time, format_time
-from syncline.cluster.builtin.pods import condition, instant
+from syncline.base.clock import Clock, format_micro_time, format_time, time_or_none
+from syncline.cluster.builtin.pods import condition
 from syncline.cluster.machines.kubelet.observe import EPHEMERAL_STORAGE, machine_ip
 from syncline.cluster.machines.machine import MachineSpec, MachineState, Power
 from syncline.cluster.machines.simulated import Machines
@@ -379,7 +379,7 @@ def _renewal(seen: SeenNode, state: MachineState, now: datetime, heartbeats: boo
             "spec": spec,
         }
         return (Create(lease, "a sign of life"),)
-    renewed = instant(dig(seen.lease, "spec", "renewTime"))
+    renewed = time_or_none(dig(seen.lease, "spec", "renewTime"))
     if renewed is not None and renewed + timedelta(seconds=LEASE_EVERY_S * 0.9) > now:
         return ()
     return (Patch(LEASE_GVK, LEASES, seen.name, {"spec": {"renewTime": stamp}}, "a sign of life"),)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncline.cluster.builtin.pods import instant, is_finished
+from syncline.base.clock import time_or_none
+from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import Container, Order, Sandbox
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
@@ -134,7 +135,7 @@ def _next_to_go(case: _Case) -> list[View]:
 def _grace_left_s(case: _Case) -> float:
     """What is left of the grace period: those that go later have less of it, though never less than two seconds."""
     whole = float(meta(case.pod).get("deletionGracePeriodSeconds") or 0)
-    until = instant(meta(case.pod).get("deletionTimestamp"))
+    until = time_or_none(meta(case.pod).get("deletionTimestamp"))
     if not whole or until is None or not any(view.exited for view in case.views):
         return whole
     return min(whole, max((until - case.now).total_seconds(), MIN_GRACE_S))
@@ -321,7 +322,7 @@ def _report(case: _Case, why: str) -> Plan:
 
 def _deadline(pod: Obj) -> datetime | None:
     seconds = dig(pod, "spec", "activeDeadlineSeconds")
-    began = instant(dig(pod, "status", "startTime"))
+    began = time_or_none(dig(pod, "status", "startTime"))
     return began + timedelta(seconds=float(seconds)) if seconds and began else None
 
 
