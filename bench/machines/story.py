@@ -192,7 +192,7 @@ class Story:
         for name in ("90-base", "93-many"):
             self.ask("DELETE", f"{CONFIGS}/{name}")
         self.updated()
-        said = self._machine.says("cat /etc/motd | head -c 10; ls /etc/secret /etc/many 2>/dev/null || :")
+        said = self._machine.says("cat /etc/motd | head -c 10; ls -d /etc/secret /etc/many/* 2>/dev/null || :")
         self.check("what was there before is there again", "configured" not in said and "/etc" not in said, said)
         said = self._machine.says("systemctl is-enabled hello.service apt-daily.timer 2>&1 || :")
         self.check("unit and mask are gone", "masked" not in said and "enabled" not in said.splitlines()[0], said)
