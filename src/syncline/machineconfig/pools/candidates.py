@@ -30,6 +30,7 @@ from syncline.machineconfig.pools.nodestate import (
     finished_for,
     target_of,
 )
+from syncline.machineconfig.pools.waits import Reason, Wait
 
 __all__ = [
     "CANARIES",
@@ -54,13 +55,21 @@ ORDER = "syncline.dev/update-order"
 """Annotation of a Node: an integer, smaller ones are updated earlier; without it 0."""
 CANARIES = "syncline.dev/canaries"
 """Annotation of a pool: how many nodes, or which share of them, must be updated before any other begins."""
+COUNT_OR_SHARE = "give a whole number, or a percentage such as 10%"
 MAX_INT = 2**63 - 1
+MAX_DIGITS = 64
+"""Of a percentage; longer ones are not even read."""
 _GO_INTEGER = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"-?[0-9]{1,6}")
 
 
 class LimitError(ValueError):
-    """``spec.maxUnavailable`` that is no limit; the text is upstream's."""
+    """A limit that is none; the text about ``spec.maxUnavailable`` is upstream's. ``fix``: which field to correct, and
+    what it may be."""
+
+    def __init__(self, text: str, fix: str) -> None:
+        super().__init__(text)
+        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +93,13 @@ class NodeWrite:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """``writes`` in order; ``targeted`` are the nodes that get a target, those that have it already left out."""
+    """``writes`` in order; ``targeted`` are the nodes that get a target, those that have it already left out;
+    ``waits``: candidates that are passed over."""
 
     writes: tuple[NodeWrite, ...] = ()
     targeted: tuple[str, ...] = ()
     events: tuple[Said, ...] = ()
+    waits: tuple[Wait, ...] = ()
 
 
 def max_unavailable(pool: Obj, nodes: int) -> int:
@@ -97,26 +108,27 @@ def max_unavailable(pool: Obj, nodes: int) -> int:
     if name_of(pool) == ARBITER:
         return 1
     limit = dig(pool, "spec", "maxUnavailable")
-    found = _scaled(1 if limit is None else limit, nodes)
+    try:
+        found = _scaled(1 if limit is None else limit, nodes)
+    except ValueError as error:
+        fix = f"spec.maxUnavailable of MachineConfigPool {name_of(pool)} is {limit!r}; {COUNT_OR_SHARE}"
+        raise LimitError(f"maxUnavailable: invalid value for IntOrString: {error}", fix) from None
     return found if found != 0 else 1
 
 
 def _scaled(limit: Any, total: int) -> int:
+    """A count as it is, a percentage of ``total`` rounded down. Raises ValueError in Go's words."""
     if isinstance(limit, int):
         return limit
     text = str(limit)
-    problem = "maxUnavailable: invalid value for IntOrString: "
     if not text.endswith("%"):
-        raise LimitError(f"{problem}invalid type: string is not a percentage")
+        raise ValueError("invalid type: string is not a percentage")
     digits = text[:-1]
+    parsing = f"invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}"
     if not _GO_INTEGER.fullmatch(digits):
-        raise LimitError(
-            f"{problem}invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}: invalid syntax"
-        )
-    if abs(int(digits)) > MAX_INT:
-        raise LimitError(
-            f"{problem}invalid value {quoted(text)}: strconv.Atoi: parsing {quoted(digits)}: value out of range"
-        )
+        raise ValueError(f"{parsing}: invalid syntax")
+    if len(digits) > MAX_DIGITS or abs(int(digits)) > MAX_INT:
+        raise ValueError(f"{parsing}: value out of range")
     return int(digits) * total // 100
 
 
@@ -157,8 +169,9 @@ def choose_targets(
     """The writes that target the next nodes. ``rendered``: rendered configs by name, to tell where a node was born."""
     events: list[Said] = []
     left = list(candidates)
+    waits: list[Wait] = []
     if name_of(pool) == MASTER:
-        left = _without_operator(left, operator_pods, events)
+        left = _without_operator(left, operator_pods, events, waits)
     writes: list[NodeWrite] = []
     staying: list[Obj] = []
     for node in left:
@@ -167,13 +180,16 @@ def choose_targets(
             staying.append(node)
         elif born:
             writes.append(NodeWrite(name_of(node), {LABELS_APPLIED: ""}, born))
+        else:
+            text = "it was born in a custom pool whose nodeSelector names no label that could be given to it"
+            waits.append(Wait(Reason.UNLABELLED, text, (name_of(node),)))
     if not staying:
-        return Chosen(tuple(writes), (), tuple(events))
+        return Chosen(tuple(writes), (), tuple(events), tuple(waits))
     if len(staying) > capacity:
         staying = sorted(staying, key=update_order)[:capacity]
     targets = [write for node in staying if (write := _target(node, pool, layering)) is not None]
     events.append(_targeted(staying, pool, layering))
-    return Chosen((*writes, *targets), tuple(write.node for write in targets), tuple(events))
+    return Chosen((*writes, *targets), tuple(write.node for write in targets), tuple(events), tuple(waits))
 
 
 def update_order(node: Obj) -> tuple[Any, ...]:
@@ -198,10 +214,11 @@ def canaries_left(pool: Obj, nodes: Sequence[Obj], layering: Layering) -> int | 
     value: Any = int(text) if _INTEGER.fullmatch(text) else text
     try:
         wanted = min(_scaled(value, len(nodes)) or 1, len(nodes))
-    except LimitError:
-        raise LimitError(
-            f"MachineConfigPool {name_of(pool)}: annotation {CANARIES} is {text!r}; give a count or a percentage"
-        ) from None
+    except ValueError:
+        wanted = -1
+    if wanted < 0:
+        wrong = f"MachineConfigPool {name_of(pool)}: annotation {CANARIES} is {text!r}"
+        raise LimitError(f"{wrong}; {COUNT_OR_SHARE}", f"correct annotation {CANARIES}: {COUNT_OR_SHARE}")
     finished = finished_for(pool, layering)
     done = sum(finished(facts) for facts in facts_of_all(nodes))
     if done >= wanted:
@@ -211,17 +228,17 @@ def canaries_left(pool: Obj, nodes: Sequence[Obj], layering: Layering) -> int | 
     return max(wanted - out, 0)
 
 
-def _without_operator(candidates: list[Obj], pods: Sequence[Obj], events: list[Said]) -> list[Obj]:
+def _without_operator(candidates: list[Obj], pods: Sequence[Obj], events: list[Said], waits: list[Wait]) -> list[Obj]:
     """The node of the operator's only pod waits while there are others."""
     key, value = OPERATOR
     mine = [pod for pod in pods if labels_of(pod).get(key) == value]
     if len(candidates) <= 1 or len(mine) != 1:
         return candidates
     home = dig(mine[0], "spec", "nodeName", default="")
-    for node in candidates:
-        if name_of(node) == home:
-            text = f"Deferring update of machine config operator node {home}"
-            events.append(Said("DeferringOperatorNodeUpdate", text))
+    if any(name_of(node) == home for node in candidates):
+        text = f"Deferring update of machine config operator node {home}"
+        events.append(Said("DeferringOperatorNodeUpdate", text))
+        waits.append(Wait(Reason.OPERATOR, "it runs the machine config operator", (home,)))
     return [node for node in candidates if name_of(node) != home]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from syncline.base.clock import parse_time
+from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.drain.plan import UPSTREAM
 from syncline.machineconfig.drain.progress import Progress
@@ -62,13 +62,14 @@ def _states(pools: Sequence[Obj], nodes: Sequence[Obj]) -> Iterator[tuple[Labels
         true = [each for each in dig(pool, "status", "conditions", default=[]) if each.get("status") == "True"]
         if not true:
             continue
-        last = max(true, key=lambda each: str(each.get("lastTransitionTime")))
+        last = max(true, key=lambda each: str(each.get("lastTransitionTime") or ""))
         try:
             mine = members(pool, nodes, pools)
         except MembershipError:
             continue
         state, reason = str(last.get("type")), str(last.get("reason") or "")
-        since = parse_time(str(last["lastTransitionTime"])).timestamp()
+        at = time_or_none(last.get("lastTransitionTime"))
+        since = at.timestamp() if at is not None else 0.0
         for node in mine:
             labels = (("node", name_of(node)), ("pool", name_of(pool)), ("state", state), ("reason", reason))
             yield labels, since

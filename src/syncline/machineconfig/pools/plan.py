@@ -7,12 +7,13 @@ time, and the writes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from syncline.base.clock import format_time, parse_time, time_or_none
+from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetStatus, set_status
 from syncline.kube.holds import HELD, Hold, noted_holds
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
@@ -20,16 +21,20 @@ from syncline.kube.objects import GVK, Obj, dig, labels_of, name_of, namespace_o
 from syncline.machineconfig.names import MASTER
 from syncline.machineconfig.pools.blocked import blocked_drains, sentence
 from syncline.machineconfig.pools.candidates import NodeWrite, Said
+from syncline.machineconfig.pools.membership import MembershipError
 from syncline.machineconfig.pools.observe import Observed
-from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool
-from syncline.machineconfig.pools.status import condition_is, put_condition
+from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool, tell_status
+from syncline.machineconfig.pools.status import DEGRADED_GOES_ON, put_condition
+from syncline.machineconfig.pools.waits import Reason
 
-__all__ = ["COMPONENT", "PoolSettings", "held_by", "plan"]
+__all__ = ["COMPONENT", "PoolSettings", "held_by", "looked", "plan", "updating_since"]
 
 COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 NODE = GVK("", "v1", "Node")
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""Of a condition that does not say since when it is so: nobody waits for it."""
 CLOCKS = timedelta(minutes=1)
 """Times further ahead than this were written by a clock that went wrong: nobody waits for them."""
 
@@ -45,23 +50,33 @@ class PoolSettings:
 
 
 def plan(seen: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> Plan:
-    living = [hold for hold in seen.holds if hold.lives(now)]
     name = name_of(seen.pool)
-    world = replace(
-        seen.world,
-        held=_held(living),
-        resting=frozenset({each for each in _pools_at_once(name) if _rests(seen.world.pool(each), now, settings)}),
-        deferred=_deferred(seen, now, settings),
-    )
+    living = [hold for hold in seen.holds if hold.lives(now)]
     note = _note_holds(seen.pool, [hold.name for hold in living if name in hold.pools])
     if note:
         return Plan((note,), Requeue(0.0, "what follows from it"), note[0].reason)
-    look = look_at_pool(world, name, now)
+    world, look = looked(seen, now, settings)
     _tell_blocked_drains(look, world, now)
-    steps = (*_writes(look, world), _events(look, world))
-    why = look.error or _why(look, world, name)
+    steps = (*_writes(look, world), _events(look, world), _stalled(look, world, name))
     outcome = Retry(look.error) if look.error else _next_look(seen, world, look, living, now, settings)
-    return Plan(tuple(step for step in steps if step), outcome, why, _statuses(look, world))
+    return Plan(tuple(step for step in steps if step), outcome, _why(look, world, name), _statuses(look, world))
+
+
+def looked(seen: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> tuple[World, PoolLook]:
+    """What is decided now about the pool, for the plan and for explanations, and what it was decided from."""
+    name = name_of(seen.pool)
+    world = replace(
+        seen.world,
+        held=_held(hold for hold in seen.holds if hold.lives(now)),
+        resting=frozenset({each for each in _pools_at_once(name) if _rests(seen.world.pool(each), now, settings)}),
+        deferred=_deferred(seen, now, settings),
+    )
+    look = look_at_pool(world, name, now)
+    if look.error and name not in look.statuses:
+        # Upstream's ends as it was while an image build fails; its counts are to be true nevertheless.
+        with contextlib.suppress(MembershipError):
+            tell_status(look, world, seen.pool, now)
+    return world, look
 
 
 def _pools_at_once(name: str) -> tuple[str, ...]:
@@ -88,16 +103,19 @@ def _held(living: Iterable[Hold]) -> dict[str, str]:
     return {pool: held_by(hold) for pool, hold in latest.items()}
 
 
-def _updating_since(pool: Obj) -> datetime | None:
+def updating_since(pool: Obj) -> datetime | None:
+    """Since when its status says that there is something to do; None: it does not. A degraded pool in image mode says
+    that in place of Updating, and goes on."""
     for condition in dig(pool, "status", "conditions", default=[]):
-        if condition.get("type") == "Updating" and condition.get("status") == "True":
-            return parse_time(str(condition["lastTransitionTime"]))
+        goes_on = condition.get("status") == "True" or condition.get("message") == DEGRADED_GOES_ON
+        if condition.get("type") == "Updating" and goes_on:
+            return time_or_none(condition.get("lastTransitionTime")) or LONG_AGO
     return None
 
 
 def _rests(pool: Obj | None, now: datetime, settings: PoolSettings) -> bool:
     """It has just got something to do, or has not even said so."""
-    since = _updating_since(pool) if pool is not None else None
+    since = updating_since(pool) if pool is not None else None
     return since is None or since - CLOCKS <= now < since + timedelta(seconds=settings.settle_s)
 
 
@@ -131,13 +149,11 @@ def _next_look(
     due: list[tuple[float, str, bool]] = []
     ends = [hold.expires for hold in living if name in hold.pools and hold.expires is not None]
     due += [((end - now).total_seconds(), "a Hold expires", True) for end in ends]
-    status = look.statuses.get(name)
-    wants = status is not None and condition_is(status.get("conditions") or [], "Updating")
-    if wants and name in world.resting:
-        since = _updating_since(seen.pool) or now
+    for pool in (world.pool(each) for each in look.waits_for(Reason.GATHERING)):
+        since = (updating_since(pool) if pool is not None else None) or now
         left = (since - now).total_seconds() + settings.settle_s
         due.append((left, "changes that come together are taken together", False))
-    if wants and world.deferred:
+    if look.waits_for(Reason.DEFERRED):
         due.append((settings.defer_s / 15, "an operation runs on a node that is due", False))
     if not due:
         return Done()
@@ -219,12 +235,22 @@ def _statuses(look: PoolLook, world: World) -> tuple[SetStatus, ...]:
     return tuple(found)
 
 
+def _stalled(look: PoolLook, world: World, name: str) -> tuple[Emit, ...]:
+    """Ours: upstream tells its log alone."""
+    pool = world.pool(name)
+    if pool is None or not look.error:
+        return ()
+    text = f"no node of pool {name} is updated: {look.error}" + (f"; {look.fix}" if look.fix else "")
+    return (_emit(_typed(pool), Said("RolloutStalled", text, warning=True)),)
+
+
 def _why(look: PoolLook, world: World, name: str) -> str:
-    if name in world.held:
-        return f"MachineConfigPool {name} is held by {world.held[name]}"
+    if look.error:
+        return look.error
     if look.targets or look.writes:
         return f"MachineConfigPool {name}: {len(look.writes)} nodes are written"
-    return f"MachineConfigPool {name}: nothing to be written to nodes"
+    told = dict.fromkeys(each.message for each in look.waits.get(name, ()))
+    return f"MachineConfigPool {name}: {'; '.join(told) or 'nothing to be written to nodes'}"
 
 
 # -- drains that cannot finish ---------------------------------------------------------------------------------------

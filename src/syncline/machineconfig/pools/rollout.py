@@ -16,6 +16,7 @@ from syncline.kube.objects import Obj, dig, is_terminating, name_of
 from syncline.machineconfig.names import ARBITER, DESIRED, MASTER, TOPOLOGY, UPDATE_TAINT
 from syncline.machineconfig.pools.blocked import blocked_drains, chains
 from syncline.machineconfig.pools.candidates import (
+    Chosen,
     LimitError,
     NodeWrite,
     Said,
@@ -27,10 +28,11 @@ from syncline.machineconfig.pools.candidates import (
 )
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.membership import MembershipError, members, selects_all
-from syncline.machineconfig.pools.nodestate import Nodes, facts_of_all, target_of, wants_build
+from syncline.machineconfig.pools.nodestate import Nodes, candidates_of, facts_of_all, target_of, wants_build
 from syncline.machineconfig.pools.status import PoolNodes, pool_status, update_line
+from syncline.machineconfig.pools.waits import Reason, Wait
 
-__all__ = ["CONTROLLER_CONFIG_NAME", "PoolLook", "World", "look_at_pool"]
+__all__ = ["CONTROLLER_CONFIG_NAME", "PoolLook", "World", "look_at_pool", "tell_status"]
 
 ARBITER_TOPOLOGY = "HighlyAvailableArbiter"
 CONTROLLER_CONFIG_NAME = "machine-config-controller"
@@ -84,14 +86,24 @@ class World:
 @dataclass(slots=True)
 class PoolLook:
     """What is to be done. ``writes`` in order (a node may be written twice); ``targets`` of MachineConfigNodes;
-    ``statuses`` and ``events`` by pool; ``wakes``: pools that have to look, too."""
+    ``statuses``, ``events`` and ``waits`` by pool; ``wakes``: pools that have to look, too (watches wake them).
+    ``error``: why the look ended early, ``fix``: what a person can do about it."""
 
     writes: list[NodeWrite] = field(default_factory=list)
     targets: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, Obj] = field(default_factory=dict)
     events: list[tuple[str, Said]] = field(default_factory=list)
     wakes: list[str] = field(default_factory=list)
+    waits: dict[str, list[Wait]] = field(default_factory=dict)
     error: str = ""
+    fix: str = ""
+
+    def wait(self, pool: Obj, *waits: Wait) -> None:
+        self.waits.setdefault(name_of(pool), []).extend(waits)
+
+    def waits_for(self, reason: Reason) -> list[str]:
+        """The pools whose nodes wait for it."""
+        return [name for name, waits in self.waits.items() if any(each.reason is reason for each in waits)]
 
 
 def look_at_pool(world: World, name: str, now: datetime) -> PoolLook:
@@ -111,10 +123,11 @@ def _look(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
     if world.controller_config is None:
         missing = f'controllerconfig.machineconfiguration.openshift.io "{CONTROLLER_CONFIG_NAME}" not found'
         look.error = f'error getting controllerconfig "{CONTROLLER_CONFIG_NAME}", error: {missing}'
+        look.fix = f"bring ControllerConfig {CONTROLLER_CONFIG_NAME} back: who installs the cluster makes it"
         return
     with_arbiter = world.topology == ARBITER_TOPOLOGY
-    if name_of(pool) == ARBITER and not _arbiter_alone(look, world, with_arbiter):
-        _tell_status(look, world, pool, now)
+    if name_of(pool) == ARBITER and not _arbiter_alone(look, world, pool, with_arbiter):
+        tell_status(look, world, pool, now)
         return
     pools = [pool]
     if name_of(pool) == MASTER and with_arbiter:
@@ -122,6 +135,7 @@ def _look(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
         if arbiter is None:
             told = "not found in HighlyAvailableArbiterMode; cluster may be misconfigured"
             look.error = f'arbiter pool "{ARBITER}" {told}'
+            look.fix = f"make MachineConfigPool {ARBITER}"
             return
         pools.append(arbiter)
     masters_down = 0
@@ -132,16 +146,23 @@ def _look(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
         masters_down = going if name_of(each) == MASTER else masters_down
 
 
-def _arbiter_alone(look: PoolLook, world: World, with_arbiter: bool) -> bool:
+def _arbiter_alone(look: PoolLook, world: World, arbiter: Obj, with_arbiter: bool) -> bool:
     """The arbiter is looked at together with the masters; alone only while they are paused and all there, since two
     control-plane nodes down at once may cost the quorum."""
     masters = world.pool(MASTER)
     if masters is None:
+        look.wait(arbiter, Wait(Reason.QUORUM, f"arbiters are updated together with pool {MASTER}, which is not there"))
         return False
     if with_arbiter and world.paused(masters):
-        return not unavailable(
-            _nodes_for(world, masters, f"pool {ARBITER}: failed to get master nodes for quorum check")
-        )
+        doing = f"pool {ARBITER}: failed to get master nodes for quorum check"
+        down = [name_of(node) for node in unavailable(_nodes_for(world, masters, doing))]
+        if down:
+            text = f"masters are down while their pool is paused: {', '.join(down)}"
+            look.wait(arbiter, Wait(Reason.QUORUM, text, takers=tuple(down)))
+        return not down
+    if not with_arbiter:
+        text = f"arbiters are updated in the control-plane topology {ARBITER_TOPOLOGY} only; this is {world.topology}"
+        look.wait(arbiter, Wait(Reason.QUORUM, text))
     look.wakes.append(MASTER)
     return False
 
@@ -153,41 +174,73 @@ def _update(
     if selects_all(pool):
         text = "This machineconfigpool is selecting all nodes. A non-empty selector is required."
         look.events.append((name_of(pool), Said("SelectingAll", text, warning=True)))
+        look.wait(pool, Wait(Reason.SELECTS_ALL, "spec.nodeSelector {} selects all nodes: it gets none"))
         return None
-    if is_terminating(pool) or world.paused(pool):
-        _tell_status(look, world, pool, now)
+    if is_terminating(pool) or not _may_go_on(look, world, pool):
+        if not look.error:
+            tell_status(look, world, pool, now)
         return None
     layering = world.layering(pool)
-    if layering.layered:
-        progress = layering.progress()
-        if progress.error:
-            look.error = progress.error
-            return None
-        if not progress.goes_on:
-            _tell_status(look, world, pool, now)
-            return None
     nodes = _nodes_for(world, pool, f'error getting nodes for pool "{name_of(pool)}", sync error')
     try:
         limit = max_unavailable(pool, len(nodes))
         canaries = canaries_left(pool, nodes, layering)
     except LimitError as error:
-        _tell_status(look, world, pool, now)
-        look.error = str(error)
+        tell_status(look, world, pool, now)
+        look.error, look.fix = str(error), error.fix
         return None
     with_arbiter = world.topology == ARBITER_TOPOLOGY
-    if name_of(pool) == MASTER and with_arbiter and _some_down(world, pools, ARBITER):
-        limit = 0
+    arbiter_down = name_of(pool) == MASTER and with_arbiter and _some_down(world, pools, ARBITER)
     _write_marks(look, world, pool, nodes)
     if name_of(pool) == ARBITER and with_arbiter and masters_down:
-        _tell_status(look, world, pool, now)
+        look.wait(pool, *_behind(pool, nodes, layering, Reason.QUORUM, "masters are updated first, all of them"))
+        tell_status(look, world, pool, now)
         return 0
-    candidates, capacity = all_candidates(pool, nodes, limit, layering)
+    candidates, capacity = all_candidates(pool, nodes, 0 if arbiter_down else limit, layering)
+    if arbiter_down:
+        look.wait(pool, *_behind(pool, nodes, layering, Reason.QUORUM, "an arbiter is down: masters wait for it"))
+    elif capacity <= 0:
+        look.wait(pool, *_no_place(pool, nodes, layering, limit))
     going = len(unavailable(nodes)) + len(candidates)
-    if candidates and name_of(pool) not in world.resting:
-        capacity = capacity if canaries is None else min(capacity, canaries)
-        _write_targets(look, world, pool, candidates, capacity)
-    _tell_status(look, world, pool, now)
+    if candidates:
+        _take(look, world, pool, candidates, capacity, canaries)
+    tell_status(look, world, pool, now)
     return going
+
+
+def _may_go_on(look: PoolLook, world: World, pool: Obj) -> bool:
+    """Neither paused nor held, and in image mode with an image."""
+    if world.paused(pool):
+        held = world.held.get(name_of(pool))
+        paused = Wait(Reason.PAUSED, "spec.paused is set")
+        look.wait(pool, Wait(Reason.HELD, f"held by {held}") if held is not None else paused)
+        return False
+    layering = world.layering(pool)
+    if not layering.layered:
+        return True
+    progress = layering.progress()
+    look.error = progress.error
+    if not progress.goes_on:
+        look.wait(pool, Wait(Reason.IMAGE, progress.reason))
+    return progress.goes_on
+
+
+def _behind(pool: Obj, nodes: Sequence[Obj], layering: Layering, reason: Reason, text: str) -> tuple[Wait, ...]:
+    """The wait, if there is a node that is not at what its pool wants; else nobody waits."""
+    candidate = candidates_of(pool, layering)
+    return (Wait(reason, text),) if any(candidate(each) for each in facts_of_all(nodes)) else ()
+
+
+def _no_place(pool: Obj, nodes: Sequence[Obj], layering: Layering, limit: int) -> tuple[Wait, ...]:
+    """No further node may be down: the limit is none, or these nodes take all of it."""
+    if limit < 0:
+        return _behind(pool, nodes, layering, Reason.LIMIT, f"maxUnavailable is {limit}: no node may ever begin")
+    candidate = candidates_of(pool, layering)
+    facts = facts_of_all(nodes)
+    if not any(candidate(each) for each in facts):
+        return ()
+    takers = tuple(each.name for each in facts if each.unavailable or (each.failing and not candidate(each)))
+    return (Wait(Reason.CAPACITY, f"maxUnavailable {limit} is used up", takers=takers),)
 
 
 def _some_down(world: World, pools: Sequence[Obj], name: str) -> bool:
@@ -224,12 +277,24 @@ def _taints(node: Obj, without: bool) -> tuple[Obj, ...]:
     return tuple(others) if without else (*others, UPDATE_TAINT)
 
 
-def _write_targets(look: PoolLook, world: World, pool: Obj, candidates: Sequence[Obj], capacity: int) -> None:
+def _take(
+    look: PoolLook, world: World, pool: Obj, candidates: Sequence[Obj], capacity: int, canaries: int | None
+) -> None:
+    """Target the next ones; what keeps candidates from being next is noted."""
+    if name_of(pool) in world.resting:
+        look.wait(pool, Wait(Reason.GATHERING, "changes that come together are taken together"))
+        return
+    if canaries is not None and canaries < len(candidates):
+        text = "all canaries have to be at the new config before any other node begins"
+        look.wait(pool, Wait(Reason.CANARIES, text))
     free = [node for node in candidates if name_of(node) not in world.deferred]
     for node in candidates:
         if name_of(node) in world.deferred:
             why = world.deferred[name_of(node)]
             look.events.append((name_of(pool), Said("DeferringNodeUpdate", f"Deferring update of node {why}")))
+            look.wait(pool, Wait(Reason.DEFERRED, why, (name_of(node),)))
+    if canaries is not None:
+        capacity = min(capacity, canaries)
     if not free or capacity <= 0:
         return
     chosen = choose_targets(
@@ -241,16 +306,21 @@ def _write_targets(look: PoolLook, world: World, pool: Obj, candidates: Sequence
         pools=world.pools,
         rendered=world.rendered,
     )
+    look.wait(pool, *chosen.waits)
+    _note_targets(look, world, pool, chosen)
+
+
+def _note_targets(look: PoolLook, world: World, pool: Obj, chosen: Chosen) -> None:
     look.writes += chosen.writes
     look.events += [(name_of(pool), said) for said in chosen.events]
+    layering = world.layering(pool)
+    config = layering.rendered if layering.layered else target_of(pool)
     for write in chosen.writes:
         if write.node in chosen.targeted and write.node in world.machine_config_nodes:
-            layering = world.layering(pool)
-            config = layering.rendered if layering.layered else target_of(pool)
             look.targets[write.node] = write.annotations.get(DESIRED) or config
 
 
-def _tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
+def tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
     """From the state before the writes of this look."""
     nodes = world.nodes_of(pool)
     known = world.machine_config_nodes

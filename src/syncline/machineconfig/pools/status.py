@@ -18,9 +18,11 @@ from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.nodestate import facts_of, facts_of_all, finished_for, target_of
 from syncline.machineconfig.pools.seenrecords import record_facts
 
-__all__ = ["PoolNodes", "condition_is", "pool_status", "put_condition", "update_line"]
+__all__ = ["DEGRADED_GOES_ON", "PoolNodes", "condition_is", "pool_status", "put_condition", "update_line"]
 
 CERTIFICATES = "KubeAPIServerServingCAData"
+DEGRADED_GOES_ON = "Pool update paused due to degraded condition"
+"""What a degraded pool in image mode says; its other nodes are updated all the same, upstream as here."""
 MCN_GATE = "ImageModeStatusReporting"
 """With this feature gate, counts of updated and degraded nodes come from MachineConfigNodes."""
 
@@ -216,7 +218,7 @@ def _say_build(conditions: list[Obj], seen: PoolNodes, config: Obj, everything: 
     old = dig(seen.pool, "status", "conditions", default=[])
     others = ("RenderDegraded", "NodeDegraded", "PinnedImageSetsDegraded")
     if not paused and any(condition_is(old, kind) for kind in others):
-        put_condition(conditions, "Updating", False, now, "", "Pool update paused due to degraded condition")
+        put_condition(conditions, "Updating", False, now, "", DEGRADED_GOES_ON)
         return
     said = _paused_build(seen.layering, config) if paused else _running_build(seen.layering, config, everything)
     if said is not None:
@@ -256,7 +258,7 @@ def _paused_build(layering: Layering, config: Obj) -> tuple[bool, str] | None:
 
 
 def _say_degraded(conditions: list[Obj], seen: PoolNodes, reported: _Reported, degraded: int, now: datetime) -> None:
-    message = ", ".join(reported.reasons) + (f"; {seen.blocked}" if seen.blocked else "")
+    message = "; ".join(part for part in (", ".join(reported.reasons), seen.blocked) if part)
     if degraded > 0:
         reason = f"{len(reported.degraded)} nodes are reporting degraded status on sync"
         put_condition(conditions, "NodeDegraded", True, now, reason, message)
