@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.machineconfig.recordings import cases, judge, same_text
+from tests.machineconfig.recordings import KNOWN, cases, judge, same_text
+from tests.recorded import known
 
 from syncline.control.plan import Delete, Emit, Evict, Patch, Plan, Requeue, Result, Retry, SetStatus
 from syncline.kube.errors import ApiError, InternalError, NotFound, TooManyRequests
@@ -23,6 +25,8 @@ from syncline.machineconfig.pools.membership import MembershipError, primary_poo
 
 AT = datetime(2026, 9, 1, tzinfo=UTC)
 Case = dict[str, Any]
+OPEN = object()
+AGGREGATE = re.compile(r"\[error when (.*)\]")
 
 
 def by_id(kind: str) -> Any:
@@ -129,7 +133,7 @@ class Desk:
         self.told: Obj = {"evictionTried": set(), "evicted": set(), "deleted": set(), "events": [], "phases": {}}
         if "ongoingMinutes" in given:
             began = AT - timedelta(minutes=given["ongoingMinutes"])
-            request = annotations_of(self.node)[DESIRED_DRAIN]
+            request = annotations_of(self.node).get(DESIRED_DRAIN, "")
             self.node["metadata"]["annotations"][PROGRESS] = Progress(request, began, began, AT).text()
 
     def seen(self) -> Observed:
@@ -151,6 +155,8 @@ class Desk:
     def _do(self, action: Any) -> Any:
         match action:
             case SetStatus():
+                if self.given.get("recordFails"):
+                    raise InternalError("Internal error occurred: no records today")
                 before = {each["type"]: each for each in dig(self.mcn, "status", "conditions", default=[])}
                 self.mcn = self.mcn | {"status": action.new}
                 changed = [c for c in action.new["conditions"] if _told(before.get(c["type"])) != _told(c)]
@@ -183,42 +189,91 @@ class Desk:
             self.pods[pod] = self.pods[pod] | {"metadata": going}
             return
         del self.pods[pod]
-        if answer == "404":
+        if answer == "404" and evicts:
             raise NotFound(f'pods "{pod}" not found')
+        if answer == "404":
+            return  # the performer of Delete takes it for a success
         self.told["evicted" if evicts else "deleted"].add(pod)
 
     def sync(self, settings: DrainSettings) -> tuple[list[str], str | None]:
-        """Passes until a retry is due, it is done, or somebody else wrote the node: what the queue holds, the error."""
-        for _ in range(100):
-            schedulable = not dig(self.node, "spec", "unschedulable")
-            seen = self.seen()
-            made = plan(seen, self.now, settings)
-            more: tuple[Observed, Plan] | None = (seen, made)
-            while more is not None:
-                seen, made = more
-                results: list[Result] = []
-                for step in made.steps:
-                    results += (done := [self.perform(action) for action in step])
-                    if not all(result.ok for result in done):
-                        break
-                more = settle(seen, made, results, self.now, settings)
+        """Passes until a retry is due, it is done, somebody lifted the cordon, or an attempt without a note of its
+        beginning goes on for ever: what the queue holds, the error."""
+        while self.now <= AT + timedelta(seconds=2 * settings.attempt_s):
+            made = self._one_pass(settings)
+            lifted = PROGRESS in annotations_of(self.node) and not dig(self.node, "spec", "unschedulable")
             match made.outcome:
                 case Retry(error=error):
                     return [], error
                 case Requeue(after_s=after, why="the next attempt to drain"):
                     return [f"add after {int(after) // 60}m0s"], None
-                case Requeue(why=why) if why == UNWRITABLE:
+                case Requeue(why=why) if why == UNWRITABLE or lifted:
                     return [], None  # upstream's queue holds nothing then
                 case Requeue(after_s=after):
-                    self.now += timedelta(seconds=after if self._somebody_stays() else 1)
+                    self.now += timedelta(seconds=after if self.seen().leaving else 1)
                 case _:
                     return [], None
-            if not schedulable and not dig(self.node, "spec", "unschedulable"):
-                return [], None
-        raise AssertionError("goes round in circles")
+        return [], None
 
-    def _somebody_stays(self) -> bool:
-        return bool(self.seen().leaving)
+    def _one_pass(self, settings: DrainSettings) -> Plan:
+        seen = self.seen()
+        made = plan(seen, self.now, settings)
+        more: tuple[Observed, Plan] | None = (seen, made)
+        while more is not None:
+            seen, made = more
+            results: list[Result] = []
+            for step in made.steps:
+                results += (done := [self.perform(action) for action in step])
+                if not all(result.ok for result in done):
+                    break
+            more = settle(seen, made, results, self.now, settings)
+        return made
+
+
+def by_design(given: Obj, expect: Obj) -> dict[str, Obj]:
+    """The classes of differences that a case falls into, by their names in ``known.json``, each with our answers;
+    ``OPEN`` where ours is another one that the recording does not tell."""
+    have = annotations_of(given["node"])
+    wanted, last = have.get(DESIRED_DRAIN, ""), have.get(LAST_DRAIN, "")
+    cordoned, begun = bool(dig(given["node"], "spec", "unschedulable")), "ongoingMinutes" in given
+    found: dict[str, Obj] = {}
+    if begun and (wanted == last or wanted.split("-")[0] == "uncordon") and not given.get("cordonFails"):
+        found["memory of a drain that nobody asks for any more"] = {"drainOngoing": False}
+    if given.get("cordonFails"):
+        lasts = {"429", "stuck"} & set((given.get("evictionAnswers") or {}).values())
+        endless = {"queue": OPEN, "events": OPEN, "machineConfigNode": OPEN} if lasts else {}
+        found["memory of a drain on a node that takes no writes"] = {"drainOngoing": begun} | endless
+    if wanted.split("-")[0] == "uncordon" and cordoned and not begun and not last.startswith("drain-"):
+        unwritten = {"error": OPEN, "machineConfigNode": OPEN} if given.get("cordonFails") else {}
+        found["a cordon that was there before the drain"] = {"unschedulable": True} | unwritten
+    if given.get("someoneUncordonsDuringDrain") and expect["evictionTried"] + expect["deleted"]:
+        told = {"machineConfigNode": OPEN, "queue": OPEN, "events": OPEN}
+        found["a cordon that is lifted during the drain"] = {"drainOngoing": True} | told
+    return found
+
+
+def agrees(want: Obj, got: Obj) -> bool:
+    return all(want[key] is OPEN or same(key, want[key], got[key]) for key in got)
+
+
+def same(key: str, want: Any, got: Any) -> bool:
+    match key:
+        case "error":
+            return same_text(want, got)
+        case "machineConfigNode":
+            return len(want) == len(got) and all(
+                mine | {"message": ""} == theirs | {"message": ""}
+                and same_text(ordered(theirs["message"]), ordered(mine["message"]))
+                for mine, theirs in zip(got, want, strict=True)
+            )
+        case "events":
+            return [ordered(each) for each in want] == [ordered(each) for each in got]
+        case _:
+            return bool(want == got)
+
+
+def ordered(text: str) -> str:
+    """Pods are evicted side by side, so that upstream tells their errors in the order of chance."""
+    return AGGREGATE.sub(lambda found: f"[{', error when '.join(sorted(found[1].split(', error when ')))}]", text)
 
 
 @by_id("drainsync")
@@ -238,20 +293,27 @@ def test_a_drain_goes_as_upstream_s(case: Case) -> None:
         "error": error,
     }
     want = expect | {"machineConfigNode": sorted(expect.get("machineConfigNode") or [], key=lambda each: each["type"])}
-    same = all(got[key] == want[key] for key in got if key not in ("machineConfigNode", "error"))
-    told = len(phases) == len(want["machineConfigNode"]) and all(
-        mine | {"message": ""} == theirs | {"message": ""} and same_text(theirs["message"], mine["message"])
-        for mine, theirs in zip(got["machineConfigNode"], want["machineConfigNode"], strict=False)
-    )
-    judge(case, same and told and same_text(want["error"], error), got)
+    classes = by_design(given, expect)
+    ours = {key: value for changed in classes.values() for key, value in changed.items()}
+    if not agrees(want, got) and agrees(want | ours, got):
+        pytest.xfail("; ".join(known(KNOWN)["drainsync"][name] for name in classes))
+    judge(case, agrees(want, got), got)
+
+
+# -- beyond the recordings -------------------------------------------------------------------------------------------
+
+
+def asked_for_a_drain(*pods: str, cordoned: bool = False, **more: Any) -> Desk:
+    node = {"metadata": {"name": "node-0", "annotations": {DESIRED_DRAIN: "drain-rendered-b"}}, "spec": {}}
+    if cordoned:
+        node["spec"] = {"unschedulable": True}
+    made = [{"metadata": {"name": p, "namespace": "a", "uid": p}, "spec": {"nodeName": "node-0"}} for p in pods]
+    return Desk({"node": node, "pools": [], "pods": made} | more)
 
 
 def test_a_node_that_cannot_be_cordoned_is_tried_five_times_and_keeps_its_pods() -> None:
     """As upstream's code says; the recordings have it for nodes that are cordoned already."""
-    notes = {DESIRED_DRAIN: "drain-rendered-b"}
-    node = {"metadata": {"name": "node-0", "annotations": notes}, "spec": {}}
-    pod = {"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"nodeName": "node-0"}, "status": {}}
-    desk = Desk({"node": node, "pools": [], "pods": [pod], "cordonFails": True})
+    desk = asked_for_a_drain("p", cordonFails=True)
     assert desk.sync(DrainSettings()) == ([], None)
     assert desk.told["evictionTried"] == set()
     assert (
@@ -271,13 +333,53 @@ def test_a_node_that_cannot_be_cordoned_is_tried_five_times_and_keeps_its_pods()
 def test_an_attempt_after_somebody_lifted_the_cordon_still_counts_from_the_first_one(
     minutes: int, wait: int, reasons: list[str]
 ) -> None:
-    notes = {DESIRED_DRAIN: "drain-rendered-b"}
-    node = {"metadata": {"name": "node-0", "annotations": notes}, "spec": {}}
-    pod = {"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"nodeName": "node-0"}, "status": {}}
-    given = {"node": node, "pools": [], "pods": [pod], "evictionAnswers": {"a/p": "500"}, "ongoingMinutes": minutes}
-    desk = Desk(given)
+    desk = asked_for_a_drain("p", evictionAnswers={"a/p": "500"}, ongoingMinutes=minutes)
     assert desk.sync(DrainSettings()) == ([f"add after {wait}m0s"], None)
     assert [event.split()[1].removeprefix("Drain").removesuffix("Exceeded") for event in desk.told["events"]] == reasons
     progress = Progress.of(desk.node)
     assert progress is not None
     assert progress.began == AT, "then time counts from the new cordon"
+
+
+def test_an_eviction_that_fails_does_not_end_the_attempt_of_a_pod_that_a_budget_holds() -> None:
+    desk = asked_for_a_drain("broken", "held", "free", evictionAnswers={"a/broken": "500", "a/held": "429"})
+    assert desk.sync(DrainSettings()) == (["add after 1m0s"], None)
+    assert desk.now - AT == timedelta(seconds=90)
+    assert desk.told["evicted"] == {"a/free"}
+    assert (
+        'Error is: [error when evicting pods/"broken" -n "a": Internal error occurred: boom, '
+        'error when evicting pods/"held" -n "a": global timeout reached: 1m30s] The drain will not'
+    ) in desk.told["phases"]["Drained"]["message"]
+
+
+def test_an_attempt_ends_at_once_where_every_eviction_fails() -> None:
+    desk = asked_for_a_drain("broken", evictionAnswers={"a/broken": "500"})
+    assert desk.sync(DrainSettings()) == (["add after 1m0s"], None)
+    assert desk.now == AT
+
+
+def test_a_machine_config_node_that_takes_no_writes_holds_no_drain_up() -> None:
+    desk = asked_for_a_drain("p", recordFails=True)
+    assert desk.sync(DrainSettings()) == ([], None)
+    assert annotations_of(desk.node)[LAST_DRAIN] == "drain-rendered-b"
+    assert desk.told["evicted"] == {"a/p"}
+
+
+def test_memory_that_cannot_be_deleted_is_no_failure_to_cordon() -> None:
+    desk = asked_for_a_drain("p", cordonFails=True, ongoingMinutes=5)
+    desk.node["metadata"]["annotations"][LAST_DRAIN] = "drain-rendered-b"
+    assert desk.sync(DrainSettings()) == ([], None)
+    assert desk.told["phases"] == {}
+
+
+def test_an_attempt_that_is_given_up_waits_although_that_cannot_be_noted() -> None:
+    desk = asked_for_a_drain("p", cordoned=True, cordonFails=True, ongoingMinutes=12, evictionAnswers={"a/p": "500"})
+    assert desk.sync(DrainSettings()) == (["add after 5m0s"], None)
+    assert [event.split()[1] for event in desk.told["events"]] == ["DrainThresholdExceeded"]
+
+
+def test_without_evictions_pods_are_deleted_in_order_up_to_the_first_that_is_refused() -> None:
+    desk = asked_for_a_drain("c", "a", "b", noEvictionInDiscovery=True, evictionAnswers={"a/b": "500"})
+    assert desk.sync(DrainSettings()) == (["add after 1m0s"], None)
+    assert (desk.told["deleted"], set(desk.pods)) == ({"a/a"}, {"a/b", "a/c"})
+    assert "Error is: Internal error occurred: boom The drain" in desk.told["phases"]["Drained"]["message"]

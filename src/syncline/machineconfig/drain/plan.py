@@ -8,7 +8,7 @@ failing every five minutes, for ever (reference machine-config 5). Ours: a drain
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -206,25 +206,31 @@ def _too_long(seen: Observed, progress: Progress, now: datetime, settings: Drain
     return (Emit(seen.node, "DrainFailed", text, COMPONENT, warning=True),)
 
 
-def _go_on(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
-    """Within an attempt: evict who is not going yet, or give the attempt up at its end."""
-    end = progress.attempt + timedelta(seconds=settings.attempt_s)
-    if now >= end or progress.attempt > now + CLOCKS:
-        return _give_up(seen, progress, _overdue(seen.leaving, settings), now, settings)
-    staying = [pod for pod in seen.leaving if not is_terminating(pod)]
-    left = (end - now).total_seconds()
-    wait = min(settings.evict_again_s, left) if staying else left
-    draining = _draining(seen, now)
-    actions = tuple(_evict(seen, pod) for pod in staying)
-    steps = (*draining, actions) if actions else draining
-    return Plan(steps, Requeue(wait, "pods are going"), f"{len(seen.leaving)} pods have to leave {name_of(seen.node)}")
+def _go_on(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings, *, first: bool = False) -> Plan:
+    """Within an attempt: evict all at first, then who is not going yet, and all once more at its end, so that what is
+    told of each is an answer."""
+    left = _left_s(progress, now, settings)
+    asked = [pod for pod in seen.leaving if first or left <= 0 or not is_terminating(pod)]
+    wait = min(settings.evict_again_s, left) if asked else left
+    told = f"{len(seen.leaving)} pods have to leave {name_of(seen.node)}"
+    return Plan((*_draining(seen, now), *_removals(seen, asked)), Requeue(max(wait, 0.0), "pods are going"), told)
 
 
-def _evict(seen: Observed, pod: Obj) -> Evict | Delete:
+def _left_s(progress: Progress, now: datetime, settings: DrainSettings) -> float:
+    """Until the attempt ends; nothing is left of one that a clock which went wrong has begun."""
+    if progress.attempt > now + CLOCKS:
+        return 0.0
+    return settings.attempt_s - (now - progress.attempt).total_seconds()
+
+
+def _removals(seen: Observed, pods: Sequence[Obj]) -> tuple[tuple[Evict | Delete, ...], ...]:
+    """All at once; without the eviction subresource one after the other, up to the first that is refused."""
     why = f"node {name_of(seen.node)} is drained"
-    if not seen.evicts:
-        return Delete.of({"apiVersion": "v1", "kind": "Pod"} | pod, why)
-    return Evict(namespace_of(pod), name_of(pod), why, uid_of(pod))
+    if seen.evicts:
+        evictions = tuple(Evict(namespace_of(pod), name_of(pod), why, uid_of(pod)) for pod in pods)
+        return (evictions,) if evictions else ()
+    ordered = sorted(pods, key=lambda pod: (namespace_of(pod), name_of(pod)))
+    return tuple((Delete.of({"apiVersion": "v1", "kind": "Pod"} | pod, why),) for pod in ordered)
 
 
 def _draining(seen: Observed, now: datetime) -> tuple[tuple[SetStatus, ...], ...]:
@@ -236,24 +242,28 @@ def _draining(seen: Observed, now: datetime) -> tuple[tuple[SetStatus, ...], ...
     return _phase(seen, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
 
 
-def _overdue(leaving: Sequence[Obj], settings: DrainSettings) -> str:
+def _overdue(seen: Observed, pods: Iterable[Obj], settings: DrainSettings) -> list[str]:
+    """What is said at the end of an attempt of pods that are still there."""
+    if not seen.evicts:
+        return [DEADLINE for _ in pods]
     limit = _go_duration(settings.attempt_s)
-    return _joined(
+    return [
         f'error when waiting for pod "{name_of(pod)}" in namespace "{namespace_of(pod)}" to terminate: {DEADLINE}'
         if is_terminating(pod)
         else f'error when evicting pods/"{name_of(pod)}" -n "{namespace_of(pod)}": global timeout reached: {limit}'
-        for pod in leaving
-    )
+        for pod in pods
+    ]
 
 
-def _joined(errors: object) -> str:
+def _joined(errors: Sequence[str]) -> str:
     """Several errors as Go's aggregate prints them: each once, in brackets."""
-    found = list(dict.fromkeys(errors))  # type: ignore[call-overload]
-    return str(found[0]) if len(found) == 1 else f"[{', '.join(found)}]"
+    found = list(dict.fromkeys(errors))
+    return found[0] if len(found) == 1 else f"[{', '.join(found)}]"
 
 
-def _give_up(seen: Observed, progress: Progress, error: str, now: datetime, settings: DrainSettings) -> Plan:
+def _give_up(seen: Observed, progress: Progress, errors: Sequence[str], now: datetime, settings: DrainSettings) -> Plan:
     """The attempt has failed; the next one comes by itself."""
+    error = _joined(errors)
     rare = progress.attempt - progress.began >= timedelta(seconds=settings.patience_s)
     wait = settings.rare_retry_s if rare else settings.retry_s
     wanted, last = _request(seen.node), annotations_of(seen.node).get(LAST_DRAIN, "")
@@ -293,17 +303,18 @@ def settle(
 ) -> tuple[Observed, Plan] | None:
     """Go on from the answers: evictions follow the cordon at once, refusals end or prolong an attempt."""
     seen = _with_written(seen, results)
-    failed = [result for result in results if not result.ok and not isinstance(result.error, Conflict)]
-    if len(failed) < sum(not result.ok for result in results):
+    if any(isinstance(result.error, Conflict) for result in results):
         return None  # something has changed meanwhile: the key is planned again at once
+    if any(isinstance(result.action, SetStatus) and not result.ok for result in results):
+        untold = tuple(step for step in made.steps if not any(isinstance(action, SetStatus) for action in step))
+        if untold:
+            return seen, replace(made, steps=untold)  # a record that takes no writes holds no drain up
     written = next((r for r in results if isinstance(r.action, Patch) and r.action.gvk.kind == "Node"), None)
     if written is not None:
-        return _after_write(seen, written, now, settings)
-    errors = [error for result in failed if (error := _eviction_error(result))]
-    progress = Progress.of(seen.node)
-    if errors and progress is not None:
-        return seen, _give_up(seen, progress, _joined(errors), now, settings)
-    return None
+        after = _after_write if written.ok else _after_refused_write
+        return after(seen, written, now, settings)
+    removals = [result for result in results if isinstance(result.action, Evict | Delete)]
+    return _after_removals(seen, removals, now, settings) if removals else None
 
 
 def _with_written(seen: Observed, results: Sequence[Result]) -> Observed:
@@ -320,33 +331,33 @@ def _with_written(seen: Observed, results: Sequence[Result]) -> Observed:
 def _after_write(
     seen: Observed, written: Result, now: datetime, settings: DrainSettings
 ) -> tuple[Observed, Plan] | None:
-    wanted = _request(seen.node)
-    verb = wanted.split("-")[0]
+    """An attempt that was noted begins at once."""
     progress = Progress.of(seen.node)
-    if written.ok:
-        if verb != "drain" or progress is None or progress.retry is not None or not _notes(written).get(PROGRESS):
-            return None
-        return seen, _go_on(seen, progress, now, settings) if seen.leaving else _done(seen, wanted, now)
+    if progress is None or progress.retry is not None or not _notes(written).get(PROGRESS):
+        return None
+    if not seen.leaving:
+        return seen, _done(seen, progress.request, now)
+    return seen, _go_on(seen, progress, now, settings, first=True)
+
+
+def _after_refused_write(
+    seen: Observed, written: Result, now: datetime, settings: DrainSettings
+) -> tuple[Observed, Plan] | None:
+    """Cordons are tried again, an answer that is not given is an error; notes can wait, pods need not wait for them."""
+    name, notes = name_of(seen.node), _notes(written)
+    spec = getattr(written.action, "body", {}).get("spec")
     if isinstance(written.error, NotFound):
         return None
-    if verb == "drain" and _cordoned(seen.node):
-        return _without_note(seen, written, wanted, now, settings)
-    if seen.tries + 1 < settings.tries:
-        again = replace(seen, tries=seen.tries + 1)
-        return again, Plan(((written.action,),), why="write the node again")
-    return None if verb not in ("drain", "uncordon") else _unwritable(seen, written, verb, now, settings)
-
-
-def _without_note(
-    seen: Observed, written: Result, wanted: str, now: datetime, settings: DrainSettings
-) -> tuple[Observed, Plan] | None:
-    """The node is cordoned; that its note cannot be written does not keep its pods."""
-    if LAST_DRAIN in _notes(written):
-        text = f"failed to set node uncordoned annotation: node {name_of(seen.node)}: unable to update: {written.error}"
-        return seen, Plan(outcome=Retry(f"node {name_of(seen.node)}: {text}"), why=text)
-    if seen.leaving and seen.tries == 0:
-        return replace(seen, tries=1), _go_on(seen, Progress(wanted, now, now), now, settings)
-    return (seen, _done(seen, wanted, now)) if not seen.leaving else None
+    if spec is not None and bool(spec["unschedulable"]) != _cordoned(seen.node):
+        if seen.tries + 1 < settings.tries:
+            return replace(seen, tries=seen.tries + 1), Plan(((written.action,),), why="write the node again")
+        return seen, _unwritable(seen, written, now, settings, cordon=bool(spec["unschedulable"]))
+    if LAST_DRAIN in notes:
+        text = f"failed to set node uncordoned annotation: node {name}: unable to update: {written.error}"
+        return seen, Plan(outcome=Retry(f"node {name}: {text}"), why=text)
+    have = annotations_of(seen.node) | {key: text for key, text in notes.items() if text is not None}
+    noted = replace(seen, node=seen.node | {"metadata": seen.node["metadata"] | {"annotations": have}})
+    return _after_write(noted, written, now, settings)
 
 
 def _notes(written: Result) -> dict[str, str | None]:
@@ -355,36 +366,57 @@ def _notes(written: Result) -> dict[str, str | None]:
     return found
 
 
-def _unwritable(
-    seen: Observed, written: Result, verb: str, now: datetime, settings: DrainSettings
-) -> tuple[Observed, Plan]:
+def _unwritable(seen: Observed, written: Result, now: datetime, settings: DrainSettings, *, cordon: bool) -> Plan:
     """The MachineConfigNode says so; the queue tries again, ever more rarely."""
     name = name_of(seen.node)
-    tried = f"node {name}: failed to {'uncordon' if verb == 'uncordon' else 'cordon'} ({settings.tries} tries)"
+    tried = f"node {name}: failed to {'cordon' if cordon else 'uncordon'} ({settings.tries} tries)"
     error = f"{tried}: [timed out waiting for the condition, cordon error: {written.error}]"
     state = f"The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
-    if verb == "uncordon":
+    if not cordon:
         told = "Failed to Uncordon Node as part of completing upgrade phase"
         parent = Phase("UpdateComplete", "Unknown", "Uncordoned", told)
         child = f"Error: Failed to UnCordon node. Error is: {error} {state}"
         phase = _phase(seen, parent, Phase("Uncordoned", "Unknown", "UpdateCompleteUncordoned", child), now)
-        return seen, Plan(phase, Retry(f"failed to uncordon node {name}: {error}"), error)
+        return Plan(phase, Retry(f"failed to uncordon node {name}: {error}"), error)
     told = "Failed to Cordon Node as part of In progress update phase"
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", told)
     child = f"Error: Failed to Cordon node. Error is {error}, {state}"
     phase = _phase(seen, parent, Phase("Cordoned", "Unknown", "UpdateExecutedCordoned", child), now)
-    return seen, Plan(phase, Requeue(settings.retry_s, UNWRITABLE), error)
+    return Plan(phase, Requeue(settings.retry_s, UNWRITABLE), error)
 
 
-def _eviction_error(result: Result) -> str:
-    """Refusals that end the attempt; a budget's is tried again, who is gone has gone."""
-    if not isinstance(result.action, Evict | Delete) or isinstance(result.error, NotFound | TooManyRequests):
-        return ""
-    causes = getattr(result.error, "details", {}).get("causes") or []
-    if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
-        return ""
-    target = result.action.target
-    return f'error when evicting pods/"{target.name}" -n "{target.namespace}": {result.error}'
+def _after_removals(
+    seen: Observed, removals: Sequence[Result], now: datetime, settings: DrainSettings
+) -> tuple[Observed, Plan] | None:
+    """An attempt fails when its time is over, or when nobody is left who may still go within it."""
+    refused = _refusals(removals)
+    others = [pod for pod in seen.leaving if (namespace_of(pod), name_of(pod)) not in refused]
+    progress = Progress.of(seen.node) or Progress(_request(seen.node), now, now)
+    hopeless = refused and (not others or not seen.evicts)
+    if not hopeless and _left_s(progress, now, settings) > 0:
+        return None
+    overdue = _overdue(seen, others, settings) if seen.evicts or not refused else []
+    return seen, _give_up(seen, progress, [*refused.values(), *overdue], now, settings)
+
+
+def _refusals(removals: Iterable[Result]) -> dict[tuple[str, str], str]:
+    """Why this attempt will not remove pods (namespace, name); not those that go, have gone, or may go later in it."""
+    found: dict[tuple[str, str], str] = {}
+    for result in removals:
+        action, error = result.action, result.error
+        if result.ok or isinstance(error, NotFound):
+            continue
+        if isinstance(action, Delete):
+            found[action.target.namespace, action.target.name] = str(error)
+        elif isinstance(action, Evict) and not _may_pass(error):
+            told = f'error when evicting pods/"{action.name}" -n "{action.namespace}": {error}'
+            found[action.namespace, action.name] = told
+    return found
+
+
+def _may_pass(error: object) -> bool:
+    causes = getattr(error, "details", {}).get("causes") or []
+    return isinstance(error, TooManyRequests) or any(each.get("reason") == "NamespaceTerminating" for each in causes)
 
 
 # -- writes ----------------------------------------------------------------------------------------------------------
