@@ -23,10 +23,24 @@ from syncline.control.controller import Watch, differ
 from syncline.control.events import Said, publish
 from syncline.control.executor import kube_performers, run_in_place
 from syncline.control.loop import ControlLoop
-from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Retry, set_status
+from syncline.control.plan import (
+    Create,
+    Delete,
+    Done,
+    Emit,
+    Evict,
+    Outcome,
+    Patch,
+    Plan,
+    Requeue,
+    Retry,
+    Stalled,
+    set_status,
+)
 from syncline.control.virtual import CrashingTransport, Killed, LoopActor, NotIdleError, VirtualDriver
 from syncline.control.workqueue import Key
 from syncline.kube.client import Request, Response, Transport
+from syncline.kube.errors import ApiError, InternalError, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, labels_of, name_of, namespace_of
 
@@ -271,11 +285,12 @@ def test_a_failed_step_stops_later_steps_and_a_conflict_is_planned_again_soon() 
 
 
 class Refused(Keeper):
-    """Each pass writes something that is refused as ``body`` says, until ``heals``; then there is nothing to do."""
+    """Each pass writes something that is refused as ``body`` says, until ``heals``; then there is nothing to do.
+    ``status``: what is refused is what the object says of itself, which is written last."""
 
-    def __init__(self, body: Obj, outcome: Outcome, heals: float = float("inf")) -> None:
+    def __init__(self, body: Obj, outcome: Outcome, heals: float = float("inf"), *, status: bool = False) -> None:
         super().__init__()
-        self._body, self._outcome, self._heals = body, outcome, heals
+        self._body, self._outcome, self._heals, self._status = body, outcome, heals, status
         self.passes: list[float] = []
 
     def plan(self, seen: Seen, now: datetime) -> Plan:
@@ -284,9 +299,8 @@ class Refused(Keeper):
             self.passes.clear()
             self._heals = float("inf")
             return Plan()
-        return Plan(
-            ((Patch(GVK("", "v1", "Namespace"), "", name_of(seen.namespace), self._body, "a try"),),), self._outcome
-        )
+        write = (Patch(GVK("", "v1", "Namespace"), "", name_of(seen.namespace), self._body, "a try"),)
+        return Plan(() if self._status else (write,), self._outcome, status=write if self._status else ())
 
     def waits(self, bench: Bench, seconds: float) -> list[float]:
         self.passes.clear()
@@ -320,22 +334,62 @@ def test_a_success_lets_the_next_conflict_be_quick_again() -> None:
     assert controller.waits(bench, 0.1)[:2] == [0.02, 0.04]
 
 
-@pytest.mark.parametrize(
-    ("outcome", "first"),
-    [
-        (Requeue(0, "at once"), [0.2, 0.4, 0.8, 1.6]),
-        (Done(), [0.2, 0.4, 0.8, 1.6]),
-        (Requeue(5, "later"), [5, 5, 5, 5]),
-    ],
-    ids=["at once", "when something changes", "at a time of its own"],
-)
-def test_a_refused_write_backs_off_unless_the_plan_gives_a_time(outcome: Outcome, first: list[float]) -> None:
-    controller = Refused(INVALID, outcome)
+OUTCOMES: dict[str, tuple[Outcome, list[float]]] = {
+    "at once": (Requeue(0, "at once"), [0.2, 0.4, 0.8, 1.6, 3.2, 6.4]),
+    "when something changes": (Done(), [0.2, 0.4, 0.8, 1.6, 3.2, 6.4]),
+    "when it failed": (Retry("the moon is full"), [0.2, 0.4, 0.8, 1.6, 3.2, 6.4]),
+    "when a person changes something": (Stalled("it is wrong", "mend it"), [0.2, 0.4, 0.8, 1.6, 3.2, 6.4]),
+    "at a time of its own": (Requeue(5, "later"), [0.2, 0.4, 0.8, 1.6, 3.2, 5]),
+    "much later": (Requeue(86_400, "tomorrow", background=True), [0.2, 0.4, 0.8, 1.6, 3.2, 6.4]),
+}
+
+
+@pytest.mark.parametrize("status", [False, True], ids=["a step", "the status"])
+@pytest.mark.parametrize("when", OUTCOMES)
+def test_a_refused_write_is_tried_again_later_and_later_whatever_the_outcome(when: str, status: bool) -> None:
+    outcome, waits = OUTCOMES[when]
+    controller = Refused(INVALID, outcome, status=status)
     bench = Bench(controller)
     bench.namespace("a")
     bench.driver.settle()
     bench.loop.queue.forgive(Key(controller.name, ObjectRef("", "Namespace", "", "a")))
-    assert controller.waits(bench, 60)[:4] == first
+    assert controller.waits(bench, 60)[:6] == waits
+    assert controller.waits(bench, 900)[-1] == min(120, getattr(outcome, "after_s", 0) or 120), "and has a bound"
+
+
+class Evicting(Keeper):
+    """Evicts a pod that a budget keeps, and wants to ask again in five seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passes: list[float] = []
+
+    def plan(self, seen: Seen, now: datetime) -> Plan:
+        self.passes.append((now - EPOCH).total_seconds())
+        return Plan(((Evict(name_of(seen.namespace), "kept", "a drain"),),), Requeue(5, "the budget may allow it"))
+
+
+class Budgeted:
+    """Refuses evictions as a budget does, or as a server that is broken."""
+
+    def __init__(self, inner: Transport, error: ApiError) -> None:
+        self._inner, self._error = inner, error
+
+    def send(self, request: Request) -> Response:
+        return Response.refused(self._error) if request.path.endswith("/eviction") else self._inner.send(request)
+
+
+@pytest.mark.parametrize(
+    ("error", "waits"), [(TooManyRequests("a budget"), [5, 5, 5]), (InternalError("broken"), [0.2, 0.4, 0.8])]
+)
+def test_a_budget_is_asked_again_when_the_plan_says_and_a_broken_server_by_the_back_off(
+    error: ApiError, waits: list[float]
+) -> None:
+    controller = Evicting()
+    bench = Bench(controller, wrap=lambda inner: Budgeted(inner, error))
+    bench.namespace("a")
+    bench.driver.advance(60)
+    assert [round(b - a, 3) for a, b in itertools.pairwise(controller.passes)][:3] == waits
 
 
 def test_a_change_ends_the_wait_of_one_that_failed() -> None:

@@ -19,10 +19,10 @@ from syncline.control.cache import Cache
 from syncline.control.controller import Concerns, Controller, MapToKeys, Settling, settles
 from syncline.control.executor import Execution, execute
 from syncline.control.informer import Change
-from syncline.control.plan import Delete, Done, Emit, Plan, Requeue, Result, Retry, SetStatus, Stalled
+from syncline.control.plan import Delete, Done, Emit, Evict, Plan, Requeue, Result, Retry, SetStatus, Stalled
 from syncline.control.workqueue import BACKOFF_BASE_S, Key, WorkQueue
 from syncline.kube.client import Request
-from syncline.kube.errors import AlreadyExists, Conflict
+from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
@@ -224,12 +224,12 @@ class ControlLoop:
             self.queue.add(key, failed[1])
             return
         plan = controller.plan(seen, now)
-        results = yield from self._execute(key, plan, now)
+        results = last = yield from self._execute(key, plan, now)
         self._record(key, results)
         if settles(controller):
-            plan, results = yield from self._settle(key, cast(Settling, controller), seen, plan, results)
+            plan, results, last = yield from self._settle(key, cast(Settling, controller), seen, plan, results)
         self._failed.pop(key, None)
-        wait = self._conclude(key, plan, results)
+        wait = self._conclude(key, plan, results, last)
         if wait and stimulus is not None:
             self._failed[key] = (start, self._clock.now() + timedelta(seconds=wait))
         self._note_rest(key, controller, plan, results)
@@ -248,14 +248,15 @@ class ControlLoop:
 
     def _settle(
         self, key: Key, controller: Settling, seen: Any, plan: Plan, results: tuple[Result, ...]
-    ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...]]]:
-        """Let the controller go on from the answers, round by round, until it has nothing to add."""
+    ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...], tuple[Result, ...]]]:
+        """Let the controller go on from the answers, round by round, until it has nothing to add. The last plan, all
+        results, and those of the last round."""
         everything = results
         for _ in range(MAX_ROUNDS):
             now = self._clock.now()
             more = controller.settle(seen, plan, results, now)
             if more is None:
-                return plan, everything
+                return plan, everything, results
             seen, plan = more
             results = yield from self._execute(key, plan, now)
             self._record(key, results)
@@ -288,27 +289,35 @@ class ControlLoop:
         if revisions:
             self._own_writes[key] = _OwnWrite(revisions, now + timedelta(seconds=OWN_WRITE_PATIENCE_S))
 
-    def _conclude(self, key: Key, plan: Plan, results: tuple[Result, ...]) -> float:
-        """Ask for the key again as the outcome says; how long it waits after a failure in seconds, 0 without one."""
+    def _conclude(self, key: Key, plan: Plan, results: tuple[Result, ...], last: tuple[Result, ...]) -> float:
+        """Ask for the key again as the outcome says, or sooner after a failure that nobody answered; how long it waits
+        after a failure in seconds, 0 without one."""
         now = self._clock.now()
         failed = [result for result in results if not result.ok]
+        if isinstance(plan.outcome, Stalled):
+            self._note(key, "stalled", f"{plan.outcome.reason}; {plan.outcome.fix}")
         if any(isinstance(result.error, Conflict | AlreadyExists) for result in failed):
             self.queue.lose(key, now)  # a conflict is not a failure (style rule 13), but two may lose in turns for ever
             return 0.0
-        if failed and _left_to_the_queue(plan):
-            return self.queue.fail(key, now)
         match plan.outcome:
-            case Done():
-                self.queue.forgive(key)
             case Requeue(after_s=after_s, background=background):
-                self.queue.forgive(key)
-                self.queue.add(key, now + timedelta(seconds=after_s), background=background)
+                if not (failed and after_s < BACKOFF_BASE_S) and not any(map(_is_unanswered, last)):
+                    self.queue.forgive(key)
+                    self.queue.add(key, now + timedelta(seconds=after_s), background=background)
+                    return 0.0
+                wait = self.queue.fail(key, now)
+                if after_s >= BACKOFF_BASE_S:
+                    self.queue.add(key, now + timedelta(seconds=after_s), background=background)  # the earlier one wins
+                    wait = min(wait, after_s)
+                return wait
             case Retry(error=error):
-                self._note(key, "retry", error)
+                if not failed:
+                    self._note(key, "retry", error)
                 return self.queue.fail(key, now)
-            case Stalled(reason=reason, fix=fix):
+            case Done() | Stalled():
+                if failed:
+                    return self.queue.fail(key, now)
                 self.queue.forgive(key)
-                self._note(key, "stalled", f"{reason}; {fix}")
             case _ as never:
                 assert_never(never)
         return 0.0
@@ -317,11 +326,10 @@ class ControlLoop:
         self.journal.write(Entry(self._clock.now(), key.controller, str(key.ref), what, why))
 
 
-def _left_to_the_queue(plan: Plan) -> bool:
-    """Whether the back-off decides when something that failed is planned again. A plan that wants another look at once
-    has thought of success; one that gives a time, or up, has thought of this."""
-    outcome = plan.outcome
-    return outcome.after_s < BACKOFF_BASE_S if isinstance(outcome, Requeue) else not isinstance(outcome, Stalled)
+def _is_unanswered(result: Result) -> bool:
+    """Whether it failed in a way that the time its plan gives was not made for. That a budget does not let a pod go is
+    an answer: who evicts says when to ask again."""
+    return not result.ok and not (isinstance(result.action, Evict) and isinstance(result.error, TooManyRequests))
 
 
 def _written(result: Result) -> Obj | None:
