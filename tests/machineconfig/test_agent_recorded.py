@@ -226,7 +226,7 @@ def test_the_disk_is_compared(case: dict[str, Any], made: Make) -> None:
         got["watchError"] = str(error)
     texts = [
         (want.get("driftWithoutPositions") or want["drift"], drift.text if drift else None),
-        (want.get("bootWithoutPositions") or want["boot"], boot),
+        (want.get("bootWithoutPositions") or want["boot"], boot.text if boot else None),
         (want.get("watchErrorWithoutPositions") or want.get("watchError"), got.pop("watchError", None)),
     ]
     same = all(got.get(key) == want.get(key) for key in ("driftKind", "watched", "watchedDirs"))

@@ -11,10 +11,10 @@ import pytest
 from syncline.control.plan import Patch, Plan
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.hosts import FixedSystem, HostFacts
-from syncline.machineconfig.agent.observe import AgentObserved, Birth, Checked
+from syncline.machineconfig.agent.observe import AgentObserved, Birth
 from syncline.machineconfig.agent.plan import plan_agent
-from syncline.machineconfig.agent.steps import CheckDisk, Provision
-from syncline.machineconfig.names import CURRENT, DESIRED, DONE, REASON, STATE
+from syncline.machineconfig.agent.steps import CheckDisk, Checked, Provision
+from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, REASON, STATE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DEBIAN = FixedSystem("Debian GNU/Linux 12", "root=/dev/vda quiet nosmt")
@@ -28,10 +28,12 @@ def machine_config(name: str, **spec: Any) -> Obj:
     }
 
 
-def planned(wanted: Obj, system: FixedSystem | None, *, joins: bool = False) -> Plan:
+def planned(wanted: Obj, system: FixedSystem | None, *, joins: bool = False, architecture: str = "") -> Plan:
     """Of a machine at "old" that is to have ``wanted``, its disk looked at already."""
     notes = {} if joins else {CURRENT: "old", DESIRED: "new", STATE: DONE}
-    node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge", "annotations": notes}}
+    labels = {"kubernetes.io/arch": architecture} if architecture else {}
+    metadata = {"name": "edge", "annotations": notes, "labels": labels}
+    node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
     old = machine_config("old")
     facts = HostFacts("boot", stored=None if joins else old, fixed=system)
     seen = AgentObserved(
@@ -88,3 +90,15 @@ def test_what_is_so_already_or_concerns_images_alone_is_not(spec: Obj) -> None:
 
 def test_systems_with_rpm_ostree_are_asked_for_everything() -> None:
     assert told(planned(machine_config("new", kernelArguments=["x"]), None)).get(STATE) == "Working"
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_kernel_of_another_architecture_is_refused_before_the_cordon(joins: bool) -> None:
+    wanted = machine_config("new", kernelType="64k-pages")
+    said = told(planned(wanted, None, joins=joins, architecture="amd64"))
+    assert (
+        "spec.kernelType: 64k-pages is only supported for aarch64 architecture, and this node is amd64" in said[REASON]
+    )
+    assert DESIRED_DRAIN not in said and CURRENT not in said
+    for architecture in ("arm64", ""):
+        assert REASON not in told(planned(wanted, None, architecture=architecture))

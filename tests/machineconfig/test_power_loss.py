@@ -1,5 +1,6 @@
 """The power goes while an agent writes the files of a config on Linux: nothing is torn, nothing of the machine's own is
-lost, what the disk says it has it has, and the next pass ends it."""
+lost, what the disk says it has it has, and the next pass ends it. It goes before what was staged is in force: the boot
+after it is not believed."""
 
 from __future__ import annotations
 
@@ -12,11 +13,16 @@ from tests.conftest import Figure
 from tests.machineconfig.faults.disks import CURRENT_CONFIG, KEPT, wanted
 from tests.machineconfig.faults.platter import Tree, after_power_cut, as_it_is, laid_out, recorded
 from tests.machineconfig.faults.stories import OWN, full
+from tests.machineconfig.rendering import machine_config
+from tests.machineconfig.test_machines_updated import apply, host, reason, state, world
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
 from syncline.assembly.nodeagent import perform_now
 from syncline.base.clock import SystemClock
-from syncline.kube.objects import Obj
+from syncline.cluster.machines.machine import Layers
+from syncline.kube.objects import Obj, annotations_of
+from syncline.machineconfig.agent.hosts import FORCE_FILE
+from syncline.machineconfig.agent.observe import STAGED_AGAIN
 from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.steps import SetUsers, StoreConfig, WriteFiles
 
@@ -161,3 +167,55 @@ def test_a_disk_that_keeps_nothing_would_be_noticed(forgets: str, tmp_path: Path
         )
         bring(root, config(1), config(2))
     assert wrong
+
+
+LAYERS = {
+    "extensions": {"extensions": ["usbguard"]},
+    "kernel": {"kernelType": "realtime"},
+}
+
+
+@pytest.mark.parametrize("spec", LAYERS.values(), ids=LAYERS)
+def test_packages_and_kernel_that_a_power_cut_took_are_staged_again(spec: Obj) -> None:
+    one = world(1)
+    config = apply(one, machine_config("99-layers", None, **spec))
+    machine = host(one).machine
+    one.driver.until(lambda: machine.state.reboot.pending, limit_s=120)
+    assert machine.state.next_layers != machine.state.layers
+    machine.fail(one.clock.now())
+    machine.power_on(one.clock.now())
+    one.until_updated(config)
+    assert machine.state.layers.packages and one.events("OSUpdateStagedAgain")
+    assert STAGED_AGAIN not in annotations_of(one.nodes()["worker-0"])
+
+
+def test_a_node_that_boots_into_what_it_had_before_says_so_until_it_has_what_it_is_to_have() -> None:
+    """Somebody chose the older deployment in the boot menu: that is theirs, but nobody is to believe the node."""
+    one = world(1)
+    one.until_updated(apply(one, machine_config("99-layers", None, **LAYERS["extensions"])))
+    machine = host(one).machine
+    right = machine.state.layers
+    machine.set_layers(Layers())
+    machine.request_reboot("by hand", one.clock.now())
+    one.driver.until(lambda: state(one) == "Degraded", limit_s=200)
+    assert reason(one).startswith('extension package verification failed: extension "usbguard"')
+    assert one.events("OnDiskStateValidationFailed") == [reason(one)]
+    one.driver.advance(600)
+    assert state(one) == "Degraded" and one.reboots() == {"worker-0": machine.state.boots}
+    machine.set_layers(right)
+    machine.request_reboot("by hand again", one.clock.now())
+    one.driver.until(lambda: state(one) == "Done", limit_s=400)
+
+
+def test_a_node_that_lost_its_packages_gets_them_by_the_file_that_forces() -> None:
+    one = world(1)
+    one.until_updated(apply(one, machine_config("99-layers", None, **LAYERS["kernel"])))
+    machine = host(one).machine
+    right = machine.state.layers
+    machine.set_layers(Layers())
+    machine.request_reboot("by hand", one.clock.now())
+    one.driver.until(lambda: state(one) == "Degraded", limit_s=200)
+    assert 'expected kernelType "realtime", have "default"' in reason(one)
+    host(one).write(FORCE_FILE, b"")
+    one.driver.until(lambda: state(one) == "Done", limit_s=600)
+    assert set(machine.state.layers.packages) == set(right.packages)

@@ -11,10 +11,13 @@ from tests.machineconfig.memory_host import MemoryHost
 
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.changes import changes_between
+from syncline.machineconfig.agent.deployments import Deployment, deployments_of
+from syncline.machineconfig.agent.disk import Difference, boot_difference
 from syncline.machineconfig.agent.host import Done
 from syncline.machineconfig.agent.imagemode import embedded
-from syncline.machineconfig.agent.staging import stage_system
+from syncline.machineconfig.agent.staging import stage_system, staging_commands
 from syncline.machineconfig.agent.steps import StageSystem
+from syncline.machineconfig.agent.writing import UpdateError
 
 REAL_TIME = {
     "booted": True,
@@ -27,15 +30,18 @@ REBASE = "rpm-ostree rebase --experimental ostree-unverified-registry:{}"
 
 @dataclass
 class Booted(MemoryHost):
-    """Tells what it has booted."""
+    """Tells what it has booted, and what it says to have staged."""
 
-    deployment: Obj = field(default_factory=dict)
+    booted: Obj = field(default_factory=lambda: {"booted": True})
+    staged: Obj | None = None
+    missing: tuple[str, ...] = ()
 
     def run(self, command: Sequence[str]) -> Done:
         if list(command) == ["rpm-ostree", "status", "--json"]:
-            return Done(0, json.dumps({"deployments": [{"booted": False}, self.deployment]}))
-        if list(command[:2]) == ["rpm", "-qa"]:
-            return Done(0, "bash\n")
+            staged = [] if self.staged is None else [self.staged | {"staged": True}]
+            return Done(0, json.dumps({"deployments": [*staged, self.booted]}))
+        if list(command[:2]) == ["rpm", "-q"]:
+            return Done(int(command[2] in self.missing), "")
         return super().run(command)
 
 
@@ -43,12 +49,14 @@ def config(name: str, **spec: object) -> Obj:
     return {"metadata": {"name": name}, "spec": {"config": {"ignition": {"version": "3.5.0"}}, **spec}}
 
 
-def told(old: Obj, new: Obj, deployment: Obj | None = None, *, forced: bool = False, booted: str = "") -> list[str]:
+def told(
+    old: Obj, new: Obj, deployment: Obj | None = None, *, forced: bool = False, booted: str = "", again: bool = False
+) -> list[str]:
     """``booted``: if that is another image than the old config's."""
-    machine = Booted(deployment=deployment or {"booted": True})
-    step = StageSystem("edge", old, new, changes_between(old, new, forced=forced), "x")
-    stage_system(machine, step, booted or old["spec"]["osImageURL"])
-    return machine.commands
+    there = deployments_of(json.dumps({"deployments": [{"booted": False}, deployment or {"booted": True}]}))
+    assert there is not None
+    step = StageSystem("edge", old, new, changes_between(old, new, forced=forced), "x", again=again)
+    return [" ".join(words) for words in staging_commands(step, there.booted, booted or old["spec"]["osImageURL"])]
 
 
 def test_an_image_comes_before_the_arguments_and_they_before_packages() -> None:
@@ -108,3 +116,118 @@ def test_whoever_forces_an_update_gets_the_image_that_does_not_run() -> None:
 
 def test_an_image_that_runs_already_is_not_fetched_again() -> None:
     assert told(config("a", osImageURL="1"), config("b", osImageURL="2"), booted="2") == []
+
+
+def test_what_a_boot_went_past_is_staged_again_whether_or_not_it_changed() -> None:
+    """By the next try of an update, or by whoever forces one."""
+    same = config("a", osImageURL="1", kernelType="realtime", extensions=["usbguard"])
+    for how in ({"forced": True}, {"again": True}):
+        commands = told(same, same, **how)  # type: ignore[arg-type]
+        assert "--install kernel-rt-core" in commands[0] and commands[1:] == ["rpm-ostree update --install usbguard"]
+        assert told(same, same, REAL_TIME, **how) == []  # type: ignore[arg-type]
+
+
+def test_packages_that_the_image_brings_are_nobodys_to_take_away() -> None:
+    """rpm-ostree refuses to take away what was never asked for."""
+    old, new = config("a", osImageURL="1", extensions=["sysstat"]), config("b", osImageURL="1")
+    assert told(old, new) == []
+    assert told(old, new, {"booted": True, "requested-packages": ["sysstat"]}) == [
+        "rpm-ostree update --uninstall sysstat"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("staged", "why"),
+    [
+        (None, "no staged deployment found after applying extensions"),
+        (
+            {"requested-packages": ["kernel-devel"]},
+            "the following extension packages are missing from the staged deployment: [usbguard kernel-headers]",
+        ),
+        ({"requested-packages": ["kernel-devel", "kernel-headers", "usbguard"]}, ""),
+    ],
+)
+def test_an_extension_that_is_not_staged_is_told_before_the_reboot(staged: Obj | None, why: str) -> None:
+    old, new = config("a", osImageURL="1"), config("b", osImageURL="1", extensions=["usbguard", "kernel-devel"])
+    step = StageSystem("edge", old, new, changes_between(old, new), "x")
+    try:
+        stage_system(Booted(staged=staged), step, "1")
+        found = ""
+    except UpdateError as error:
+        found = str(error)
+    assert found == why
+
+
+SYSTEM = "unexpected on-disk state validating against a: "
+
+
+@pytest.mark.parametrize(
+    ("spec", "booted", "missing", "difference"),
+    [
+        ({}, Deployment("1"), (), None),
+        ({"kernelType": "realtime"}, Deployment("1", ("kernel-rt-core",), ("kernel",)), (), None),
+        (
+            {"kernelType": "realtime"},
+            Deployment("1"),
+            (),
+            Difference(SYSTEM + 'expected kernelType "realtime", have "default"; possible root cause: error: x', True),
+        ),
+        (
+            {},
+            Deployment("1", ("kernel-64k-core",), ("kernel-core",)),
+            (),
+            Difference(SYSTEM + 'expected kernelType "default", have "64k-pages"; possible root cause: error: x', True),
+        ),
+        ({"extensions": ["ipsec"]}, Deployment("1"), ("openvswitch3.5-ipsec",), None),
+        (
+            {"extensions": ["sysstat", "ipsec"]},
+            Deployment("1"),
+            ("libreswan",),
+            Difference(
+                'extension package verification failed: extension "ipsec" verification failed: no valid package set is '
+                "fully installed. Tried 2 package set(s), missing packages per set: [[libreswan] [libreswan]]; "
+                "possible root cause: error: x",
+                True,
+            ),
+        ),
+    ],
+    ids=["as it is to be", "real time", "kernel lost", "kernel left", "an older set of packages", "package lost"],
+)
+def test_after_a_boot_kernel_and_packages_are_what_the_config_says(
+    spec: Obj, booted: Deployment, missing: tuple[str, ...], difference: Difference | None
+) -> None:
+    found = boot_difference(
+        Booted(missing=missing),
+        config("a", osImageURL="1", **spec),
+        booted_image=booted.image,
+        running="",
+        finalize_failure="error: x",
+        booted=booted,
+    )
+    assert found == difference
+
+
+def test_an_image_of_image_mode_is_not_asked_what_is_in_it() -> None:
+    plain = config("a", osImageURL="1", kernelType="realtime", extensions=["usbguard"])
+    host, there = Booted(missing=("usbguard",)), Deployment("mine")
+    assert boot_difference(host, plain, booted_image="mine", running="", image="mine", booted=there) is None
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "ostree-unverified-registry:quay.io/os@sha256:1",
+        "ostree-unverified-image:docker://quay.io/os@sha256:1",
+        "ostree-image-signed:registry:quay.io/os@sha256:1",
+        "ostree-remote-registry:fedora:quay.io/os@sha256:1",
+        "ostree-remote-image:fedora:docker://quay.io/os@sha256:1",
+    ],
+)
+def test_an_image_is_known_however_it_was_fetched(reference: str) -> None:
+    there = deployments_of(json.dumps({"deployments": [{"booted": True, "container-image-reference": reference}]}))
+    assert there is not None and there.booted.image == "quay.io/os@sha256:1"
+
+
+@pytest.mark.parametrize("status", ["", "[]", "{}", '{"deployments": 1}', '{"deployments": [1, {}]}'])
+def test_what_is_no_status_says_nothing(status: str) -> None:
+    assert deployments_of(status) is None

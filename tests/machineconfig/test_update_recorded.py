@@ -57,7 +57,10 @@ class OneHost:
     def store(self, _node: str, config: Obj, image: str = "") -> None:
         self.stored = config
 
-    def compared(self, _node: str) -> None: ...
+    def compared(self, _node: str, *, booted: bool = False) -> None: ...
+
+    def finalize_failure(self, _node: str) -> str:
+        return ""
 
     def pull(self, _node: str, image: str) -> Pull:
         raise AssertionError("an update pulls no images")

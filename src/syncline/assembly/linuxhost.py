@@ -26,6 +26,7 @@ from syncline.assembly.linuxunits import OfflineUnits, unit_files
 from syncline.assembly.nodepresence import MachineFacts
 from syncline.base.clock import Clock
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.machineconfig.agent.deployments import has_deployed
 from syncline.machineconfig.agent.disk import managed_paths
 from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.host import Done, HostError
@@ -38,6 +39,7 @@ from syncline.machineconfig.agent.hosts import (
     Pull,
 )
 from syncline.machineconfig.agent.kernel import parsed_arguments
+from syncline.machineconfig.agent.script import MAX_REASON
 from syncline.machineconfig.agent.writing import CORE_OS
 
 __all__ = ["LinuxHost", "LinuxHosts", "run_program"]
@@ -127,8 +129,8 @@ class LinuxHost(LinuxRoot):
         match list(command):
             case [program, verb, *names] if program in TAKES_NAMES and names:
                 words = [program, verb, "--", *names]
-            case ["rpm", "-qf", path]:
-                words = ["rpm", "-qf", "--", path]
+            case ["rpm", ("-q" | "-qf") as query, name]:
+                words = ["rpm", query, "--", name]
             case ["usermod", "-p", hashed, name]:
                 words = ["usermod", "-p", hashed, "--", name]
             case given:
@@ -146,6 +148,8 @@ class LinuxHost(LinuxRoot):
                 return Done(2) if found is None else Done(0, ":".join(found))
             case ["usermod", "-p", hashed, name]:
                 return self._set_password(name, hashed)
+            case ["rpm-ostree", "status", *_]:
+                return Done(1, "nothing below another root has booted")
             case ["rpm", *_]:
                 return Done(1, "packages below another root are not asked for")
         line = " ".join(command)
@@ -239,6 +243,7 @@ class LinuxHosts:
         self._stored: tuple[tuple[int, ...], Obj | None] = ((), None)
         self._managed: tuple[str, ...] = ()
         self._seen: tuple[object, ...] | None = None
+        self._looked = ""
         self._lock: int | None = None
 
     def lock(self) -> None:
@@ -269,6 +274,7 @@ class LinuxHosts:
             forced=host.exists(FORCE_FILE),
             fixed=self._fixed(),
             touched=self._seen != self._stamp(),
+            fresh=self._looked != self._boot_id(),
         )
 
     def notes(self) -> list[str]:
@@ -305,9 +311,11 @@ class LinuxHosts:
         self.host(node).write(CURRENT_CONFIG, json.dumps(kept, separators=(",", ":")).encode(), mode=0o600)
         self.compared(node)
 
-    def compared(self, node: str) -> None:
+    def compared(self, node: str, *, booted: bool = False) -> None:
         self._stored_config()
         self._seen = self._stamp()
+        if booted:
+            self._looked = self._boot_id()
 
     def pull(self, node: str, image: str) -> Pull:
         """By CRI-O, with its own credentials and mirrors; waits for it."""
@@ -321,13 +329,23 @@ class LinuxHosts:
         """Below another root that of the stored config: what it boots is nobody's business before it does."""
         if not self._host.running:
             return str(dig(self._stored_config(), "spec", "osImageURL") or "")
-        done = self._host.run(["rpm-ostree", "status", "--json"])
-        return _booted(done.output) if done.ok else ""
+        deployed = has_deployed(self._host)
+        return deployed.booted.image if deployed is not None else ""
 
     def command_line(self, node: str) -> str:
         if not self._host.running:
             return " ".join(parsed_arguments(dig(self._stored_config(), "spec", "kernelArguments")))
         return self._host.read("/proc/cmdline").decode("utf-8", "replace")
+
+    def finalize_failure(self, node: str) -> str:
+        """The first error in the journal of the boot before, if that is kept."""
+        host = self.host(node)
+        if not host.running or host.os not in CORE_OS:
+            return ""
+        words = ["journalctl", "-b", "-1", "-o", "cat", "_UID=0", "-u", "ostree-finalize-staged.service"]
+        done = host.run(words)
+        lines = done.output.splitlines() if done.ok else []
+        return next((line for line in lines if line.startswith("error:")), "")[:MAX_REASON]
 
     def reboot(self, node: str, request: str) -> None:
         host = self.host(node)
@@ -397,14 +415,3 @@ class LinuxHosts:
             self._stored = (stamp, config)
             self._managed = tuple(managed_paths(config))
         return self._stored[1] if stamp else None
-
-
-def _booted(status: str) -> str:
-    """The image of the booted deployment in ``rpm-ostree status --json``; empty where it is none."""
-    deployments = json.loads(status).get("deployments") or ()
-    booted: Obj = next((one for one in deployments if one.get("booted")), {})
-    image = str(booted.get("container-image-reference") or "")
-    for prefix in ("ostree-unverified-registry:", "ostree-unverified-image:docker://", "ostree-image-signed:docker://"):
-        image = image.removeprefix(prefix)
-    origin = booted.get("custom-origin") or [""]
-    return image or str(origin[0]).removeprefix("pivot://")

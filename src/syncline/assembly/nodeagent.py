@@ -83,7 +83,8 @@ OWN_KINDS = (NODE, MACHINE_CONFIG_NODE.group_kind)
 QUERIES = (
     ("systemctl", "is-system-running"),
     ("rpm", "-qf"),
-    ("rpm", "-qa"),
+    ("rpm", "-q"),
+    ("journalctl", "-b"),
     ("systemctl", "is-enabled"),
     ("getent", "shadow"),
     ("rpm-ostree", "status"),

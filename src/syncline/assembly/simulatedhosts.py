@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from syncline.base.clock import Clock, format_time, parse_time
-from syncline.cluster.machines.machine import Entry, EntryKind, Power, Unit
+from syncline.cluster.machines.machine import Entry, EntryKind, Layers, MachineState, Power, Unit
 from syncline.cluster.machines.simulated import Machines, SimulatedMachine
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.host import Done, HostError, Stat
 from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts, Joining, Pull
 from syncline.machineconfig.agent.kernel import parsed_arguments
+from syncline.machineconfig.agent.staging import born_with
 
 __all__ = ["SimulatedHost", "SimulatedHosts"]
 
@@ -140,8 +141,9 @@ class SimulatedHost:
         match list(command):
             case ["rpm", "-qf", path]:
                 return Done(1, f"file {path} is not owned by any package")
-            case ["rpm", "-qa", *_]:
-                return Done(0)
+            case ["rpm", "-q", package]:
+                there = package in self.machine.state.layers.packages
+                return Done(0, package) if there else Done(1, f"package {package} is not installed")
             case ["systemctl", verb, *names]:
                 return self._systemctl(verb, names)
             case ["rpm-ostree", verb, *words]:
@@ -183,13 +185,16 @@ class SimulatedHost:
     def _rpm_ostree(self, verb: str, words: Sequence[str]) -> Done:
         state = self.machine.state
         match verb:
+            case "status":
+                return Done(0, json.dumps({"deployments": _deployments(state)}))
             case "cleanup":
                 self.machine.set_os_image(state.os_image)
                 self.machine.set_kernel_arguments(state.kernel_arguments)
+                self.machine.set_layers(state.layers)
             case "rebase":
                 self.machine.set_os_image(words[-1].removeprefix(IMAGE))
             case "kargs":
-                there = list(state.next_kernel_arguments or state.kernel_arguments)
+                there = list(state.next_kernel_arguments)
                 for word in words:
                     flag, _, argument = word.partition("=")
                     if flag == "--append":
@@ -197,6 +202,8 @@ class SimulatedHost:
                     elif argument in there:
                         there.remove(argument)
                 self.machine.set_kernel_arguments(tuple(there))
+            case "update" | "override":
+                self.machine.set_layers(_layered(state.next_layers, words))
         return Done(0)
 
     def _entry(self, operation: str, path: str) -> Entry | None:
@@ -234,6 +241,37 @@ class SimulatedHost:
         return None
 
 
+def _layered(layers: Layers, words: Sequence[str]) -> Layers:
+    """``override remove|reset BASE…`` and ``update``, both with packages after ``--install`` and ``--uninstall``."""
+    packages, removals, flag = list(layers.packages), list(layers.removals), ""
+    for word in words:
+        if word.startswith("--") or word in ("remove", "reset"):
+            flag = word
+            continue
+        kept = packages if flag.startswith("--") else removals
+        if flag in ("--install", "remove") and word not in kept:
+            kept.append(word)
+        elif flag in ("--uninstall", "reset") and word in kept:
+            kept.remove(word)
+    return Layers(tuple(packages), tuple(removals))
+
+
+def _deployments(state: MachineState) -> list[Obj]:
+    """As ``rpm-ostree status`` tells them, what is staged first."""
+    booted = (state.os_image, state.kernel_arguments, state.layers)
+    staged = (state.next_os_image, state.next_kernel_arguments, state.next_layers)
+    return [
+        {
+            "booted": there is booted,
+            "staged": there is staged,
+            "container-image-reference": f"{IMAGE}{there[0]}",
+            "requested-packages": list(there[2].packages),
+            "requested-base-removals": list(there[2].removals),
+        }
+        for there in ([staged] if staged != booted else []) + [booted]
+    ]
+
+
 def _content(machine: SimulatedMachine, path: str) -> bytes | None:
     entry = machine.root.read(path)
     return None if entry is None or entry.kind is not EntryKind.FILE else entry.content
@@ -257,6 +295,7 @@ class SimulatedHosts:
         self._clock = clock
         self._stored: dict[str, tuple[bytes, Obj]] = {}
         self._seen: dict[str, int] = {}
+        self._looked: dict[str, str] = {}
 
     def follow(self, wake: Callable[[str], None]) -> Callable[[], None]:
         """Tell ``wake`` the name of each machine that changed, or whose files did; returns what ends it."""
@@ -288,6 +327,7 @@ class SimulatedHosts:
             forced=machine.root.read(FORCE_FILE) is not None,
             fips=None if fips is None else kernel_fips(fips.decode("utf-8", "replace")),
             touched=self._seen.get(node) != machine.root.revision,
+            fresh=self._looked.get(node) != state.boot_id,
             blank=stored is None and joining == Joining(),
             joining=joining,
         )
@@ -302,6 +342,9 @@ class SimulatedHosts:
         machine = self.host(node).machine
         image = str(dig(config, "spec", "osImageURL") or "")
         arguments = tuple(parsed_arguments(dig(config, "spec", "kernelArguments")))
+        layers = Layers()
+        for _, _, *words in born_with(config):
+            layers = _layered(layers, words)
         machine.resume(
             replace(
                 machine.state,
@@ -309,6 +352,8 @@ class SimulatedHosts:
                 next_os_image=image,
                 kernel_arguments=arguments,
                 next_kernel_arguments=arguments,
+                layers=layers,
+                next_layers=layers,
             )
         )
 
@@ -319,8 +364,11 @@ class SimulatedHosts:
         host.write(CURRENT_CONFIG, json.dumps(kept, separators=(",", ":")).encode())
         self.compared(node)
 
-    def compared(self, node: str) -> None:
-        self._seen[node] = self.host(node).machine.root.revision
+    def compared(self, node: str, *, booted: bool = False) -> None:
+        machine = self.host(node).machine
+        self._seen[node] = machine.root.revision
+        if booted:
+            self._looked[node] = machine.state.boot_id
 
     def pull(self, node: str, image: str) -> Pull:
         """A few at a time. Registries of the domain that never resolves are the ones that nobody knows."""
@@ -343,6 +391,9 @@ class SimulatedHosts:
 
     def command_line(self, node: str) -> str:
         return " ".join(self.host(node).machine.state.kernel_arguments)
+
+    def finalize_failure(self, node: str) -> str:
+        return ""
 
     def reboot(self, node: str, request: str) -> None:
         self.host(node).machine.request_reboot(request, self._clock.now())

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-__all__ = ["ExtensionsError", "change_packages", "invalid_extensions", "package_sets", "packages_of"]
+__all__ = [
+    "ExtensionsError",
+    "change_packages",
+    "invalid_extensions",
+    "package_sets",
+    "packages_of",
+    "unsupported_packages",
+    "wanted_packages",
+]
 
 _PACKAGES: dict[str, tuple[str, ...]] = {
     "two-node-ha": ("pacemaker", "pcs", "fence-agents-all"),
@@ -47,10 +55,21 @@ def package_sets(name: str) -> list[list[str]] | None:
     return [list(_PACKAGES[name]), *(list(older) for older in _OLDER.get(name, ()))]
 
 
+def wanted_packages(names: Sequence[str] | None) -> list[str]:
+    """The packages of those extensions that there are, in their order."""
+    return [package for name in names or () for package in _PACKAGES.get(name, ())]
+
+
+def unsupported_packages(packages: Sequence[str]) -> list[str]:
+    """Those that no extension brings."""
+    known = {package for each in _PACKAGES.values() for package in each}
+    return [package for package in packages if package not in known]
+
+
 def change_packages(installed: Collection[str], names: Sequence[str] | None) -> list[str]:
     """Arguments of ``rpm-ostree update``: packages of the wanted extensions that are missing, then packages of other
     extensions that are there. Unknown extensions are passed over, as upstream."""
-    wanted = {package for name in names or () for package in _PACKAGES.get(name, ())}
+    wanted = set(wanted_packages(names))
     known = {package for packages in _PACKAGES.values() for package in packages}
     found: list[str] = []
     for flag, packages in (("--install", wanted - set(installed)), ("--uninstall", (known - wanted) & set(installed))):

@@ -19,6 +19,7 @@ from syncline.cluster.machines.machine import (
     Entry,
     EntryKind,
     Handshake,
+    Layers,
     MachineSpec,
     MachineState,
     Power,
@@ -122,6 +123,8 @@ STATE = MachineState(
     next_kernel_arguments=("quiet", "nosmt"),
     os_image="image:1",
     next_os_image="image:2",
+    layers=Layers(("usbguard",)),
+    next_layers=Layers(("kernel-rt-core",), ("kernel",)),
 )
 
 
@@ -133,6 +136,11 @@ def test_a_state_is_read_as_it_was_written(tmp_path: Path, power: Power) -> None
     disk.keep("m", state)
     assert MachineDisk(tmp_path / "machines").state("m") == state
     assert state_from_json(state_to_json(state)) == state
+
+
+def test_a_state_of_before_there_were_layers_has_none() -> None:
+    old = {key: value for key, value in state_to_json(STATE).items() if "layers" not in key}
+    assert state_from_json(old) == replace(STATE, layers=Layers(), next_layers=Layers())
 
 
 def test_a_machine_goes_on_where_it_was_after_a_restart(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class Disk:
     units: dict[str, bool | None] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     image: str = ""
+    packages: tuple[str, ...] = ()
     keys: str | None = None
     password: str | None = None
 
@@ -45,6 +46,7 @@ def wanted(config: Obj) -> Disk:
     spec = config["spec"]
     ignition: dict[str, Any] = spec.get("config") or {}
     disk = Disk(arguments=tuple(spec.get("kernelArguments") or ()), image=str(spec.get("osImageURL") or ""))
+    disk.packages = tuple(spec.get("extensions") or ())  # those of the tests are one package each, of that name
     for file in (ignition.get("storage") or {}).get("files") or ():
         mode = file.get("mode")
         disk.files[file["path"]] = (_content(file), 0o644 if mode is None else mode)
@@ -93,6 +95,8 @@ def differences(machine: SimulatedMachine, config: Obj, own: dict[str, Entry]) -
         yield f"the kernel runs with {state.kernel_arguments} instead of {disk.arguments}"
     if state.os_image != disk.image:
         yield f"image {state.os_image} runs instead of {disk.image}"
+    if state.layers.packages != disk.packages:
+        yield f"packages {state.layers.packages} are there instead of {disk.packages}"
     yield from _users(machine, disk)
     yield from _others(machine, disk, own)
     stored = machine.root.read(CURRENT_CONFIG)

@@ -21,7 +21,13 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Done
 from syncline.machineconfig.agent.hosts import HostFacts
 
-QUERIES = (("rpm", "-qf"), ("rpm", "-qa"), ("systemctl", "is-enabled"), ("getent", "shadow"))
+QUERIES = (
+    ("rpm", "-qf"),
+    ("rpm", "-q"),
+    ("rpm-ostree", "status"),
+    ("systemctl", "is-enabled"),
+    ("getent", "shadow"),
+)
 NEVER = FaultRates(0, 0, 0, 0, 0)
 
 
@@ -184,14 +190,17 @@ class FaultyHosts:
         text = f"store {config['metadata']['name']}"
         self.host(node).changes(text, "", lambda: self._inner.store(node, config, image))
 
-    def compared(self, node: str) -> None:
-        self._inner.compared(node)
+    def compared(self, node: str, *, booted: bool = False) -> None:
+        self._inner.compared(node, booted=booted)
 
     def booted_image(self, node: str) -> str:
         return self._inner.booted_image(node)
 
     def command_line(self, node: str) -> str:
         return self._inner.command_line(node)
+
+    def finalize_failure(self, node: str) -> str:
+        return self._inner.finalize_failure(node)
 
     def reboot(self, node: str, request: str) -> None:
         self.host(node).changes(f"reboot {request}", "", lambda: self._inner.reboot(node, request))

@@ -26,6 +26,7 @@ from syncline.cluster.machines.machine import (
     Entry,
     EntryKind,
     Handshake,
+    Layers,
     MachineState,
     Power,
     Unit,
@@ -322,7 +323,14 @@ def state_from_json(found: Mapping[str, Any]) -> MachineState:
         next_kernel_arguments=tuple(found["next_kernel_arguments"]),
         os_image=str(found["os_image"]),
         next_os_image=str(found["next_os_image"]),
+        layers=_layers(found.get("layers")),
+        next_layers=_layers(found.get("next_layers")),
     )
+
+
+def _layers(found: Mapping[str, Any] | None) -> Layers:
+    """States of before there were any have none."""
+    return Layers() if found is None else Layers(tuple(found["packages"]), tuple(found["removals"]))
 
 
 def _instant(text: str | None) -> datetime | None:

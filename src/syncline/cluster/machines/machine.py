@@ -19,6 +19,7 @@ __all__ = [
     "Entry",
     "EntryKind",
     "Handshake",
+    "Layers",
     "Machine",
     "MachineKeeper",
     "MachineSpec",
@@ -108,6 +109,14 @@ class Handshake:
 
 
 @dataclass(frozen=True, slots=True)
+class Layers:
+    """How a system differs from its image: ``packages`` asked for on top of it, and ``removals`` of its own ones."""
+
+    packages: tuple[str, ...] = ()
+    removals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MachineSpec:
     """What a machine is made of. ``cpu`` and ``memory`` are Kubernetes quantities."""
 
@@ -125,7 +134,7 @@ class MachineSpec:
 class MachineState:
     """All of a machine but its files. ``changes_at`` is when a stop or boot under way ends.
 
-    Kernel arguments and the OS image asked for lie in ``next_…`` until the boot that makes them real.
+    Kernel arguments, image and layers asked for lie in ``next_…`` until the boot that makes them real.
     """
 
     boot_id: str
@@ -140,6 +149,8 @@ class MachineState:
     next_kernel_arguments: tuple[str, ...] = ()
     os_image: str = ""
     next_os_image: str = ""
+    layers: Layers = Layers()
+    next_layers: Layers = Layers()
 
 
 class Machine(Protocol):
@@ -164,6 +175,10 @@ class Machine(Protocol):
         ...
 
     def set_os_image(self, image: str) -> None:
+        """Booted next time."""
+        ...
+
+    def set_layers(self, layers: Layers) -> None:
         """Booted next time."""
         ...
 

@@ -16,6 +16,7 @@ from syncline.cluster.machines.machine import (
     Entry,
     EntryKind,
     Handshake,
+    Layers,
     MachineKeeper,
     MachineSpec,
     MachineState,
@@ -72,6 +73,7 @@ def booted(state: MachineState, name: str, now: datetime) -> MachineState:
         boot_id=boot_id(name, boots),
         kernel_arguments=state.next_kernel_arguments,
         os_image=state.next_os_image,
+        layers=state.next_layers,
         units={key: replace(unit, active=unit.enabled and not unit.masked) for key, unit in state.units.items()},
         reboot=Handshake(state.reboot.requested, state.reboot.requested),
     )
@@ -210,6 +212,9 @@ class SimulatedMachine:
     def set_os_image(self, image: str) -> None:
         self._become(replace(self._state, next_os_image=image))
 
+    def set_layers(self, layers: Layers) -> None:
+        self._become(replace(self._state, next_layers=layers))
+
     def request_reboot(self, request: str, now: datetime) -> None:
         state = self.at(now)
         if state.reboot.requested == request:
@@ -229,7 +234,12 @@ class SimulatedMachine:
         was staged for the next boot: it would have become real at the end of an orderly stop."""
         state = self.at(now)
         if state.power in (Power.ON, Power.STOPPING):
-            state = replace(state, next_os_image=state.os_image, next_kernel_arguments=state.kernel_arguments)
+            state = replace(
+                state,
+                next_os_image=state.os_image,
+                next_kernel_arguments=state.kernel_arguments,
+                next_layers=state.layers,
+            )
         given_up = Handshake(state.reboot.requested, state.reboot.requested)
         stopped = state.stopped_at if state.power is Power.OFF else now
         self._become(replace(state, power=Power.OFF, reboot=given_up, stopped_at=stopped, changes_at=None))

@@ -1,11 +1,11 @@
-"""What a machine without rpm-ostree is asked for and cannot be given by its agent; pure.
+"""What a machine is asked for and cannot be given by its agent, most of it where there is no rpm-ostree; pure.
 
 Asked before an update and before a machine joins. Upstream lets it pass and calls the node Done.
 """
 
 from __future__ import annotations
 
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj, dig, labels_of
 from syncline.machineconfig.agent.changes import kernel_type
 from syncline.machineconfig.agent.hosts import FixedSystem
 from syncline.machineconfig.agent.kernel import missing_arguments
@@ -13,9 +13,17 @@ from syncline.machineconfig.agent.kernel import missing_arguments
 __all__ = ["beyond_reach"]
 
 
-def beyond_reach(system: FixedSystem | None, new: Obj) -> str:
+ARCHITECTURE = "kubernetes.io/arch"
+BIG_PAGES, ARM = "64k-pages", "arm64"
+
+
+def beyond_reach(node: Obj, system: FixedSystem | None, new: Obj) -> str:
     """The field, what is missing, and what to do; empty: nothing is. An image alone passes, so that such machines can
     be in a pool with others; so does what people have done by hand."""
+    architecture = labels_of(node).get(ARCHITECTURE) or dig(node, "status", "nodeInfo", "architecture") or ARM
+    if kernel_type(new) == BIG_PAGES and architecture != ARM:
+        told = "64k-pages is only supported for aarch64 architecture"
+        return f"spec.kernelType: {told}, and this node is {architecture}; leave it out, or use another pool"
     if system is None:
         return ""
     why = f"{system.name} is no image of CoreOS, so that no rpm-ostree can do it"

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from syncline.ignition.payload import PayloadError, decode_file_contents
 from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.machineconfig.agent.changes import kernel_type
+from syncline.machineconfig.agent.deployments import Deployment
 from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.kernel import missing_arguments
 from syncline.machineconfig.agent.writing import CORE_OS, DEFAULT_MODE, NULL, SYSTEMD
 from syncline.machineconfig.configs import ConfigError, written_config
+from syncline.machineconfig.extensions import package_sets
 
-__all__ = ["Drift", "SystemDifference", "boot_difference", "drift_of", "managed_paths", "watched_paths"]
+__all__ = ["Difference", "Drift", "boot_difference", "drift_of", "managed_paths", "watched_paths"]
 
 _ELSEWHERE = (
     "/etc/kubernetes/kubelet-ca.crt",
@@ -37,10 +40,12 @@ class Drift:
     kind: str = ""
 
 
-class SystemDifference(str):
-    """A difference of image or kernel: what was staged has not been booted, and may be staged again."""
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """``of_system``: of image, kernel or packages: what was staged has not been booted, and may be staged again."""
 
-    __slots__ = ()
+    text: str
+    of_system: bool = False
 
 
 class _Different(Exception):
@@ -159,27 +164,63 @@ def _mode(mode: int, kind: str = "file") -> str:
 
 
 def boot_difference(
-    host: Host, config: Obj, *, booted_image: str, running: str, image: str = "", finalize_failure: str = ""
-) -> str | None:
+    host: Host,
+    config: Obj,
+    *,
+    booted_image: str,
+    running: str,
+    image: str = "",
+    finalize_failure: str = "",
+    booted: Deployment | None = None,
+) -> Difference | None:
     """Why a machine has not booted into what it is to be; None: it has. ``image``: of image mode, instead of the
-    configuration's; ``finalize_failure``: what an earlier change of the system failed with."""
+    configuration's; ``finalize_failure``: what an earlier change of the system failed with. ``booted``: where its
+    kernel and the packages of its extensions are compared as well; an image of image mode holds them."""
     wanted = image or str(dig(config, "spec", "osImageURL") or "")
+    layered = booted is not None and not image
     difference = None
-    of_system = True
     if host.os in CORE_OS:
         if wanted != booted_image:
             difference = f"expected target osImageURL {quoted(wanted)}, have {quoted(booted_image)}"
         else:
             difference = missing_arguments(dig(config, "spec", "kernelArguments"), running)
+        if difference is None and booted is not None and layered and booted.kernel_type != kernel_type(config):
+            difference = f"expected kernelType {quoted(kernel_type(config))}, have {quoted(booted.kernel_type)}"
+    of_system = difference is not None
     if difference is None:
         drift = drift_of(host, config)
         difference = drift.text if drift is not None else None
-        of_system = False
-    if difference is None:
+    root = f"; possible root cause: {finalize_failure}" if finalize_failure else ""
+    if difference is not None:
+        told = f"unexpected on-disk state validating against {image or name_of(config)}: {difference}"
+        return Difference(told + root, of_system)
+    missing = _missing_packages(host, config) if layered and host.os in CORE_OS else None
+    return Difference(f"extension package verification failed: {missing}{root}", True) if missing else None
+
+
+def _missing_packages(host: Host, config: Obj) -> str | None:
+    """An extension counts as there by any set of packages that it ever was; unknown ones are refused when rendered."""
+    if not host.has_program("rpm"):
         return None
-    told = f"unexpected on-disk state validating against {image or name_of(config)}: {difference}"
-    told = f"{told}; possible root cause: {finalize_failure}" if finalize_failure else told
-    return SystemDifference(told) if of_system else told
+    for name in dig(config, "spec", "extensions") or ():
+        sets = package_sets(str(name)) or []
+        absent: list[list[str]] = []
+        for packages in sets:
+            missing = []
+            for package in packages:
+                found = host.run(["rpm", "-q", package])
+                if found.code not in (0, 1):
+                    said = found.output.strip()
+                    return f'failed to query RPM database for package "{package}": exit status {found.code}: {said}'
+                missing += [] if found.ok else [package]
+            absent.append(missing)
+        if absent and all(absent):
+            tried = " ".join(f"[{' '.join(each)}]" for each in absent)
+            return (
+                f'extension "{name}" verification failed: no valid package set is fully installed. Tried '
+                f"{len(sets)} package set(s), missing packages per set: [{tried}]"
+            )
+    return None
 
 
 def watched_paths(host: Host, config: Obj) -> tuple[list[str], list[str]]:

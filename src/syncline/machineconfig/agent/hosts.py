@@ -51,9 +51,9 @@ class FixedSystem:
 class HostFacts:
     """What a plan needs to know. ``up``: it runs and is not about to reboot; ``stored``, ``image``: the MachineConfig
     that the disk says it has, and the image of image mode, empty without; ``fips``: whether the kernel runs so, None
-    where it cannot; ``touched``: files changed since the disk was last compared, and not by us; ``blank``: it has no
-    system of its own yet, and takes whatever its pool gives it; ``fixed``: of a machine whose kernel and packages are
-    not ours to change."""
+    where it cannot; ``touched``: files changed since the disk was last compared, and not by us; ``fresh``: what it has
+    booted was not compared yet; ``blank``: it has no system of its own yet, and takes whatever its pool gives it;
+    ``fixed``: of a machine whose kernel and packages are not ours to change."""
 
     boot_id: str
     up: bool = True
@@ -62,6 +62,7 @@ class HostFacts:
     forced: bool = False
     fips: bool | None = None
     touched: bool = False
+    fresh: bool = False
     blank: bool = False
     fixed: FixedSystem | None = None
     joining: Joining = Joining()
@@ -97,8 +98,8 @@ class Hosts(Protocol):
         """Note on the disk, each at once and whole, which configuration it has, and which image of image mode."""
         ...
 
-    def compared(self, node: str) -> None:
-        """The disk was compared: what was touched before does not count any more."""
+    def compared(self, node: str, *, booted: bool = False) -> None:
+        """The disk was compared: what was touched before does not count any more. ``booted``: so was what runs."""
         ...
 
     def pull(self, node: str, image: str) -> Pull:
@@ -109,6 +110,10 @@ class Hosts(Protocol):
 
     def command_line(self, node: str) -> str:
         """Of the running kernel."""
+        ...
+
+    def finalize_failure(self, node: str) -> str:
+        """What the end of the boot before failed with, as it put in place what was staged for this one; else empty."""
         ...
 
     def reboot(self, node: str, request: str) -> None:

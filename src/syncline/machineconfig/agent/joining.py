@@ -73,7 +73,7 @@ def _first_boot(seen: AgentObserved, config: Obj, now: datetime) -> Plan:
         return fail(seen, str(error), now)
     if boot.changed and boot.refusal is not None:
         return fail(seen, f"can't reconcile config {name_of(boot.old)} with {name_of(config)}: {boot.refusal}", now)
-    beyond = beyond_reach(seen.facts.fixed, config)
+    beyond = beyond_reach(seen.node, seen.facts.fixed, config)
     if beyond:
         return fail(seen, f"{name} cannot boot with {name_of(config)}: {beyond}", now)
     script = Script(seen, now, f"the first boot of {name} with {name_of(config)}")
@@ -99,7 +99,7 @@ def _begin(seen: AgentObserved, now: datetime) -> Plan:
         return Plan(why="no pool has a config for it yet")
     if birth.config is None:
         return fail(seen, f'machineconfig.machineconfiguration.openshift.io "{birth.named}" not found', now)
-    beyond = beyond_reach(facts.fixed, birth.config)
+    beyond = beyond_reach(seen.node, facts.fixed, birth.config)
     if beyond:
         return fail(seen, f"{name} cannot join with {birth.named}: {beyond}", now)
     script = Script(seen, now, f"{name} joins with {birth.named}")

@@ -11,6 +11,7 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 from syncline.machineconfig.agent.due import Due, OnDisk, told_by, update_due
 from syncline.machineconfig.agent.firstboot import Booted
 from syncline.machineconfig.agent.hosts import HostFacts, Hosts
+from syncline.machineconfig.agent.steps import Checked
 from syncline.machineconfig.names import (
     CONTROLLER_CONFIG,
     CURRENT,
@@ -34,7 +35,6 @@ __all__ = [
     "WRITING_IMAGE",
     "AgentObserved",
     "Birth",
-    "Checked",
     "observe_agent",
     "policies_in_force",
     "waived_sections",
@@ -49,13 +49,6 @@ STAGED_AGAIN = "syncline.dev/staged-again"
 
 CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
 """The MachineConfiguration that holds for all nodes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What a comparison of the disk found; None: nothing differs."""
-
-    difference: str | None
 
 
 @dataclass(frozen=True, slots=True)

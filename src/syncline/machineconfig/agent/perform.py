@@ -11,7 +11,8 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.authorities import write_authorities
 from syncline.machineconfig.agent.birth import begin_machine
 from syncline.machineconfig.agent.changes import changed_units, config_of
-from syncline.machineconfig.agent.disk import boot_difference, drift_of
+from syncline.machineconfig.agent.deployments import has_deployed
+from syncline.machineconfig.agent.disk import Difference, boot_difference, drift_of
 from syncline.machineconfig.agent.firstboot import Booted
 from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
@@ -20,6 +21,7 @@ from syncline.machineconfig.agent.irreconcilable import irreconcilable_changes, 
 from syncline.machineconfig.agent.staging import drop_staged, run_checked, stage_system
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
+    Checked,
     CompareInstalled,
     DropStaged,
     EndFirstBoot,
@@ -40,7 +42,7 @@ from syncline.machineconfig.agent.steps import (
     WriteFiles,
 )
 from syncline.machineconfig.agent.users import set_passwords, update_keys
-from syncline.machineconfig.agent.writing import UpdateError, update_files
+from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, update_files
 from syncline.machineconfig.names import INSTALLED
 
 __all__ = ["HOST_STEPS", "HostPerformer"]
@@ -62,7 +64,7 @@ class HostPerformer:
             return self._do(action)
         return (yield Work(action.describe(), lambda: self._do(action)))
 
-    def _do(self, action: HostStep) -> str | Booted | Pulled | list[Obj] | None:
+    def _do(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:
         if not isinstance(action, WriteFiles | SetUsers):
             return self._step(action)
         try:
@@ -70,7 +72,7 @@ class HostPerformer:
         finally:  # also where it failed half way: what we wrote ourselves is no touch by somebody else
             self._hosts.compared(action.node)
 
-    def _step(self, action: HostStep) -> str | Booted | Pulled | list[Obj] | None:
+    def _step(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:
         host = self._hosts.host(action.node)
         match action:
             case Provision():
@@ -128,18 +130,24 @@ class HostPerformer:
         if host.exists(KUBECONFIG):
             host.write(KUBECONFIG, host.read(KUBECONFIG), mode=0o600)  # only root reads how to get into the cluster
 
-    def _check(self, host: Host, action: CheckDisk) -> str | None:
-        self._hosts.compared(action.node)
+    def _check(self, host: Host, action: CheckDisk) -> Checked:
+        hosts, node = self._hosts, action.node
+        hosts.compared(node, booted=action.layers)
         if not action.booted:
             drift = drift_of(host, action.config)
-            return drift.text if drift is not None else None
-        return boot_difference(
+            return Checked(Difference(drift.text) if drift is not None else None)
+        deployed = has_deployed(host) if action.layers and host.os in CORE_OS else None
+        failure = hosts.finalize_failure(node) if action.layers else None
+        difference = boot_difference(
             host,
             action.config,
-            booted_image=self._hosts.booted_image(action.node),
-            running=self._hosts.command_line(action.node),
+            booted_image=deployed.booted.image if deployed is not None else hosts.booted_image(node),
+            running=hosts.command_line(node),
             image=action.image,
+            finalize_failure=failure or "",
+            booted=deployed.booted if deployed is not None else None,
         )
+        return Checked(difference, failure)
 
 
 def _irreconcilable(host: Host, action: CompareInstalled) -> list[Obj] | None:

@@ -20,11 +20,11 @@ from syncline.machineconfig.agent.actions import Action
 from syncline.machineconfig.agent.authorities import AUTHORITIES, AuthorityError, authorities_due
 from syncline.machineconfig.agent.beyond import beyond_reach
 from syncline.machineconfig.agent.changes import changes_between
-from syncline.machineconfig.agent.disk import SystemDifference
+from syncline.machineconfig.agent.disk import Difference
 from syncline.machineconfig.agent.due import Due, DueError, drain_is_open
 from syncline.machineconfig.agent.imagemode import embedded, extracted
 from syncline.machineconfig.agent.joining import plan_joining
-from syncline.machineconfig.agent.observe import STAGED_AGAIN, WRITING, WRITING_IMAGE, AgentObserved, Checked
+from syncline.machineconfig.agent.observe import STAGED_AGAIN, WRITING, WRITING_IMAGE, AgentObserved
 from syncline.machineconfig.agent.script import MAX_REASON, Script, fail, give_up, say_degraded
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
@@ -71,6 +71,7 @@ __all__ = [
 
 POST_ACTION = annotation("post-config-action")
 REBOOTING = "Rebooting"
+FINALIZE_FAILURE = annotation("ostree-finalize-staged-failure")
 REBOOT_FROM = "syncline.dev/reboot-from"
 """Boot id at the moment a reboot was asked for: another one tells that it has happened."""
 SINGLE_REPLICA = "SingleReplica"
@@ -95,6 +96,24 @@ class AgentSettings:
 
 def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
     """One pass."""
+    plan = _plan_pass(seen, now, settings)
+    told = _finalization(seen, now)
+    return replace(plan, steps=(*told, *plan.steps)) if told else plan
+
+
+def _finalization(seen: AgentObserved, now: datetime) -> Sequence[tuple[Step, ...]]:
+    """What the boot before failed with as it put in place what was staged: most likely why this boot lacks it."""
+    failure = seen.checked.finalize_failure if seen.checked is not None else None
+    if failure is None or failure == annotations_of(seen.node).get(FINALIZE_FAILURE, ""):
+        return ()
+    script = Script(seen, now, failure or "what was staged is in place")
+    if failure:
+        script.event("FailedFinalization", failure, warning=True)
+    script.annotate({FINALIZE_FAILURE: failure})
+    return script.steps
+
+
+def _plan_pass(seen: AgentObserved, now: datetime, settings: AgentSettings) -> Plan:
     have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
     if not facts.up:
         return Plan(why=f"machine {name} is not up")
@@ -182,12 +201,12 @@ def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
         check = CheckDisk(name, due.old, True, "before an update", due.old_image)
         return Plan(((check,),), why=f"look at the disk of {name} first")
     if seen.checked is not None and seen.checked.difference:
-        return fail(seen, seen.checked.difference, now, event="PreflightConfigDriftCheckFailed")
+        return fail(seen, seen.checked.difference.text, now, event="PreflightConfigDriftCheckFailed")
     if seen.policies is None:
         return Plan(outcome=Retry("NodeDisruptionPolicyStatus was not ready"), why="the policies are not ready")
     if seen.misplaced:
         return _misplaced(seen, now)
-    beyond = beyond_reach(seen.facts.fixed, new)
+    beyond = beyond_reach(seen.node, seen.facts.fixed, new)
     if beyond:
         return _refuse(seen, old, new, beyond, now)
     try:
@@ -295,6 +314,9 @@ def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) 
             told = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
             script.event("OSUpgradeSkipped", f"{told} MachineConfig ({name_of(old)})")
         script.do(StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(seen.node)))
+        if changes.os_update and image and image != dig(old, "spec", "osImageURL"):
+            told = f"OS upgrade applied; new MachineConfig ({name_of(new)}) has new OS image ({image})"
+            script.event("OSUpgradeApplied", told)
         script.event("OSUpdateStaged", "Changes to OS staged")
     script.do(StoreConfig(name, config, why, own))
     script.phase(
@@ -352,13 +374,13 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     """The disk has it: the machine has booted into it, or needed no boot."""
     have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(due.new)
     if seen.checked is None:
-        check = CheckDisk(name, due.old, True, "after an update", due.new_image)
+        check = CheckDisk(name, due.old, True, "after an update", due.new_image, layers=True)
         return Plan(
             ((check,), (CompareInstalled(name, due.new, "after an update"),)), why=f"look at the disk of {name}"
         )
     if seen.checked.difference:
         anew = _stage_again(seen, due, seen.checked.difference, now)
-        return anew or fail(seen, seen.checked.difference, now, event="OnDiskStateValidationFailed")
+        return anew or fail(seen, seen.checked.difference.text, now, event="OnDiskStateValidationFailed")
     uncordon = f"uncordon-{target}"
     if have.get(DESIRED_DRAIN) != uncordon:
         script = Script(seen, now, f"{name} has {target}")
@@ -380,19 +402,19 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     return script.plan()
 
 
-def _stage_again(seen: AgentObserved, due: Due, difference: str, now: datetime) -> Plan | None:
+def _stage_again(seen: AgentObserved, due: Due, difference: Difference, now: datetime) -> Plan | None:
     """A machine that lost its power between staging and the end of its shutdown boots what it had. Upstream's node
     stays Degraded then; ours begins the update again, a few times."""
     have, name = annotations_of(seen.node), name_of(seen.node)
     text = have.get(STAGED_AGAIN, "0")
     times = int(text) if text.isdigit() else MAX_STAGED_AGAIN
-    if not isinstance(difference, SystemDifference) or seen.current is None or times >= MAX_STAGED_AGAIN:
+    if not difference.of_system or seen.current is None or times >= MAX_STAGED_AGAIN:
         return None
     old = embedded(seen.current, have.get(CURRENT_IMAGE, ""))
     if not changes_between(old, due.embedded[1]).of_system:
         return None
-    script = Script(seen, now, f"{name} has not booted what was staged: {difference}")
-    script.event("OSUpdateStagedAgain", f"{difference}; it is staged again", warning=True)
+    script = Script(seen, now, f"{name} has not booted what was staged: {difference.text}")
+    script.event("OSUpdateStagedAgain", f"{difference.text}; it is staged again", warning=True)
     image = {WRITING_IMAGE: due.new_image} if due.new_image else {}
     script.annotate({WRITING: name_of(due.new), STAGED_AGAIN: str(times + 1), **image})
     return script.plan()
@@ -410,10 +432,14 @@ def _watch(seen: AgentObserved, now: datetime) -> Plan:
     name, config = name_of(seen.node), seen.facts.stored or seen.desired
     assert config is not None, "it has what it is to have"
     target = name_of(config)
+    if seen.checked is None and seen.facts.fresh:
+        check = CheckDisk(name, config, True, "it has booted", seen.facts.image, layers=True)
+        return Plan(((check,),), why=f"look at what {name} has booted")
     if seen.checked is None and seen.facts.touched:
         return Plan(((CheckDisk(name, config, False, "its files were touched"),),), why=f"look for drift on {name}")
     if seen.checked is not None and seen.checked.difference:
-        return fail(seen, seen.checked.difference, now, event="ConfigDriftDetected")
+        event = "OnDiskStateValidationFailed" if seen.facts.fresh else "ConfigDriftDetected"
+        return fail(seen, seen.checked.difference.text, now, event=event)
     script = Script(seen, now, f"{name} has {target}")
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
     return script.plan()
@@ -458,7 +484,7 @@ def answered(seen: AgentObserved, question: Step, value: Any) -> AgentObserved:
             return replace(seen, booted=value)
         case CompareInstalled():
             return replace(seen, irreconcilable=value)
-    return replace(seen, checked=Checked(value))
+    return replace(seen, checked=value)
 
 
 _UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost)
@@ -506,13 +532,14 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
             give_up(script, name, text, protected=False)
             return script.plan(Retry(text))  # an earlier pass wrote everything: only the reboot is to be tried again
         script.annotate({WRITING: name_of(written.new), REBOOT_FROM: None})
+    if isinstance(action, StageSystem):
+        script.do(DropStaged(name, UNDOING))  # of the many commands that it is, some were done
     for step in reversed(done):
         match step:
             case StoreConfig() if seen.facts.stored is not None:
                 script.do(StoreConfig(name, seen.facts.stored, UNDOING, seen.facts.image))
-            case StageSystem(old=old, new=new) if old is not None:
-                script.do(DropStaged(name, UNDOING))
-                script.do(StageSystem(name, new, old, changes_between(new, old), UNDOING))
+            case StageSystem():
+                script.do(DropStaged(name, UNDOING))  # what runs is what the old config asked for
             case SetUsers(old=old, new=new) if old is not None:
                 script.do(SetUsers(name, new, old, UNDOING))
             case WriteFiles(old=old, new=new) if old is not None:

@@ -79,7 +79,6 @@ class Script:
 
 
 def fail(seen: AgentObserved, text: str, now: datetime, *, event: str = "") -> Plan:
-    text = str(text)  # a difference of the system is a text of a kind of its own, which no object can hold
     script = Script(seen, now, text)
     have = annotations_of(seen.node)
     known = have.get(STATE) in FAILED_STATES and have.get(REASON) == text[:MAX_REASON]

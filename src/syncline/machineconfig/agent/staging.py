@@ -1,25 +1,29 @@
 """The system of the next boot, by rpm-ostree: image, kernel arguments, kernel and packages. Nothing is in force before.
 
-Source: Machine Config Operator ``applyLayeredOSChanges`` and what it calls, in ``pkg/daemon/update.go``.
+What is told to rpm-ostree follows from both configs and from what is booted, so that a machine that lost some of it
+gets it again. Source: Machine Config Operator ``applyLayeredOSChanges`` and what it calls, in ``pkg/daemon/update.go``.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from syncline.kube.objects import Obj, dig
 from syncline.machineconfig.agent.changes import kernel_type
+from syncline.machineconfig.agent.deployments import KERNEL, Deployment, Deployments, has_deployed
 from syncline.machineconfig.agent.host import Host
 from syncline.machineconfig.agent.kernel import change_arguments
 from syncline.machineconfig.agent.steps import StageSystem
 from syncline.machineconfig.agent.writing import CORE_OS, UpdateError
-from syncline.machineconfig.extensions import change_packages
+from syncline.machineconfig.extensions import change_packages, wanted_packages
 
-__all__ = ["drop_staged", "run_checked", "stage_system"]
+__all__ = ["born_with", "drop_staged", "not_staged", "run_checked", "stage_system", "staging_commands"]
 
-KERNEL = "kernel"
-OTHER_KERNELS = ("kernel-rt-", "kernel-64k-")
+Command: TypeAlias = tuple[str, ...]
+_REAL_TIME = ("kernel-rt-core", "kernel-rt-modules", "kernel-rt-modules-extra")
+_BIG_PAGES = ("kernel-64k-core", "kernel-64k-modules", "kernel-64k-modules-core", "kernel-64k-modules-extra")
+_OWN = (KERNEL, *(f"{KERNEL}-{part}" for part in ("core", "modules", "modules-core", "modules-extra")))
 
 
 def run_checked(host: Host, *command: str) -> None:
@@ -40,65 +44,75 @@ def drop_staged(host: Host) -> None:
 
 
 def stage_system(host: Host, action: StageSystem, booted_image: str) -> None:
-    """Systems without rpm-ostree are left alone, and so is an image that runs already, whatever the old config says. An
-    image of image mode holds kernel and extensions. Raises UpdateError."""
+    """Systems without rpm-ostree are left alone. Raises UpdateError, also where a package that was asked for is not
+    staged: a boot would come up without it."""
     if host.os not in CORE_OS:
         return
+    there = has_deployed(host) or Deployments(Deployment())
+    commands = staging_commands(action, there.booted, booted_image)
+    for command in commands:
+        run_checked(host, *command)
+    if any(command[:2] == UPDATE for command in commands):
+        missing = not_staged(action.new, has_deployed(host))
+        if missing:
+            raise UpdateError(missing)
+
+
+UPDATE = ("rpm-ostree", "update")
+
+
+def staging_commands(action: StageSystem, booted: Deployment, booted_image: str) -> list[Command]:
+    """In their order; pure. An image that runs already is left alone, whatever the old config says. An image of image
+    mode holds kernel and extensions."""
     old, new, changes = action.old, action.new, action.changes
     image = str(dig(new, "spec", "osImageURL") or "")
-    another = changes.os_update and image and image != booted_image
+    another = bool(changes.os_update and image and image != booted_image)
     own_image = changes.image_mode and not changes.from_image_mode
-    if (another or changes.kernel_type) and not own_image:
-        _give_kernel_back(host)
+    # Whoever forces an update, or does one again, wants what the config says, not what changed since the last one.
+    lost = (changes.os_update or action.again) and booted.kernel_type != kernel_type(new)
+    kernel = not own_image and (another or changes.kernel_type or lost)
+    found: list[Command] = []
+    if kernel and booted.removed_kernels and booted.added_kernels:
+        # Packages of a kernel belong to one image: the image's own comes back before anything else.
+        gone = [word for package in booted.added_kernels for word in ("--uninstall", package)]
+        found.append(("rpm-ostree", "override", "reset", *booted.removed_kernels, *gone))
     if another:
-        run_checked(host, "rpm-ostree", "rebase", "--experimental", f"ostree-unverified-registry:{image}")
+        found.append(("rpm-ostree", "rebase", "--experimental", f"ostree-unverified-registry:{image}"))
     if changes.kargs:
         before, after = (list(dig(one, "spec", "kernelArguments") or ()) for one in (old, new))
         arguments = change_arguments([*before, *after] if action.again else before, after)
-        if arguments:
-            run_checked(host, "rpm-ostree", "kargs", *arguments)
+        found += [("rpm-ostree", "kargs", *arguments)] if arguments else []
     if own_image:
-        return
-    if (another or changes.kernel_type) and kernel_type(new) != "default":
-        run_checked(host, "rpm-ostree", "override", "remove", *_kernel_packages(kernel_type(new)))
-    if changes.extensions or (changes.os_update and dig(new, "spec", "extensions")):
-        packages = change_packages(_installed(host), dig(new, "spec", "extensions"))
-        if packages:
-            run_checked(host, "rpm-ostree", "update", *packages)
+        return found
+    if kernel and kernel_type(new) != "default":
+        found.append(("rpm-ostree", "override", "remove", *_swap(kernel_type(new))))
+    extensions = dig(new, "spec", "extensions")
+    if changes.extensions or ((changes.os_update or action.again) and extensions):
+        packages = change_packages(booted.packages, extensions)
+        found += [(*UPDATE, *packages)] if packages else []
+    return found
 
 
-def _give_kernel_back(host: Host) -> None:
-    """Another kernel that was put in place of the image's is undone first: packages of a kernel belong to one image.
-    What somebody has done by hand, one without the other, is left alone."""
-    booted = _booted(host)
-    removed = [str(one) for one in booted.get("requested-base-removals") or () if _is_kernel(str(one))]
-    layered = [str(one) for one in booted.get("requested-packages") or () if str(one).startswith(OTHER_KERNELS)]
-    if removed and layered:
-        gone = [word for package in layered for word in ("--uninstall", package)]
-        run_checked(host, "rpm-ostree", "override", "reset", *removed, *gone)
+def not_staged(config: Obj, there: Deployments | None) -> str:
+    """Why the next boot would come up without packages of extensions, in upstream's words; empty: it would not. Where
+    the machine cannot tell, its next boot will."""
+    wanted = wanted_packages(dig(config, "spec", "extensions"))
+    if there is None or not wanted:
+        return ""
+    if there.staged is None:
+        return "no staged deployment found after applying extensions"
+    missing = [package for package in wanted if package not in there.staged.packages]
+    told = "the following extension packages are missing from the staged deployment"
+    return f"{told}: [{' '.join(missing)}]" if missing else ""
 
 
-def _is_kernel(package: str) -> bool:
-    return package == KERNEL or package.startswith(f"{KERNEL}-")
+def born_with(config: Obj) -> list[Command]:
+    """Kernel and packages of a machine that has the image of ``config`` and nothing else."""
+    kind, packages = kernel_type(config), change_packages((), dig(config, "spec", "extensions"))
+    swap = [("rpm-ostree", "override", "remove", *_swap(kind))] if kind != "default" else []
+    return [*swap, (*UPDATE, *packages)]
 
 
-def _booted(host: Host) -> Obj:
-    done = host.run(["rpm-ostree", "status", "--json"])
-    try:
-        status: Any = json.loads(done.output) if done.ok else {}
-    except ValueError:
-        return {}
-    deployments = status.get("deployments") or () if isinstance(status, dict) else ()
-    return next((one for one in deployments if one.get("booted")), {})
-
-
-def _kernel_packages(kind: str) -> list[str]:
-    parts = ("core", "modules", "modules-core", "modules-extra")
-    gone = [KERNEL, *(f"{KERNEL}-{part}" for part in parts)]
-    base = "kernel-rt" if kind == "realtime" else "kernel-64k"
-    return [*gone, *(word for part in parts for word in ("--install", f"{base}-{part}"))]
-
-
-def _installed(host: Host) -> list[str]:
-    done = host.run(["rpm", "-qa", "--queryformat", "%{NAME}\\n"])
-    return done.output.split() if done.ok else []
+def _swap(kind: str) -> Sequence[str]:
+    packages = _REAL_TIME if kind == "realtime" else _BIG_PAGES
+    return [*_OWN, *(word for package in packages for word in ("--install", package))]

@@ -12,9 +12,11 @@ from typing import TypeAlias
 from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.agent.authorities import Authorities
 from syncline.machineconfig.agent.changes import Changes
+from syncline.machineconfig.agent.disk import Difference
 
 __all__ = [
     "CheckDisk",
+    "Checked",
     "CompareInstalled",
     "DropStaged",
     "EndFirstBoot",
@@ -204,16 +206,26 @@ class RebootHost:
         return f"reboot {self.node}"
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a comparison of the disk found; None: nothing differs. ``finalize_failure``: why what was staged was not put
+    in place for this boot, empty if it was, or nothing was; None: nobody has asked."""
+
+    difference: Difference | None
+    finalize_failure: str | None = None
+
+
 @dataclass(frozen=True)
 class CheckDisk:
-    """Is the disk what ``config`` says; ``booted``: also image and kernel. ``image``: of image mode, in place of the
-    config's. Its value is the difference, or None."""
+    """Is the disk what ``config`` says; ``booted``: also image and kernel arguments; ``layers``: also the kernel itself
+    and packages. ``image``: of image mode, in place of the config's. Its value is a :class:`Checked`."""
 
     node: str
     config: Obj = field(repr=False)
     booted: bool
     reason: str
     image: str = ""
+    layers: bool = False
 
     def describe(self) -> str:
         return f"compare the disk of {self.node} with {name_of(self.config)}"

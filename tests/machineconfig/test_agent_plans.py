@@ -1,0 +1,98 @@
+"""What the agent plans, pass by pass: policy sentences about single decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from syncline.base.action import Action
+from syncline.control.plan import Emit, Patch, Plan, Result
+from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.disk import Difference
+from syncline.machineconfig.agent.hosts import HostFacts
+from syncline.machineconfig.agent.observe import WRITING, AgentObserved
+from syncline.machineconfig.agent.plan import FINALIZE_FAILURE, plan_agent, settle_agent
+from syncline.machineconfig.agent.steps import CheckDisk, Checked, DropStaged, StageSystem, WriteFiles
+from syncline.machineconfig.agent.writing import UpdateError
+from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, LAST_DRAIN, REASON, STATE
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+REFUSED = "error: opening /boot: no space left on device"
+
+
+def machine_config(name: str, **spec: Any) -> Obj:
+    ignition = {"config": {"ignition": {"version": "3.5.0"}}}
+    return {"kind": "MachineConfig", "metadata": {"name": name}, "spec": ignition | spec}
+
+
+OLD, NEW = machine_config("old"), machine_config("new", kernelArguments=["quiet"])
+
+
+def seen(current: Obj, desired: Obj, *, stored: Obj | None = None, fresh: bool = False, **notes: str) -> AgentObserved:
+    """A node at rest, unless its ``notes`` say something else."""
+    said = {CURRENT: current["metadata"]["name"], DESIRED: desired["metadata"]["name"], STATE: DONE} | notes
+    node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge", "annotations": said}}
+    facts = HostFacts("boot-2", stored=stored or current, fresh=fresh)
+    return AgentObserved(node, facts, current, desired, policies={})
+
+
+def actions(plan: Plan) -> list[Action]:
+    return [one for step in plan.steps for one in step]
+
+
+def notes_of(plan: Plan) -> dict[str, str | None]:
+    patches = (one.body["metadata"]["annotations"] for one in actions(plan) if isinstance(one, Patch))
+    return {key: value for notes in patches for key, value in notes.items()}
+
+
+def events(plan: Plan) -> dict[str, str]:
+    return {one.event_reason: one.message for one in actions(plan) if isinstance(one, Emit)}
+
+
+# -- after a boot -----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_node_has_booted_is_looked_at_once_for_each_boot() -> None:
+    [check] = actions(plan_agent(seen(OLD, OLD, fresh=True), NOW))
+    assert isinstance(check, CheckDisk) and check.booted and check.layers
+    assert actions(plan_agent(seen(OLD, OLD), NOW)) == []
+
+
+def test_a_done_node_that_booted_something_else_is_degraded_and_not_brought_back() -> None:
+    there = replace(seen(OLD, OLD, fresh=True), checked=Checked(Difference("expected target osImageURL", True), ""))
+    plan = plan_agent(there, NOW)
+    assert notes_of(plan) == {STATE: "Degraded", REASON: "expected target osImageURL"}
+    assert events(plan) == {"OnDiskStateValidationFailed": "expected target osImageURL"}
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "note"),
+    [("", "", None), ("", REFUSED, REFUSED), (REFUSED, REFUSED, None), (REFUSED, "", "")],
+    ids=["nothing failed", "it failed", "that is told already", "the next boot went well"],
+)
+def test_why_what_was_staged_is_not_in_place_is_told_once_and_taken_back(said: str, found: str, note: str) -> None:
+    have = {FINALIZE_FAILURE: said} if said else {}
+    plan = plan_agent(replace(seen(OLD, OLD, fresh=True, **have), checked=Checked(None, found)), NOW)
+    assert notes_of(plan).get(FINALIZE_FAILURE) == note
+    assert events(plan) == ({"FailedFinalization": REFUSED} if note else {})
+
+
+# -- failures ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_staged_in_part_is_dropped_and_nothing_is_staged_in_its_place() -> None:
+    """What runs is the old system; arguments of the old config on top of it would be there twice."""
+    drained = {STATE: "Working", DESIRED_DRAIN: "drain-new", LAST_DRAIN: "drain-new", WRITING: "new"}
+    there = seen(OLD, NEW, stored=OLD, **drained)
+    plan = plan_agent(there, NOW)
+    steps = actions(plan)
+    at = next(number for number, one in enumerate(steps) if isinstance(one, StageSystem))
+    done = [Result(one, ok=True) for one in steps[:at]]
+    results = (*done, Result(steps[at], ok=False, error=UpdateError("error running rpm-ostree kargs")))
+    settled = settle_agent(there, plan, results, NOW)
+    assert settled is not None
+    undone = [type(one) for one in actions(settled[1]) if not isinstance(one, Patch | Emit)]
+    assert undone == [DropStaged, WriteFiles]
