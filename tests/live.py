@@ -6,18 +6,21 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.settings import ClusterSettings
+from syncline.kube.client import Request, Transport
 from syncline.kube.objects import Obj
 
-START_S = 60
+START_S = 300
 """A busy machine needs a while; a cluster that does not start in it never will."""
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +70,27 @@ def served_cluster(
     finally:
         served.loop.call_soon_threadsafe(stops[0].set)
         thread.join(START_S)
+
+
+async def reached(transport: Transport, collection: str, look: Callable[[], Found]) -> Found:
+    """What ``look`` finds, as soon as it is something: it is asked again after each change of the collection.
+
+    Raises AssertionError with what is there when that takes longer than ``START_S``.
+    """
+    stream = transport.send(Request("GET", collection, {"watch": "true"})).stream
+    assert stream is not None
+    woken = asyncio.Event()
+    stream.on_ready = woken.set
+    try:
+        async with asyncio.timeout(START_S):
+            while not (found := look()):
+                await woken.wait()
+                woken.clear()
+                while stream.take():  # a watch wakes again only once it was read to its end
+                    pass
+            return found
+    except TimeoutError:
+        there = json.dumps(transport.send(Request("GET", collection)).obj)
+        raise AssertionError(f"{collection} did not get there in {START_S} s; last seen: {there[-2000:]}") from None
+    finally:
+        stream.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.live import START_S, served_cluster
+from tests.live import START_S, reached, served_cluster
 
 from syncline.kube.client import Request
 
@@ -16,22 +16,14 @@ def test_pools_are_made_rendered_and_left_in_peace_when_the_cluster_stops(tmp_pa
     with served_cluster(tmp_path) as served:
         transport = served.cluster.core.transport(judged=False)
 
-        async def rendered() -> set[str]:
-            stream = transport.send(Request("GET", f"{MCO}/machineconfigpools", {"watch": "true"})).stream
-            assert stream is not None
-            woken, loop = asyncio.Event(), asyncio.get_running_loop()
-            stream.on_ready = lambda: loop.call_soon_threadsafe(woken.set)
-            while True:
-                pools = transport.send(Request("GET", f"{MCO}/machineconfigpools")).or_raise()["items"]
-                targets = {pool["spec"].get("configuration", {}).get("name", "") for pool in pools}
-                if len(targets) == 2 and "" not in targets:
-                    return targets
-                await woken.wait()
-                woken.clear()
+        def rendered() -> set[str]:
+            pools = transport.send(Request("GET", f"{MCO}/machineconfigpools")).or_raise()["items"]
+            targets = {pool["spec"].get("configuration", {}).get("name", "") for pool in pools}
+            return targets if len(targets) == 2 and "" not in targets else set()
 
         async def story() -> set[str]:
             await served.cluster.start_machine_config("argocd")
-            return await asyncio.wait_for(rendered(), START_S)
+            return await reached(transport, f"{MCO}/machineconfigpools", rendered)
 
         targets = asyncio.run_coroutine_threadsafe(story(), served.loop).result(2 * START_S)
         assert {name.rsplit("-", 1)[0] for name in targets} == {"rendered-master", "rendered-worker"}

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live import START_S, Served, served_cluster
+from tests.live import START_S, Served, reached, served_cluster
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
 from syncline.base.clock import SystemClock
-from syncline.kube.client import Request, taking
+from syncline.kube.client import Request
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"
 NODE = "/api/v1/nodes/edge"
@@ -25,7 +25,7 @@ PREFIX = "machineconfiguration.openshift.io"
 
 def syncline(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", RUN, *words], capture_output=True, text=True, timeout=START_S, check=False
+        [sys.executable, "-c", RUN, *words], capture_output=True, text=True, timeout=2 * START_S, check=False
     )
 
 
@@ -81,7 +81,7 @@ def test_a_node_gets_its_files_reboots_and_is_told_of_drift(served: Served, tree
     # Without a resourceVersion: the cluster's controllers write to a new node at the same time.
     _send(served, "PUT", f"{NODE}/status", node | {"status": {"conditions": [ready]}})
     agent = ("node-agent", "--kubeconfig", str(served.kubeconfig), "--node", "edge", "--root", str(tree))
-    once = (*agent, "--offline", "--once", "--patience", "30")
+    once = (*agent, "--offline", "--once", "--patience", str(START_S))
     born = syncline(*once)
     assert born.returncode == 0, born.stdout + born.stderr
     first = json.loads((tree / "etc/machine-config-daemon/currentconfig").read_text())["metadata"]["name"]
@@ -90,7 +90,7 @@ def test_a_node_gets_its_files_reboots_and_is_told_of_drift(served: Served, tree
     _send(served, "POST", f"{MCO}/machineconfigs", machine_config("99-motd", {"/etc/motd": "hello"}))
     target = _targeted(served, first)
     before = sorted(tree.rglob("*"))
-    dry = syncline(*agent, "--offline", "--dry-run")
+    dry = syncline(*agent, "--offline", "--dry-run", "--patience", str(START_S))
     assert dry.returncode == 0, dry.stdout + dry.stderr
     assert "write /etc/motd mode 0644 owner 0:0, 5 bytes" in dry.stdout
     assert "reboot edge" in dry.stdout
@@ -110,23 +110,14 @@ def test_a_node_gets_its_files_reboots_and_is_told_of_drift(served: Served, tree
 def _targeted(served: Served, first: str) -> str:
     """Waits until the pool asks the node for another config than ``first``."""
 
-    async def wait() -> str:
-        transport = served.cluster.core.transport(judged=False)
-        stream = transport.send(Request("GET", "/api/v1/nodes", {"watch": "true"})).stream
-        assert stream is not None
-        take = taking(stream)
-        woken, loop = asyncio.Event(), asyncio.get_running_loop()
-        stream.on_ready = lambda: loop.call_soon_threadsafe(woken.set)
-        while True:
-            notes = transport.send(Request("GET", NODE)).or_raise()["metadata"].get("annotations") or {}
-            target = str(notes.get(f"{PREFIX}/desiredConfig", ""))
-            if target not in ("", first):
-                return target
-            await woken.wait()
-            woken.clear()
-            take(100)  # a watch wakes again only once it was read
+    transport = served.cluster.core.transport(judged=False)
 
-    return asyncio.run_coroutine_threadsafe(asyncio.wait_for(wait(), START_S), served.loop).result(2 * START_S)
+    def target() -> str:
+        notes = transport.send(Request("GET", NODE)).or_raise()["metadata"].get("annotations") or {}
+        found = str(notes.get(f"{PREFIX}/desiredConfig", ""))
+        return "" if found == first else found
+
+    return asyncio.run_coroutine_threadsafe(reached(transport, "/api/v1/nodes", target), served.loop).result(2 * START_S)
 
 
 def test_a_tree_is_brought_to_a_file_and_to_the_next_one(tree: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live import START_S, Served, served_cluster
+from tests.live import START_S, Served, reached, served_cluster
 from tests.machineconfig.rendering import files, machine_config, thing
 
 from syncline.cli.main import main
@@ -21,16 +21,12 @@ MCO = "/apis/machineconfiguration.openshift.io/v1"
 async def rendered(served: Served, wanted: str) -> None:
     """Until the pool worker is rendered from the MachineConfig ``wanted``."""
     transport = served.cluster.core.transport(judged=False)
-    stream = transport.send(Request("GET", f"{MCO}/machineconfigpools", {"watch": "true"})).stream
-    assert stream is not None
-    woken, loop = asyncio.Event(), asyncio.get_running_loop()
-    stream.on_ready = lambda: loop.call_soon_threadsafe(woken.set)
-    while True:
+
+    def there() -> bool:
         pool = transport.send(Request("GET", f"{MCO}/machineconfigpools/worker")).or_raise()
-        if wanted in json.dumps(pool["spec"].get("configuration", {})):
-            return
-        await woken.wait()
-        woken.clear()
+        return wanted in json.dumps(pool["spec"].get("configuration", {}))
+
+    await reached(transport, f"{MCO}/machineconfigpools", there)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +44,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             transport.send(Request("POST", f"{MCO}/machineconfigs", body=machine_config("97-user", secret))).or_raise()
             await rendered(cluster, "99-motd")
 
-        asyncio.run_coroutine_threadsafe(asyncio.wait_for(story(), START_S), cluster.loop).result(2 * START_S)
+        asyncio.run_coroutine_threadsafe(story(), cluster.loop).result(2 * START_S)
         yield cluster
 
 

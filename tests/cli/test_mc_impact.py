@@ -55,7 +55,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 body = node(name, pool["spec"]["configuration"]["name"])
                 transport.send(Request("POST", "/api/v1/nodes", body=body)).or_raise()
 
-        asyncio.run_coroutine_threadsafe(asyncio.wait_for(story(), START_S), cluster.loop).result(2 * START_S)
+        asyncio.run_coroutine_threadsafe(story(), cluster.loop).result(2 * START_S)
         yield cluster
 
 

@@ -26,7 +26,8 @@ from live import served_cluster
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
-LONGEST_S = 60
+LONGEST_S = 300
+WAIT = f"--timeout={LONGEST_S}s"
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -61,7 +62,7 @@ class Cluster:
     def oc(self, *argv: str, stdin: str = "") -> str:
         environ = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
-        done = subprocess.run(command, input=stdin, env=environ, capture_output=True, text=True, timeout=LONGEST_S)
+        done = subprocess.run(command, input=stdin, env=environ, capture_output=True, text=True, timeout=2 * LONGEST_S)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -95,11 +96,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("served")
     with served_cluster(folder, settings) as served:
         mine = Cluster(served.kubeconfig, folder)
-        mine.oc("wait", "node/node-1", "--for=condition=Ready", "--timeout=30s")
-        mine.oc("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
+        mine.oc("wait", "node/node-1", "--for=condition=Ready", WAIT)
+        mine.oc("wait", "serviceaccount/default", "--for=create", WAIT)
         for pod in (POD, POD | SIMULATED):
             mine.oc("create", "-f", "-", stdin=json.dumps(pod))
-        mine.oc("wait", "pod/p", "pod/s", "--for=condition=Ready", "--timeout=30s")
+        mine.oc("wait", "pod/p", "pod/s", "--for=condition=Ready", WAIT)
         yield mine
 
 
@@ -148,7 +149,7 @@ def test_a_command_ends_when_its_client_leaves(cluster: Cluster) -> None:
     asyncio.run(leave())
     count = "n=1; while [ $n -gt 0 ]; do n=$(cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 471[1]'); done"
     count += "; true"
-    assert status(cluster.exec("timeout", "20", "sh", "-c", count))["status"] == "Success"
+    assert status(cluster.exec("timeout", str(LONGEST_S // 2), "sh", "-c", count))["status"] == "Success"
 
 
 @pytest.mark.parametrize(
@@ -198,4 +199,4 @@ def test_a_client_that_does_not_read_leaves_nothing_behind(cluster: Cluster) -> 
 
     asyncio.run(leave())
     gone = "while cat /proc/[0-9]*/comm | grep -qx yes; do sleep 0.1; done"
-    assert status(cluster.exec("timeout", "20", "sh", "-c", gone))["status"] == "Success"
+    assert status(cluster.exec("timeout", str(LONGEST_S // 2), "sh", "-c", gone))["status"] == "Success"

@@ -22,18 +22,23 @@ from live import served_cluster
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
+LONGEST_S = 300
+WAIT = f"--timeout={LONGEST_S}s"
+"""A bound for what hangs: each wait ends with what it waits for."""
 
 
 class Cluster:
     """Speaks to the served cluster by our own oc, as a user does."""
 
     def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
         self._environ = {**os.environ, "KUBECONFIG": str(kubeconfig)}
 
     def oc(self, *argv: str, stdin: str = "", check: bool = True) -> str:
         command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
+        limit_s = 2 * LONGEST_S
         done = subprocess.run(
-            command, input=stdin, env=self._environ, capture_output=True, text=True, timeout=90, check=False
+            command, input=stdin, env=self._environ, capture_output=True, text=True, timeout=limit_s, check=False
         )
         assert not check or done.returncode == 0, done.stderr
         return done.stdout + ("" if check else done.stderr)
@@ -46,9 +51,7 @@ class Cluster:
 
     def end(self, name: str) -> tuple[str, int, str]:
         """Phase, exit code and log of a pod that has ended."""
-        self.oc(
-            "wait", f"pod/{name}", "--for=jsonpath={.status.containerStatuses[0].state.terminated}", "--timeout=30s"
-        )
+        self.oc("wait", f"pod/{name}", "--for=jsonpath={.status.containerStatuses[0].state.terminated}", WAIT)
         pod = json.loads(self.oc("get", "pod", name, "-o", "json"))
         ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
         return pod["status"]["phase"], ended["exitCode"], self.oc("logs", name)
@@ -64,8 +67,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("served")
     with served_cluster(folder, settings) as served:
         mine = Cluster(served.kubeconfig)
-        mine.oc("wait", "node/node-1", "--for=condition=Ready", "--timeout=30s")
-        mine.oc("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
+        mine.oc("wait", "node/node-1", "--for=condition=Ready", WAIT)
+        mine.oc("wait", "serviceaccount/default", "--for=create", WAIT)
         yield mine
 
 
@@ -218,15 +221,15 @@ def test_on_failure_it_is_tried_again(cluster: Cluster) -> None:
     container = {"volumeMounts": [{"name": "e", "mountPath": "/work"}]}
     script = "if [ -f /work/tried ]; then exit 0; fi; touch /work/tried; exit 1"
     cluster.start("again", "sh", "-c", script, container=container, volumes=volumes, restartPolicy="OnFailure")
-    cluster.oc("wait", "pod/again", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s")
+    cluster.oc("wait", "pod/again", "--for=jsonpath={.status.phase}=Succeeded", WAIT)
     assert cluster.oc("get", "pod", "again", "-o", "jsonpath={.status.containerStatuses[0].restartCount}") == "1"
 
 
 def test_a_deleted_pod_is_asked_to_stop_and_goes(cluster: Cluster) -> None:
     script = "trap 'echo bye; exit 0' TERM; echo ready; while true; do sleep 0.1; done"
-    cluster.start("going", "sh", "-c", script)
-    cluster.oc("wait", "pod/going", "--for=condition=Ready", "--timeout=30s")
-    assert "deleted" in cluster.oc("delete", "pod", "going", "--timeout=25s")
+    cluster.start("going", "sh", "-c", script, terminationGracePeriodSeconds=10 * LONGEST_S)
+    cluster.oc("wait", "pod/going", "--for=condition=Ready", WAIT)
+    assert "deleted" in cluster.oc("delete", "pod", "going", WAIT), "long before it would be killed"
 
 
 def test_a_job_with_oc_patches_and_completes(cluster: Cluster) -> None:
@@ -258,7 +261,7 @@ def test_a_job_with_oc_patches_and_completes(cluster: Cluster) -> None:
     }
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "patch"}, "spec": {"template": {"spec": pod}}}
     cluster.oc("create", "-f", "-", stdin=json.dumps(job))
-    cluster.oc("wait", "job/patch", "--for=condition=Complete", "--timeout=30s")
+    cluster.oc("wait", "job/patch", "--for=condition=Complete", WAIT)
     assert cluster.oc("get", "configmap", "target", "-o", "jsonpath={.data.x}") == "1"
 
 
@@ -281,7 +284,7 @@ def test_everything_ends_when_the_cluster_is_killed(tmp_path: Path) -> None:
         assert up == "up"
         watch = os.pidfd_open(int(launcher))
         owner.kill()
-        ended, _, _ = select.select([watch], [], [], 20)
+        ended, _, _ = select.select([watch], [], [], LONGEST_S)
         os.close(watch)
     assert ended, "the launcher outlived the process that it belongs to"
 
@@ -290,6 +293,6 @@ def test_without_a_sandbox_the_way_in_is_a_kubeconfig(tmp_path: Path) -> None:
     settings = ClusterSettings(nodes=1, run_commands=RunCommands.UNSANDBOXED)
     with served_cluster(tmp_path, settings) as served:
         mine = Cluster(served.kubeconfig)
-        mine.oc("wait", "node/node-1", "--for=condition=Ready", "--timeout=30s")
-        mine.oc("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
+        mine.oc("wait", "node/node-1", "--for=condition=Ready", WAIT)
+        mine.oc("wait", "serviceaccount/default", "--for=create", WAIT)
         assert mine.run("bare", "sh", "-c", "oc whoami")[1:] == (0, "system:serviceaccount:default:default\n")

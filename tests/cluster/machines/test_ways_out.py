@@ -32,7 +32,8 @@ from live import Served, served_cluster
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
-LONGEST_S = 90
+LONGEST_S = 300
+WAIT = f"--timeout={LONGEST_S}s"
 MARK = "xyzzy-of-the-neighbour"
 NEIGHBOUR = {
     "apiVersion": "v1",
@@ -60,7 +61,7 @@ class Oc:
     def __call__(self, *argv: str, stdin: str = "") -> str:
         command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
         done = subprocess.run(
-            command, input=stdin, env=self._environ, capture_output=True, text=True, timeout=LONGEST_S, check=False
+            command, input=stdin, env=self._environ, capture_output=True, text=True, timeout=2 * LONGEST_S, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -164,16 +165,16 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tried]:
     settings = ClusterSettings(nodes=1, run_commands=RunCommands.SANDBOXED, data=folder / "data")
     with served_cluster(folder, settings) as served, ExitStack() as stack:
         oc = Oc(served.kubeconfig)
-        oc("wait", "serviceaccount/default", "--for=create", "--timeout=60s")
+        oc("wait", "serviceaccount/default", "--for=create", WAIT)
         words = _outside(stack, folder, served)
         names = {f"way-{number}": way for number, way in enumerate(WAYS)}
         for ahead in (SECRET, NEIGHBOUR):
             oc("create", "-f", "-", stdin=json.dumps(ahead))
-        oc("wait", "pod/neighbour", "--for=condition=Ready", "--timeout=60s")
+        oc("wait", "pod/neighbour", "--for=condition=Ready", WAIT)
         pods = [_pod(way, name, words) for name, way in names.items()]
         oc("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
         state = "--for=jsonpath={.status.containerStatuses[0].state.terminated}"
-        oc("wait", *(f"pod/{name}" for name in names), state, "--timeout=80s")
+        oc("wait", *(f"pod/{name}" for name in names), state, WAIT)
         ended = {pod["metadata"]["name"]: pod for pod in json.loads(oc("get", "pods", "-o", "json"))["items"]}
         found = {}
         for name, way in names.items():
@@ -199,7 +200,10 @@ LIMITS = {
     "RLIMIT_NOFILE": 1024,
     "RLIMIT_NPROC": 48,
 }
-WHOLE = {"memory_bytes": 96 << 20, "cpu_s": 2, "processes": 48, "disk_bytes": 48 << 20}
+WHOLE = {"memory_bytes": 96 << 20, "cpu_s": 120, "processes": 48, "disk_bytes": 48 << 20}
+LITTLE_CPU = WHOLE | {"cpu_s": 2}
+"""For who uses nothing else: where its watcher gets little of a busy machine, another one has used more of the
+processors before it is seen to have used too much of what it is here for."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,7 @@ class Ended:
     pid: int
 
 
-def sandboxed(folder: Path, command: list[str], whole: dict[str, int] | None = None, seconds: float = 40.0) -> Ended:
+def sandboxed(folder: Path, command: list[str], whole: dict[str, int] | None = None, seconds: float = LONGEST_S) -> Ended:
     """Run it under low limits; whatever happens, nothing of it is left afterwards."""
     root, volume = folder / "root", folder / "volume"
     root.mkdir(parents=True)
@@ -364,7 +368,7 @@ HOGS = {
 @pytest.mark.parametrize("name", HOGS)
 def test_nothing_is_used_without_a_bound(tmp_path: Path, name: str) -> None:
     command, code, verdict, said = HOGS[name]
-    ended = sandboxed(tmp_path, command)
+    ended = sandboxed(tmp_path, command, LITTLE_CPU if name == "the processors" else None)
     assert (ended.code, ended.verdict.partition(":")[0]) == (code, verdict), ended.output[-500:]
     assert said in ended.output
 
@@ -492,7 +496,7 @@ def test_a_pod_that_takes_too_much_is_told_so(tmp_path: Path) -> None:
         assert commands is not None
         commands._settings = replace(commands._settings, memory_bytes=64 << 20, disk_bytes=16 << 20)
         oc = Oc(served.kubeconfig)
-        oc("wait", "serviceaccount/default", "--for=create", "--timeout=60s")
+        oc("wait", "serviceaccount/default", "--for=create", WAIT)
         ways = {
             "memory": Way("", "", python="held = bytearray(256 << 20)\nimport time\ntime.sleep(60)"),
             "disk": Way("", "", shell=DISK, volumes=EMPTY, mounts=WORK),
@@ -500,7 +504,7 @@ def test_a_pod_that_takes_too_much_is_told_so(tmp_path: Path) -> None:
         pods = [_pod(way, name, {"NUMBERS": "{}"}) for name, way in ways.items()]
         oc("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
         state = "--for=jsonpath={.status.containerStatuses[0].state.terminated}"
-        oc("wait", "pod/memory", "pod/disk", state, "--timeout=60s")
+        oc("wait", "pod/memory", "pod/disk", state, WAIT)
         found = {}
         for name in ways:
             pod = json.loads(oc("get", "pod", name, "-o", "json"))
