@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -21,17 +22,24 @@ from urllib.parse import urlsplit
 
 from syncline.kube.kubeconfig import load_kubeconfig
 
-START_LIMIT_S = 30.0
+START_LIMIT_S = 300.0
+FIRST_PORT, PORTS = 12_000, 18_000
+"""Below what Linux gives to who asks for any port (from 32768), and below the NodePorts of a real cluster."""
+_given = itertools.count()
 LOOK_EVERY_S = 0.005
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port where nobody listens, of those that the system gives nobody by itself: so it stays free until its server
+    is up, and between two lives of one. Processes begin at different places and go round."""
+    for _ in range(PORTS):
+        port = FIRST_PORT + (os.getpid() * 64 + next(_given)) % PORTS
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise SystemExit(f"all ports from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are taken")
 
 
 class Server(Protocol):

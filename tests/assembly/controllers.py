@@ -28,7 +28,7 @@ from syncline.kube.objects import Obj, ResourceInfo, dig
 
 APPS = ResourceInfo("argoproj.io", "v1alpha1", "Application", "applications", namespaced=True)
 MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: '1'}}\n"
 
 

@@ -71,7 +71,7 @@ def test_a_replica_that_is_cut_off_loses_its_share_and_comes_back_as_a_candidate
     cluster: Cluster, upstream: Upstream, tmp_path: Path
 ) -> None:
     upstream.commit({"three/map.yaml": MAP.format(name="three")})
-    short = LeaderSettings("a", "argocd", lease_s=3, renew_deadline_s=2.0, retry_s=0.2)
+    short = LeaderSettings("a", "argocd", lease_s=8, renew_deadline_s=2.0, retry_s=0.2)
     first = start(cluster.served, tmp_path / "a", short)
     cluster.watch_until(LEASES, "argocd", first_name(), lambda lease: dig(lease, "spec", "holderIdentity") == "a")
     second = start(cluster.served, tmp_path / "b", replace(short, identity="b"))
@@ -97,7 +97,7 @@ def test_the_command_hands_over_when_it_is_told_to_stop(cluster: Cluster, tmp_pa
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     cluster.watch_until(LEASES, "argocd", first_name(), lambda lease: dig(lease, "spec", "holderIdentity") == "told")
     process.terminate()
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert output.splitlines()[-1] == "handed over"
     assert cluster.ask(client.get(LEASES, "argocd", first_name()))["spec"]["holderIdentity"] == ""

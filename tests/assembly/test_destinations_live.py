@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from syncline.kube.objects import dig
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: far}\ndata: {a: b}\n"
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 def ask(served: Served, method: str, path: str, body: Any = None) -> Any:
@@ -32,10 +33,10 @@ def ask(served: Served, method: str, path: str, body: Any = None) -> Any:
         client.close()
 
 
-def until(reached: Any) -> None:
+def until(found: Callable[[], Any], wanted: Any) -> None:
     end = time.monotonic() + PATIENCE_S
-    while not reached():
-        assert time.monotonic() < end, "not reached in time"
+    while (seen := found()) != wanted:
+        assert time.monotonic() < end, f"not {wanted!r} in {PATIENCE_S} s, but {seen!r}"
 
 
 def secret_for(served: Served) -> dict[str, Any]:
@@ -74,9 +75,9 @@ def test_an_application_is_applied_to_another_cluster_over_https(tmp_path: Path,
         kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "app"}}
         ask(home, "POST", APPS, kind | {"spec": spec})
         maps = "/api/v1/namespaces/default/configmaps/far"
-        until(lambda: dig(ask(far, "GET", maps), "data", "a") == "b")
+        until(lambda: dig(ask(far, "GET", maps), "data", "a"), "b")
         assert ask(home, "GET", maps).get("code") == 404
         ask(far, "DELETE", maps)
-        until(lambda: dig(ask(far, "GET", maps), "data", "a") == "b")
-        until(lambda: dig(ask(home, "GET", f"{APPS}/app"), "status", "sync", "status") == "Synced")
+        until(lambda: dig(ask(far, "GET", maps), "data", "a"), "b")
+        until(lambda: dig(ask(home, "GET", f"{APPS}/app"), "status", "sync", "status"), "Synced")
     assert "BEGIN" not in str(spec)

@@ -51,7 +51,7 @@ def call(running: Running, path: str, body: bytes | None = None, **headers: str)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body, headers=named)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

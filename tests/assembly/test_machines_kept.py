@@ -50,7 +50,7 @@ def test_zones_and_labels_that_no_node_may_have_are_refused(
 def nodes_of(served: Served) -> list[Obj]:
     """Once both tell their boot: within one watch."""
     client = BlockingClient(load_kubeconfig(str(served.kubeconfig)))
-    for _ in client.watch(Request("GET", NODES, query={"watch": "1", "timeoutSeconds": "30"})):
+    for _ in client.watch(Request("GET", NODES, query={"watch": "1", "timeoutSeconds": "300"})):
         found: list[Obj] = client.send(Request("GET", NODES)).or_raise()["items"]
         if len(found) == 2 and all(each.get("status", {}).get("nodeInfo", {}).get("bootID") for each in found):
             return found
@@ -74,7 +74,7 @@ def test_a_restart_on_the_same_data_finds_the_same_machines(tmp_path: Path) -> N
         nodes = nodes_of(served)
         assert [labels_of(each)["topology.kubernetes.io/zone"] for each in nodes] == ["a", "b"]
         machine = machine_of(served, "node-2")
-        asyncio.run_coroutine_threadsafe(_break(machine), served.loop).result(30)
+        asyncio.run_coroutine_threadsafe(_break(machine), served.loop).result(300)
         state = machine.state
         boots = [each["status"]["nodeInfo"]["bootID"] for each in nodes]
     with served_cluster(tmp_path, settings) as served:

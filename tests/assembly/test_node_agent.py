@@ -117,7 +117,9 @@ def _targeted(served: Served, first: str) -> str:
         found = str(notes.get(f"{PREFIX}/desiredConfig", ""))
         return "" if found == first else found
 
-    return asyncio.run_coroutine_threadsafe(reached(transport, "/api/v1/nodes", target), served.loop).result(2 * START_S)
+    return asyncio.run_coroutine_threadsafe(reached(transport, "/api/v1/nodes", target), served.loop).result(
+        2 * START_S
+    )
 
 
 def test_a_tree_is_brought_to_a_file_and_to_the_next_one(tree: Path, tmp_path: Path) -> None:

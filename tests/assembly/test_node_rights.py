@@ -51,7 +51,9 @@ def own(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree / "etc/os-release").write_text('ID=debian\nPRETTY_NAME="Debian of a test"\n')
     words = ["node-agent", "--kubeconfig", str(path), "--node", "edge", "--root", str(tree), "--offline"]
     words += ["--register", "--label", f"{WORKER}=", "--once", "--patience", str(START_S)]
-    done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True, timeout=2 * START_S, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words], capture_output=True, text=True, timeout=2 * START_S, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "edge has rendered-worker-" in done.stdout
     return path

@@ -17,7 +17,7 @@ import pytest
 from bench.processes import Running, free_port
 from tests.cluster.datafiles import bytes_of
 from tests.cluster.killable import Nursery
-from tests.cluster.links import MERGE, Link
+from tests.cluster.links import LONGEST_S, MERGE, Link
 from tests.cluster.test_encryption import CANARY, configuration, key_text, provider
 from tests.cluster.test_killed_server import World
 from tests.conftest import Figure
@@ -95,12 +95,12 @@ class Writers:
 
     def await_some(self, count: int) -> None:
         for _ in range(count):
-            assert self._acknowledged.acquire(timeout=30)
+            assert self._acknowledged.acquire(timeout=LONGEST_S)
 
     def stop(self) -> None:
         self._stop = True
         for thread in self._threads:
-            thread.join(30)
+            thread.join(LONGEST_S)
 
 
 def _counts(link: Link, writers: int) -> list[int]:

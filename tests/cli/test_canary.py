@@ -201,7 +201,7 @@ class Eavesdropper:
                 self.heard.append((path, json.dumps(link.ask(Request("GET", path)), ensure_ascii=False)))
             self.heard.append(("/metrics", link.send(Request("GET", "/metrics")).raw.decode()))
         port = self.served.cluster.gitops_ports[ANY]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
             self.heard.append(("controllers' /metrics", answer.read().decode()))
         self.heard.append(("journal", self.served.cluster.journal.text()))
         self.heard.append(("audit log", (self.folder / "audit.log").read_text()))
@@ -242,11 +242,11 @@ def test_a_value_of_a_secret_is_heard_nowhere(
     repository.commit(**good(1), after=hook(0))
     heard("app", "create", "shop", "--repo", str(repository.folder), "--dest-namespace", "default")
     heard.look("shop")
-    assert "Succeeded" in heard("app", "sync", "shop", "--timeout", "60")
+    assert "Succeeded" in heard("app", "sync", "shop", "--timeout", "300")
     repository.commit(**good(2), after=hook(3))
     heard("app", "get", "shop", "--refresh")
     heard.look("shop")
-    assert "Failed" in heard("app", "sync", "shop", "--timeout", "60")
+    assert "Failed" in heard("app", "sync", "shop", "--timeout", "300")
     heard.look("shop")
     heard("repo", "list", "-o", "yaml")
     heard("cluster", "list", "-o", "yaml")
@@ -270,7 +270,7 @@ def test_a_secret_that_is_refused_is_told_without_its_value(
         folder.commit(**{file: content.replace("CANARY", CORE) for file, content in files.items()})
         heard("app", "create", name, "--repo", str(folder.folder), "--dest-namespace", "default")
         heard("plan", name)
-        ended = heard("app", "sync", name, "--timeout", "60")
+        ended = heard("app", "sync", name, "--timeout", "300")
         told = heard("explain", name)
         heard("app", "diff", name)
         heard("app", "manifests", name)

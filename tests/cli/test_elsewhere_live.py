@@ -56,8 +56,8 @@ def test_an_application_in_another_cluster_by_its_verbs(
     )
     assert "create" in shell("plan", "shop", code=2)
     assert "+  soup: tomato" in shell("app", "diff", "shop", code=1)
-    shell("app", "sync", "shop", "--timeout", "60")
-    shell("app", "wait", "shop", "--timeout", "60")
+    shell("app", "sync", "shop", "--timeout", "300")
+    shell("app", "wait", "shop", "--timeout", "300")
     assert "nothing to do" in shell("plan", "shop").lower()
     assert shell("app", "diff", "shop") == ""
     assert "soup: tomato" in shell("app", "manifests", "shop", "--source", "live")
@@ -77,7 +77,7 @@ def test_what_blocks_an_application_is_explained_from_the_cluster_it_is_in(shell
     shell(
         "app", "create", "stuck", "--repo", str(repository.folder), "--dest-name", "far", "--dest-namespace", "default"
     )
-    shell("app", "sync", "stuck", "--timeout", "60")
+    shell("app", "sync", "stuck", "--timeout", "300")
     said = shell("explain", "stuck", code=3)
     assert "0/1 nodes are available" in said and "didn't match Pod's node affinity/selector" in said
     shell("app", "delete", "stuck", "--yes", "--wait")

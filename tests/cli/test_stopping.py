@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from syncline.cluster.machines.launching import sandbox_problem
 
 PROBLEM = sandbox_problem()
 RUN = "import sys; from syncline.cli.main import main; sys.exit(main())"
-LONGEST_S = 90
+LONGEST_S = 300
+GRACE_S = 3600
 PROMPT_S = 20.0
-"""Generous: what is shown is that nothing waits for a grace period or a time-out of half a minute."""
+"""Generous: what is shown is that nothing waits for a grace period or a time-out of half a minute. On a busy machine
+it takes longer, as the start did, which is twice added to it."""
 
 
 class Served:
@@ -40,6 +43,7 @@ class Served:
             start_new_session=True,
         )
         assert self.process.stdout is not None
+        begun = time.monotonic()
         late = threading.Timer(LONGEST_S, self.process.kill)
         late.start()
         self.said = ""
@@ -47,18 +51,19 @@ class Served:
             line = self.process.stdout.readline()
             assert line, self.said
             self.said += line
+        self.start_s = time.monotonic() - begun
         late.cancel()
 
     def stop(self, number: int) -> tuple[int, str]:
         """Exit code and what it said from then on."""
         self.process.send_signal(number)
-        said, _ = self.process.communicate(timeout=PROMPT_S)
+        said, _ = self.process.communicate(timeout=PROMPT_S + 2 * self.start_s)
         return self.process.returncode, said
 
     def oc(self, *argv: str, stdin: str = "") -> str:
         command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
         done = subprocess.run(
-            command, input=stdin, env=self.environ, capture_output=True, text=True, timeout=LONGEST_S, check=False
+            command, input=stdin, env=self.environ, capture_output=True, text=True, timeout=2 * LONGEST_S, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -112,11 +117,11 @@ def test_pods_that_do_not_want_to_stop_are_no_reason_to_wait(tmp_path: Path, fig
     script = f'setsid sh -c "{stays}" & {stays}'
     env = [{"name": "NAME", "value": name}]
     container = {"name": "c", "image": "none", "command": ["sh", "-c", script, name], "env": env}
-    spec = {"restartPolicy": "Never", "containers": [container]}
+    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": GRACE_S, "containers": [container]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stubborn"}, "spec": spec}
-    served.oc("wait", "serviceaccount/default", "--for=create", "--timeout=60s")
+    served.oc("wait", "serviceaccount/default", "--for=create", f"--timeout={LONGEST_S}s")
     served.oc("create", "-f", "-", stdin=json.dumps(pod))
-    served.oc("wait", "pod/stubborn", "--for=condition=Ready", "--timeout=60s")
+    served.oc("wait", "pod/stubborn", "--for=condition=Ready", f"--timeout={LONGEST_S}s")
     assert _processes_with(name)
     before = os.times().elapsed
     code, said = served.stop(signal.SIGINT)

@@ -116,8 +116,8 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     new = shell("app", "diff", "shop", code=1)
     assert "===== /ConfigMap shop/menu ======\n" in new and "+  soup: tomato" in new
     assert "===== apps/Deployment shop/web ======" in new and "Job" not in new, "hooks are left out"
-    shell("app", "sync", "shop", "--timeout", "60")
-    shell("app", "wait", "shop", "--timeout", "60")
+    shell("app", "sync", "shop", "--timeout", "300")
+    shell("app", "wait", "shop", "--timeout", "300")
     assert shell("app", "diff", "shop") == ""
 
     second = repository.commit(menu=CONFIG % "leek", till=SECRET % "2")
@@ -127,7 +127,7 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     assert shell("app", "diff", "shop", "--revision", first) == ""
     assert "soup: tomato" in shell("app", "manifests", "shop", "--source", "live")
     assert "soup: leek" in shell("app", "manifests", "shop")
-    shell("app", "sync", "shop", "--timeout", "60")
+    shell("app", "sync", "shop", "--timeout", "300")
 
     rows = shell("app", "history", "shop").splitlines()
     assert rows[0] == f"SOURCE  {repository.folder}" and rows[1].split() == ["ID", "DATE", "REVISION"]
@@ -135,7 +135,7 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     assert [entry["revision"] for entry in shell.json("app", "history", "shop")] == [first, second]
     assert shell("app", "history", "shop", "-o", "id") == "0\n1\n"
 
-    shell("app", "rollback", "shop", "--timeout", "60")
+    shell("app", "rollback", "shop", "--timeout", "300")
     state = shell.json("app", "get", "shop")["status"]["operationState"]
     assert state["syncResult"]["revision"] == first
     assert all(not row.get("hookType") for row in state["syncResult"]["resources"]), "a rollback runs no hooks"
@@ -177,8 +177,8 @@ def test_actions_known_and_of_users_are_listed_and_run(shell: Shell, tmp_path: P
     with Connection() as link:
         link.ask(Request("POST", "/api/v1/namespaces/argocd/configmaps", body=body))
     shell("app", "create", "acting", "--repo", str(repository.folder), "--dest-namespace", "default")
-    shell("app", "sync", "acting", "--timeout", "60")
-    shell("app", "wait", "acting", "--timeout", "60")
+    shell("app", "sync", "acting", "--timeout", "300")
+    shell("app", "wait", "acting", "--timeout", "300")
     rows = [line.split() for line in shell("app", "actions", "list", "acting").splitlines()]
     assert rows[0] == ["GROUP", "KIND", "NAME", "ACTION", "DISABLED"]
     assert ["<none>", "ConfigMap", "menu", "stir", "false"] in rows
@@ -199,7 +199,7 @@ def test_async_ends_at_once_and_a_sync_that_fails_ends_with_1_s094(shell: Shell,
     repository.commit(menu=CONFIG.replace("name: menu", "name: Not_A_Name") % "leek")
     shell("app", "create", "failing", "--repo", str(repository.folder), "--dest-namespace", "default")
     assert shell("app", "sync", "failing", "--async") == ""
-    shell("app", "wait", "failing", "--operation", "--timeout", "60")
+    shell("app", "wait", "failing", "--operation", "--timeout", "300")
     assert "Operation has completed with phase: Failed" in shell("app", "sync", "failing", code=1)
     shell("app", "delete", "failing", "--yes", "--wait")
 
@@ -208,8 +208,8 @@ def test_waiting_for_what_is_there_already_ends_at_once_s096(shell: Shell, tmp_p
     repository = Repository(tmp_path / "there")
     repository.commit(menu=CONFIG % "leek")
     shell("app", "create", "there", "--repo", str(repository.folder), "--dest-namespace", "default")
-    shell("app", "sync", "there", "--timeout", "60")
-    shell("app", "wait", "there", "--timeout", "60")
+    shell("app", "sync", "there", "--timeout", "300")
+    shell("app", "wait", "there", "--timeout", "300")
     assert shell("app", "wait", "there", "--timeout", "1") == "there: Synced, Healthy\n"
     assert shell("app", "list", "--repo", str(repository.folder), "--path", ".", "-o", "name") == "argocd/there\n"
     assert shell("app", "list", "--cluster", "nowhere", "-o", "name") == ""
@@ -245,8 +245,8 @@ def test_logs_come_from_every_container_and_are_followed_to_their_end(
     second = "{name: open, image: sh}, {name: close, image: sh}"
     repository.commit(job=job.replace("{name: open, image: sh}", second), menu=CONFIG % "leek")
     shell("app", "create", "logs", "--repo", str(repository.folder), "--dest-namespace", "default")
-    shell("app", "sync", "logs", "--timeout", "60")
-    shell("app", "wait", "logs", "--health", "--timeout", "60")
+    shell("app", "sync", "logs", "--timeout", "300")
+    shell("app", "wait", "logs", "--health", "--timeout", "300")
     pod = next(one for one in shell.json("app", "resources", "logs") if one["kind"] == "Pod")
     book, now = cluster.cluster.machines.room.book, cluster.cluster.core.clock.now()
     for container in ("open", "close"):
@@ -292,8 +292,8 @@ def test_the_spec_follows_the_flags(shell: Shell, tmp_path: Path) -> None:
 
     shell("app", "set", "set", "--sync-policy", "automated", "--self-heal")
     assert spec()["syncPolicy"] == {"automated": {"selfHeal": True}}
-    shell("app", "wait", "set", "--timeout", "60")
-    shell("app", "wait", "set", "--operation", "--timeout", "60")
+    shell("app", "wait", "set", "--timeout", "300")
+    shell("app", "wait", "set", "--operation", "--timeout", "300")
     shell("app", "set", "set", "--revision", "HEAD")
     refused = shell("app", "rollback", "set", "0", code=1)
     assert refused.startswith("error: rollback cannot be initiated when auto-sync is enabled; ")
@@ -305,14 +305,14 @@ def test_a_folder_that_nobody_committed_is_compared_and_synced(shell: Shell, tmp
     repository = Repository(tmp_path / "local")
     repository.commit(menu=CONFIG % "leek")
     shell("app", "create", "local", "--repo", str(repository.folder), "--dest-namespace", "default")
-    shell("app", "sync", "local", "--timeout", "60")
+    shell("app", "sync", "local", "--timeout", "300")
     working = tmp_path / "working"
     working.mkdir()
     (working / "menu.yaml").write_text(CONFIG % "parsnip")
     folder = ("--local", str(working))
     assert "-  soup: leek\n+  soup: parsnip" in shell("app", "diff", "local", *folder, code=1)
     assert "soup: parsnip" in shell("app", "manifests", "local", *folder)
-    shell("app", "sync", "local", *folder, "--timeout", "60")
+    shell("app", "sync", "local", *folder, "--timeout", "300")
     assert "soup: parsnip" in shell("app", "manifests", "local", "--source", "live")
     root = ("--local-repo-root", str(tmp_path / "other"))
     (tmp_path / "other").mkdir()
@@ -336,9 +336,9 @@ def test_sources_are_synced_at_revisions_of_their_own(shell: Shell, tmp_path: Pa
     shell("app", "create", "-f", str(tmp_path / "app.yaml"))
     at_first = ("--revisions", first, "--source-positions", "1")
     assert "soup: leek" in shell("app", "manifests", "many", *at_first)
-    shell("app", "sync", "many", *at_first, "--timeout", "60")
+    shell("app", "sync", "many", *at_first, "--timeout", "300")
     assert "soup: leek" in shell("app", "manifests", "many", "--source", "live")
-    shell("app", "sync", "many", "--timeout", "60")
+    shell("app", "sync", "many", "--timeout", "300")
     assert "soup: parsnip" in shell("app", "manifests", "many", "--source", "live")
     shell("app", "delete", "many", "--yes", "--wait")
 
@@ -358,7 +358,7 @@ def test_an_operation_that_hangs_is_terminated(shell: Shell, tmp_path: Path) -> 
     assert "has the labels" in shell("app", "sync", "-l", "is=not", code=1)
     assert "timed out" in shell("app", "wait", "hang", "--operation", "--timeout", "2", code=3)
     assert shell("app", "terminate-op", "hang") == "Application 'hang' operation terminating\n"
-    shell("app", "wait", "hang", "--operation", "--timeout", "60")
+    shell("app", "wait", "hang", "--operation", "--timeout", "300")
     state = shell.json("app", "get", "hang")["status"]["operationState"]
     assert state["phase"] == "Failed"
     shell("app", "delete", "hang", "--yes", "--wait")
@@ -466,7 +466,7 @@ def test_what_a_server_would_refuse_is_refused_before_it_is_written_s001_s017_s0
         body["spec"]["syncWindows"] = [window | {"manualSync": True, "applications": ["other"]}]
         assert "another operation is already in progress" in shell("app", "sync", "refused", code=1)
         link.ask(Request("PATCH", f"{apps}/appprojects/default", headers=merge, body=body))
-    shell("app", "wait", "refused", "--operation", "--timeout", "60")
+    shell("app", "wait", "refused", "--operation", "--timeout", "300")
     shell("app", "set", "refused", "--sync-policy", "automated")
     assert "rollback cannot be initiated when auto-sync is enabled" in shell("app", "rollback", "refused", "0", code=1)
     shell("app", "delete", "refused", "--yes", "--wait")

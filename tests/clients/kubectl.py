@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +18,10 @@ import pytest
 
 from syncline.kube.objects import Obj
 
-LIMIT_S = 40
+LIMIT_S = 300
 """A command that takes longer on a busy machine hangs."""
+WAIT = f"--timeout={LIMIT_S}s"
+"""An upper bound on a busy machine; each wait ends with what it waits for."""
 
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 
@@ -64,7 +67,7 @@ class Kubectl:
             input=stdin if isinstance(stdin, str) else documents(stdin),
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=2 * LIMIT_S,
             env=self._environment(environment),
         )
         return Said(done.returncode, done.stdout, done.stderr)
@@ -73,13 +76,21 @@ class Kubectl:
         found: Obj = json.loads(self(command, *rest, "-o", "json"))
         return found
 
+    def eventually(self, command: str, wanted: Callable[[str], Any]) -> str:
+        """What the command says once it says what is ``wanted``: for what no ``kubectl wait`` can wait for."""
+        until = time.monotonic() + LIMIT_S
+        while not wanted(said := self(command)):
+            assert time.monotonic() < until, f"kubectl {command} does not say what is wanted in {LIMIT_S} s:\n{said}"
+        return said
+
     @contextmanager
     def running(self, command: str) -> Iterator[IO[str]]:
-        """A command that goes on until the test has read enough of it; ended at the latest after LIMIT_S."""
+        """All that a command says that goes on until the test has read enough of it; ended at the latest after
+        LIMIT_S."""
         process = subprocess.Popen(
             self._words(command, ()),
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
             text=True,
             env=self._environment({}),
         )

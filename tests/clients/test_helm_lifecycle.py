@@ -16,7 +16,7 @@ from syncline.kube.client import Request
 helm: Any = pytest.importorskip("helm_python", reason="pip install 'syncline[helm]'")
 
 NAMESPACE = "helm-lifecycle"
-WAIT_S = 60
+WAIT_S = 300
 QUICK = "{syncline.dev/pull-seconds: '0', syncline.dev/start-seconds: '0', syncline.dev/run-seconds: '0'}"
 FILES = {
     "Chart.yaml": "apiVersion: v2\nname: shop\nversion: 1.0.0\nappVersion: '1'\n",

@@ -20,7 +20,7 @@ pytestmark = [
     ),
 ]
 NAMESPACE = "javascript-client"
-LIMIT_S = 60
+LIMIT_S = 300
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.clients.kubectl import Kubectl, needs_kubectl
+from tests.clients.kubectl import WAIT, Kubectl, needs_kubectl
 from tests.clients.manifests import widget, widgets
 
 from syncline.kube.objects import Obj
@@ -56,7 +56,7 @@ def test_the_server_tells_its_version_health_and_address(kubectl: Kubectl) -> No
 @pytest.fixture
 def shop(kubectl: Kubectl) -> Iterator[Kubectl]:
     kubectl("apply -f -", stdin=widgets(GROUP))
-    kubectl(f"wait --for=condition=Established crd/widgets.{GROUP} --timeout=20s")
+    kubectl(f"wait --for=condition=Established crd/widgets.{GROUP} {WAIT}")
     yield kubectl
     kubectl.tried(f"delete crd widgets.{GROUP} --ignore-not-found")
 
@@ -93,7 +93,7 @@ def test_custom_resources_are_scaled_patched_and_waited_for(shop: Kubectl) -> No
     assert shop("scale widget w --replicas=3").strip() == f"widget.{GROUP}/w scaled"
     shop("patch widget w --type=merge -p", '{"spec":{"colour":"green"}}')
     shop("patch widget w --subresource=status --type=merge -p", '{"status":{"ready":true}}')
-    shop("wait --for=jsonpath={.status.ready}=true widget/w --timeout=20s")
+    shop(f"wait --for=jsonpath={{.status.ready}}=true widget/w {WAIT}")
     assert "is not supported" in shop.refused("patch widget w -p", '{"spec":{"size":2}}')
     found = shop.json("get widget w")
     assert found["spec"] == {"colour": "green", "replicas": 3, "size": 4}
@@ -104,7 +104,7 @@ def test_a_definition_takes_its_objects_along(shop: Kubectl) -> None:
     shop("create -f -", stdin=widget(GROUP, "w", size=4))
     shop(f"delete crd widgets.{GROUP}")
     shop("apply -f -", stdin=widgets(GROUP))
-    shop(f"wait --for=condition=Established crd/widgets.{GROUP} --timeout=20s")
+    shop(f"wait --for=condition=Established crd/widgets.{GROUP} {WAIT}")
     assert shop(f"get widgets.{GROUP} -o name") == ""
 
 
@@ -133,6 +133,7 @@ def test_a_token_of_a_service_account_is_a_way_in(kubectl: Kubectl) -> None:
     ca = kubectl("config view --raw -o jsonpath={.clusters[0].cluster.certificate-authority-data}")
     robot = Kubectl(_kubeconfig(kubectl, token, ca), kubectl.home, kubectl.namespace, kubectl.url)
     assert f"system:serviceaccount:{kubectl.namespace}:robot" in robot("auth whoami")
+    kubectl(f"wait --for=create configmap/kube-root-ca.crt {WAIT}")
     assert robot("get configmaps -o name").strip() == "configmap/kube-root-ca.crt"
     assert "is forbidden" in robot.refused("create configmap c")
     wrong = Kubectl(_kubeconfig(kubectl, "not-a-token", ca), kubectl.home, kubectl.namespace, kubectl.url)
@@ -178,5 +179,5 @@ def test_an_approved_certificate_request_is_signed(kubectl: Kubectl) -> None:
     kubectl("create -f -", stdin=body | {"spec": spec})
     assert kubectl(f"get csr {name} --no-headers").split()[-1] == "Pending"
     assert "approved" in kubectl(f"certificate approve {name}")
-    kubectl(f"wait --for=jsonpath={{.status.certificate}} csr/{name} --timeout=20s")
+    kubectl(f"wait --for=jsonpath={{.status.certificate}} csr/{name} {WAIT}")
     assert kubectl(f"get csr {name} --no-headers").split()[-1] == "Approved,Issued"

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from tests.clients.kubectl import Kubectl, documents, needs_kubectl, until
+from tests.clients.kubectl import WAIT, Kubectl, documents, needs_kubectl, until
 from tests.clients.manifests import config, deployment, service
 
 pytestmark = needs_kubectl
@@ -250,15 +250,15 @@ def test_replace_puts_the_whole_object_and_by_force_makes_it_anew(kubectl: Kubec
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
 def test_delete_cascades_to_what_the_object_owns(kubectl: Kubectl, cascade: str) -> None:
     kubectl("create -f -", stdin=deployment(replicas=1))
-    kubectl("wait --for=create replicasets -l app=web --timeout=20s")
+    kubectl(f"wait --for=create replicasets -l app=web {WAIT}")
     assert kubectl(f"delete deployment web --cascade={cascade}").startswith('deployment.apps "web" deleted')
-    kubectl("wait --for=delete replicasets,pods -l app=web --timeout=20s")
+    kubectl(f"wait --for=delete replicasets,pods -l app=web {WAIT}")
     assert kubectl("get replicasets,pods -o name") == ""
 
 
 def test_delete_leaves_orphans_where_asked(kubectl: Kubectl) -> None:
     kubectl("create -f -", stdin=deployment(replicas=1))
-    kubectl("rollout status deployment/web --timeout=20s")
+    kubectl(f"rollout status deployment/web {WAIT}")
     kubectl("delete deployment web --cascade=orphan")
     (orphan,) = kubectl.json("get replicasets -l app=web")["items"]
     assert "ownerReferences" not in orphan["metadata"]
@@ -271,12 +271,12 @@ def test_delete_by_label_by_file_and_by_force(kubectl: Kubectl) -> None:
     assert kubectl("delete configmaps -l gone=yes").startswith('configmap "one" deleted')
     assert kubectl("delete -f -", stdin=config("two", a="1")).startswith('configmap "two" deleted')
     kubectl("run p --image=shop:1")
-    kubectl("wait --for=condition=Ready pod/p --timeout=20s")
+    kubectl(f"wait --for=condition=Ready pod/p {WAIT}")
     assert "force deleted" in kubectl("delete pod p --force --grace-period=0")
     assert 'pods "p" not found' in kubectl.refused("delete pod p")
 
 
 def test_a_namespace_takes_everything_in_it_along(kubectl: Kubectl) -> None:
     kubectl("create -f -", stdin=[config("one", a="1"), deployment(replicas=1)])
-    assert kubectl(f"delete namespace {kubectl.namespace} --timeout=30s").endswith("deleted\n")
+    assert kubectl(f"delete namespace {kubectl.namespace} {WAIT}").endswith("deleted\n")
     assert "NotFound" in kubectl.refused(f"get namespace {kubectl.namespace}")

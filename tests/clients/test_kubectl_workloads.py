@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.clients.kubectl import Kubectl, needs_kubectl, until
+from tests.clients.kubectl import WAIT, Kubectl, needs_kubectl, until
 from tests.clients.manifests import budget, deployment, service
 
 from syncline.cluster.machines.launching import sandbox_problem
 
 pytestmark = needs_kubectl
-
-WAIT = "--timeout=30s"
-"""An upper bound on a busy machine; each wait ends with what it waits for."""
 
 
 def test_a_deployment_rolls_out_and_its_pods_are_shown_as_everywhere(kubectl: Kubectl) -> None:
@@ -35,8 +32,12 @@ def test_history_undo_restart_pause_and_resume_move_the_revisions(kubectl: Kubec
     kubectl("set image deployment/web main=shop:2")
     kubectl("annotate deployment web kubernetes.io/change-cause=two")
     kubectl(f"rollout status deployment/web {WAIT}")
-    revisions = [line.split() for line in kubectl("rollout history deployment/web").splitlines() if line[:1].isdigit()]
-    assert revisions == [["1", "<none>"], ["2", "two"]]
+
+    def revisions(history: str) -> list[list[str]]:
+        return [line.split() for line in history.splitlines() if line[:1].isdigit()]
+
+    told = [["1", "<none>"], ["2", "two"]]
+    kubectl.eventually("rollout history deployment/web", lambda history: revisions(history) == told)
     assert "shop:2" in kubectl("rollout history deployment/web --revision=2")
     assert "rolled back" in kubectl("rollout undo deployment/web")
     image = "get deployment web -o jsonpath={.spec.template.spec.containers[0].image}"
@@ -46,7 +47,7 @@ def test_history_undo_restart_pause_and_resume_move_the_revisions(kubectl: Kubec
     kubectl("rollout resume deployment/web")
     kubectl("rollout restart deployment/web")
     kubectl(f"rollout status deployment/web {WAIT}")
-    left = [line.split()[0] for line in kubectl("rollout history deployment/web").splitlines() if line[:1].isdigit()]
+    left = [line[0] for line in revisions(kubectl("rollout history deployment/web"))]
     assert left == ["2", "3", "4"], "undo makes a revision the newest, restart makes one more"
 
 
@@ -167,9 +168,13 @@ def test_logs_are_what_the_command_of_a_job_wrote(kubectl: Kubectl) -> None:
 
 @pytest.mark.skipif(bool(sandbox_problem()), reason=sandbox_problem())
 def test_logs_of_a_command_that_still_runs_are_followed_to_its_end(kubectl: Kubectl) -> None:
-    kubectl("create job slow --image=busybox -- sh -c", "echo begun; sleep 1; echo over")
+    script = "echo begun; until [ -e /tmp/enough ]; do sleep 0.1; done; echo over"
+    kubectl("create job slow --image=busybox -- sh -c", script)
     kubectl(f"wait --for=jsonpath={{.status.ready}}=1 job/slow {WAIT}")
-    assert kubectl("logs -f job/slow").split() == ["begun", "over"]
+    with kubectl.running("logs -f job/slow") as lines:
+        assert until(lines, "begun") == ["begun"]
+        kubectl("exec job/slow -- touch /tmp/enough")
+        assert lines.read().split() == ["over"]
 
 
 def test_logs_of_a_simulated_container_are_empty_and_of_an_unknown_one_refused(kubectl: Kubectl) -> None:
@@ -238,11 +243,10 @@ def test_a_budget_blocks_the_drain_of_the_only_place_and_room_lets_it_go_on(kube
     kubectl(f"wait --for=jsonpath={{.status.currentHealthy}}=1 poddisruptionbudget/web {WAIT}")
     drain = "drain node-2 --ignore-daemonsets --delete-emptydir-data --pod-selector=app=web"
     try:
-        said = kubectl.refused(f"{drain} --timeout=1s")
-        assert "Cannot evict pod as it would violate the pod's disruption budget." in said
-        kubectl("patch poddisruptionbudget web --type=merge -p", '{"spec":{"minAvailable":0}}')
-        kubectl(f"wait --for=jsonpath={{.status.disruptionsAllowed}}=1 poddisruptionbudget/web {WAIT}")
-        assert "node/node-2 drained" in kubectl(f"{drain} --timeout=30s")
+        with kubectl.running(drain) as lines:
+            until(lines, "Cannot evict pod as it would violate the pod's disruption budget.")
+            kubectl("patch poddisruptionbudget web --type=merge -p", '{"spec":{"minAvailable":0}}')
+            until(lines, "node/node-2 drained")
         kubectl(f"wait --for=condition=PodScheduled=False pods -l app=web {WAIT}")
         assert "1 node(s) were unschedulable" in kubectl("describe pods -l app=web")
     finally:

@@ -24,6 +24,8 @@ INSERT INTO state VALUES (1, 0);
 """
 """As the first release made it."""
 APPLICATION_ID = 0x53594E43
+LONGEST_S = 300.0
+"""What the disk has not done by then, it never does."""
 
 Contents = dict[tuple[str, str, str], tuple[int, bytes]]
 
@@ -58,7 +60,7 @@ class Writer:
         """Wait until all is durable; False where it was taken back, or the disk failed."""
         with self._told:
             done = lambda: self.durable >= self.store.revision or self.failure is not None or self._full_now  # noqa: E731
-            assert self._told.wait_for(done, 30)
+            assert self._told.wait_for(done, LONGEST_S), f"{self.durable} of {self.store.revision} are durable"
             if not self._full_now:
                 return self.failure is None
             self._full_now = False
@@ -68,11 +70,12 @@ class Writer:
 
     def await_failure(self) -> None:
         with self._told:
-            assert self._told.wait_for(lambda: self.failure is not None, 30)
+            assert self._told.wait_for(lambda: self.failure is not None, LONGEST_S), "the disk does not fail"
 
     def await_space(self) -> None:
         with self.disk._changed:
-            assert self.disk._changed.wait_for(lambda: self.disk.refusal is None or self.failure is not None, 30)
+            there = lambda: self.disk.refusal is None or self.failure is not None  # noqa: E731
+            assert self.disk._changed.wait_for(there, LONGEST_S), self.disk.refusal
 
     def await_rest(self) -> None:
         """Until the disk's thread has nothing left to tidy."""

@@ -77,16 +77,20 @@ class Faults:
     fails: dict[tuple[str, int], int] = field(default_factory=dict)
     """(step, number of such steps so far) → code; the first has number 1. A failing write leaves its first half."""
     kill_at: int = 0
-    """The process kills itself before this step."""
+    """The process kills itself before this step: counted over all files, or in ``kill_in`` alone."""
+    kill_in: str = ""
     keep: bool = False
     """Whether steps are kept for playing back."""
     steps: list[Step] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    here: int = 0
+    """Steps that count for ``kill_at``."""
     failed: list[str] = field(default_factory=list)
 
     def before(self, what: str, name: str) -> int:
         self.counts[what] = self.counts.get(what, 0) + 1
-        if self.kill_at and sum(self.counts.values()) >= self.kill_at:
+        self.here += not self.kill_in or Path(name).name == self.kill_in
+        if self.kill_at and self.here >= self.kill_at:
             os.write(2, f"killed before the {what} of {Path(name).name}\n".encode())
             os.kill(os.getpid(), signal.SIGKILL)
         code = self.fails.get((what, self.counts[what]), 0)

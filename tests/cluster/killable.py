@@ -3,7 +3,8 @@ for each life.
 
 ``python -m tests.cluster.killable`` reads a line of JSON per life from its input (:meth:`Nursery.start`) and answers
 with the child's process id; a second line tells how the child ended. ``kill_at`` counts what the child writes, syncs
-and truncates below SQLite; 0 leaves it alone. ``busy`` makes it move its log and give space back all the time.
+and truncates below SQLite, with ``kill_in`` only of the file of that name; 0 leaves it alone. ``busy`` makes it move
+its log and give space back all the time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def _live(life: dict[str, Any], syncline: Any, disk: Any, faulty_files: Any) -> 
         if not life["kill_at"] and not life["sync_fails_at"]:
             return int(syncline(life["arguments"]))
         fails = {("sync", life["sync_fails_at"]): sqlite3.SQLITE_IOERR_FSYNC}
-        with faulty_files.installed(faulty_files.Faults(kill_at=life["kill_at"], fails=fails)):
+        faults = faulty_files.Faults(kill_at=life["kill_at"], kill_in=life["kill_in"], fails=fails)
+        with faulty_files.installed(faults):
             return int(syncline(life["arguments"]))
     except BaseException:
         traceback.print_exc()
@@ -67,13 +69,16 @@ class Nursery:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return cls(folder, process)
 
-    def start(self, *arguments: str, kill_at: int = 0, sync_fails_at: int = 0, busy: bool = True) -> int:
+    def start(
+        self, *arguments: str, kill_at: int = 0, kill_in: str = "", sync_fails_at: int = 0, busy: bool = True
+    ) -> int:
         """Its process id. ``sync_fails_at`` is the number of the sync that fails."""
         assert self.process.stdin is not None and self.process.stdout is not None
         output = str(self.folder / "output")
         life = {
             "arguments": arguments,
             "kill_at": kill_at,
+            "kill_in": kill_in,
             "sync_fails_at": sync_fails_at,
             "busy": busy,
             "output": output,
@@ -90,7 +95,7 @@ class Nursery:
     def close(self) -> None:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(300)
         self.process.stdout.close()
 
 

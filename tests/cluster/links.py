@@ -14,6 +14,8 @@ from bench.processes import Running, client_context
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
+LONGEST_S = 300.0
+"""An answer that is not there by then never comes."""
 BROKEN = (OSError, http.client.HTTPException)
 """What a connection raises when its server dies."""
 
@@ -21,7 +23,7 @@ BROKEN = (OSError, http.client.HTTPException)
 class Link:
     """Raises one of :data:`BROKEN` when the server dies."""
 
-    def __init__(self, server: Running, timeout_s: float = 30.0) -> None:
+    def __init__(self, server: Running, timeout_s: float = LONGEST_S) -> None:
         context = client_context(server.kubeconfig)
         self._link = http.client.HTTPSConnection(urlsplit(server.url).netloc, context=context, timeout=timeout_s)
 
@@ -50,7 +52,7 @@ class Watching:
         self.events: list[Any] = []
         self.over = False
         self._told = threading.Condition()
-        self._link = Link(server, timeout_s=120.0)._link
+        self._link = Link(server)._link
         self._link.request("GET", path)
         self._answer = self._link.getresponse()
         assert self._answer.status == 200
@@ -67,14 +69,16 @@ class Watching:
             self.over = True
             self._told.notify_all()
 
-    def until(self, enough: Callable[[list[Any]], bool], timeout_s: float = 30.0) -> list[Any]:
+    def until(self, enough: Callable[[list[Any]], bool], timeout_s: float = LONGEST_S) -> list[Any]:
         """The events once they are ``enough``, or the watch is over."""
         with self._told:
-            assert self._told.wait_for(lambda: enough(self.events) or self.over, timeout_s), len(self.events)
+            assert self._told.wait_for(lambda: enough(self.events) or self.over, timeout_s), (
+                f"{len(self.events)} events in {timeout_s} s are not enough; the last: {self.events[-1:]}"
+            )
             return list(self.events)
 
     def join(self) -> list[Any]:
         """All events, once the server has ended the watch or died."""
-        self._thread.join(30)
-        assert self.over
+        self._thread.join(LONGEST_S)
+        assert self.over, f"the watch has not ended in {LONGEST_S} s"
         return self.events

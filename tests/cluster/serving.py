@@ -99,4 +99,4 @@ async def served(
     try:
         yield World(api, store, durability, server)
     finally:
-        await asyncio.wait_for(server.stop(), 20)
+        await asyncio.wait_for(server.stop(), 300)

@@ -125,7 +125,7 @@ def test_a_failed_write_is_told_and_stops_acknowledging(tmp_path: Path) -> None:
     store = Store(durable=True)
     disk.follow(store, listener(durable, failures, told))
     put(store, "a")
-    assert told.wait(20)
+    assert told.wait(300)
     assert "cannot write" in str(failures[0]) and durable == [] and store.committed == 0
     with pytest.raises(WriteRefused):
         put(store, "b")

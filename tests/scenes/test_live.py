@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
-PATIENCE_S = 150
+PATIENCE_S = 300
 """For all scenes together on a busy machine; an idle one needs about twenty seconds."""
 
 
@@ -102,9 +103,10 @@ class Scenes:
 
     def _made(self, path: str, obj: Obj) -> None:
         """Create; a definition is served a moment after it is stored."""
-        for _ in range(50):
+        until = time.monotonic() + PATIENCE_S
+        while True:
             answer = self._live.client.send(Request("POST", path, {}, {}, obj))
-            if answer.status != 404:
+            if answer.status != 404 or time.monotonic() > until:
                 break
         answer.or_raise()
 

@@ -8,6 +8,7 @@ import io
 import os
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,6 @@ import pytest
 from tests.sources.conftest import IDENTITY, Upstream
 
 from syncline.assembly.reading import GitSourceReader
-from syncline.base.clock import SystemClock
 from syncline.sources import helm, jsonnet
 from syncline.sources.archive import ArchiveLimits, unpack
 from syncline.sources.environment import RenderContext
@@ -32,8 +32,9 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(9)
 )
 KIND = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bomb}\n"
-WITHIN_S = 30.0
-"""No form takes longer, on a machine with other work."""
+WITHIN_S, LONGEST_S = 30.0, 300.0
+"""No form takes longer: of our own processor time, since workers have limits of theirs, and however busy the machine
+is."""
 
 needs_helm = pytest.mark.skipif(importlib.util.find_spec("helm_python") is None, reason="syncline[helm]")
 
@@ -59,9 +60,9 @@ class Place:
     def error(self, path: str, **block: Any) -> str:
         self.upstream.commit({})
         source = {"repoURL": str(self.upstream.path), "path": path, "targetRevision": "main", **block}
-        begun = SystemClock.monotonic()
+        begun, used = time.monotonic(), time.process_time()
         found = self.reader.read((source,), ("main",), NOW, CONTEXT)
-        assert SystemClock.monotonic() - begun < WITHIN_S
+        assert time.process_time() - used < WITHIN_S and time.monotonic() - begun < LONGEST_S
         assert "stolen" not in repr(found)
         assert len(found.error) < 1500
         return found.error

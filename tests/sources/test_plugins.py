@@ -198,7 +198,12 @@ def test_what_a_program_must_not_do_is_one_sentence(
     upstream.commit({"app/a.txt": ""})
     operator.declares("bad", script)
     limits = PluginLimits(
-        wall_s=3, cpu_s=2, output_bytes=1_000_000, file_bytes=1_000_000, memory_bytes=10**9, processes=64
+        wall_s=3 if script == "sleep 60" else 300,
+        cpu_s=2,
+        output_bytes=1_000_000,
+        file_bytes=1_000_000,
+        memory_bytes=10**9,
+        processes=64,
     )
     error = read(operator.reader(limits), upstream, name="bad").error
     assert words in error, error

@@ -60,15 +60,15 @@ await apps.createNamespacedDeployment({ namespace, body });
 const watch = new k8s.Watch(config);
 const until = (path, done) => new Promise((resolve, reject) => {
   watch.watch(path, {}, (_verb, obj) => { if (done(obj)) resolve(obj); }, (error) => error && reject(error))
-    .then((request) => { setTimeout(() => request.abort(), 20000).unref(); }, reject);
+    .then((request) => { setTimeout(() => request.abort(), 240000).unref(); }, reject);
 });
 const ready = await until(`/apis/apps/v1/namespaces/${namespace}/deployments`, (one) => one.status?.readyReplicas === 2);
 seen.ready = ready.metadata.name;
+const [pod] = (await core.listNamespacedPod({ namespace, labelSelector: 'app=web' })).items;
+seen.log = typeof (await core.readNamespacedPodLog({ namespace, name: pod.metadata.name }));
 const scale = await apps.readNamespacedDeploymentScale({ namespace, name: 'web' });
 scale.spec.replicas = 1;
 seen.scaled = (await apps.replaceNamespacedDeploymentScale({ namespace, name: 'web', body: scale })).spec.replicas;
-const [pod] = (await core.listNamespacedPod({ namespace, labelSelector: 'app=web' })).items;
-seen.log = typeof (await core.readNamespacedPodLog({ namespace, name: pod.metadata.name }));
 try {
   await core.createNamespacedConfigMap({ namespace, body: map('Not A Name', {}) });
 } catch (error) {

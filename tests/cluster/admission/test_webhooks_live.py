@@ -42,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
         review = json.loads(self.rfile.read(int(self.headers["content-length"])))
         path = self.path.partition("?")[0]
         if path == "/slow":
-            self.go.wait(20)
+            self.go.wait(300)
         response: Obj = {"uid": review["request"]["uid"], "allowed": path != "/deny"}
         if path == "/label":
             steps = [{"op": "add", "path": "/metadata/labels", "value": {"seen": "yes"}}]
@@ -106,7 +106,7 @@ class Api:
             "rules": [rule],
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
-            "timeoutSeconds": 10,
+            "timeoutSeconds": 30,
         } | fields
         self.send("POST", f"{GROUP}/{plural}", {"metadata": {"name": "hooks"}, "webhooks": [hook]}).or_raise()
 

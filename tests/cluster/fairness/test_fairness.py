@@ -196,7 +196,7 @@ class Clients:
 
 
 async def _until(what: Any) -> None:
-    for _ in range(2_000):
+    for _ in range(100_000):
         if what():
             return
         await asyncio.wait([asyncio.ensure_future(asyncio.to_thread(int))])

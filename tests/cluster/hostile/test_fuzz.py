@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,9 +72,11 @@ class Traces(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self.records: list[str] = []
+        self._ours = threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(self.format(record))
+        if record.thread == self._ours:  # other threads are clusters of other tests
+            self.records.append(self.format(record))
 
 
 @contextmanager

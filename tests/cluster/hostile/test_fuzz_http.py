@@ -19,7 +19,7 @@ from syncline.kube.client import Request
 from syncline.kube.jsontext import read_json
 
 COUNT = 3_000
-ANSWER_S = 30.0
+ANSWER_S = 300.0
 """A busy machine needs a while for one answer; one that never comes fails the test."""
 
 

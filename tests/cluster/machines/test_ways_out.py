@@ -214,7 +214,9 @@ class Ended:
     pid: int
 
 
-def sandboxed(folder: Path, command: list[str], whole: dict[str, int] | None = None, seconds: float = LONGEST_S) -> Ended:
+def sandboxed(
+    folder: Path, command: list[str], whole: dict[str, int] | None = None, seconds: float = LONGEST_S
+) -> Ended:
     """Run it under low limits; whatever happens, nothing of it is left afterwards."""
     root, volume = folder / "root", folder / "volume"
     root.mkdir(parents=True)
