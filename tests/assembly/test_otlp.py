@@ -73,6 +73,13 @@ def spans_in(body: Any) -> list[dict[str, Any]]:
     return [span for r in body["resourceSpans"] for scope in r["scopeSpans"] for span in scope["spans"]]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is about an answer that takes long."""
+    monkeypatch.setattr(otlp, "TIMEOUT_S", 300.0)
+    monkeypatch.setattr(otlp, "LAST_S", 300.0)
+
+
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     made = Collector()

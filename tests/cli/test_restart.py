@@ -45,5 +45,5 @@ def test_an_application_that_is_older_than_what_the_server_remembers_is_followed
                     other.ask(client.patch(other.resource(APPLICATION), *WHERE, PatchType.MERGE, body))
             return looks[-1] == "yes"
 
-        assert until(link, WHERE, reached, 60, "the change")["metadata"]["name"] == "shop"
+        assert until(link, WHERE, reached, 300, "the change")["metadata"]["name"] == "shop"
         assert looks == ["", "yes"]

@@ -50,7 +50,7 @@ def comparable(told: str) -> list[str]:
 def syncline(*arguments: str, fails: bool = False) -> str:
     command = [sys.executable, "-c", "import sys; from syncline.cli.main import main; sys.exit(main())"]
     done = subprocess.run(
-        [*command, *arguments], env=dict(os.environ), capture_output=True, text=True, timeout=240, check=False
+        [*command, *arguments], env=dict(os.environ), capture_output=True, text=True, timeout=900, check=False
     )
     assert (done.returncode != 0) is fails, done.stdout + done.stderr
     return done.stderr if fails else done.stdout

@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,8 @@ def test_an_artifact_is_synced_by_its_digest(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="GnuPG is not installed")
 def test_a_project_that_wants_signatures_takes_no_other_commit(tmp_path: Path, monkeypatch: Any) -> None:
-    home = Path(f"/tmp/s{os.getpid()}")
+    folder = Path(tempfile.mkdtemp(prefix="s"))  # sockets of gpg-agent want short paths
+    home = folder / "jane"
     jane = person(home, "jane")
     try:
         repo = Repo(tmp_path / "repo")
@@ -132,4 +134,4 @@ def test_a_project_that_wants_signatures_takes_no_other_commit(tmp_path: Path, m
     finally:
         ended = {**os.environ, "GNUPGHOME": str(home)}
         subprocess.run(["gpgconf", "--kill", "all"], env=ended, check=False, capture_output=True)
-        shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,16 +64,14 @@ def person(home: Path, name: str, *expiry: str) -> Signer:
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Signer]]:
-    # Sockets of gpg-agent want short paths.
-    folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"g{os.getpid()}"
-    folder.mkdir(mode=0o700)
+    folder = Path(tempfile.mkdtemp(prefix="g"))  # sockets of gpg-agent want short paths
     found = {name: person(folder / name, name) for name in ("jane", "mallory")}
     yield found
     os.environ.pop("GNUPGHOME", None)
     for one in found.values():
         ended = {**os.environ, "GNUPGHOME": str(one.home)}
         subprocess.run(["gpgconf", "--kill", "all"], env=ended, check=False, capture_output=True)
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # an agent that ends takes its sockets along meanwhile
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ threads, one script at a time.
 from __future__ import annotations
 
 import json
+import math
 import os
 import selectors
 import subprocess
@@ -25,7 +26,10 @@ COMMAND = (sys.executable, "-I", "-m", "syncline.assembly.lua_child")
 START_S = 20.0
 """Starting Python and importing; on a busy machine."""
 ANSWER_S = 2.0
-"""One second of computing is the script's limit; what is stuck in C code is killed after twice that."""
+"""One second of computing is the script's limit; what is stuck in C code is killed after twice that, or as soon after
+that as it has used it: on a busy machine a process waits for its turn."""
+WAITING_S, LOOK_EVERY_S = 30.0, 0.1
+"""The longest such wait, and how often it is looked what was used."""
 MAX_ANSWER_BYTES = 1 << 20
 
 
@@ -64,7 +68,7 @@ class LuaWorker:
         try:
             process.stdin.write(request)
             process.stdin.flush()
-            return self._read(process, ANSWER_S)
+            return self._read(process, ANSWER_S, WAITING_S)
         except (OSError, ValueError) as error:
             self.close()
             raise LuaFailed(f"the process that runs Lua scripts ended: {error}") from error
@@ -77,14 +81,19 @@ class LuaWorker:
         self._read(self._process, START_S)
         return self._process
 
-    def _read(self, process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
-        """One line, or the end of the process. Raises ValueError and OSError for anything else."""
+    def _read(self, process: subprocess.Popen[bytes], seconds: float, waiting_s: float = 0.0) -> dict[str, Any]:
+        """One line, or the end of the process, which may wait ``waiting_s`` more for the processor as long as it has
+        not used it for ``seconds``. Raises ValueError and OSError for anything else."""
         assert process.stdout is not None, "it was started with a pipe"
         end, found = time.monotonic() + seconds, b""
+        last, used_s = end + waiting_s, _cpu_s(process.pid)
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while not found.endswith(b"\n"):
                 if not selector.select(max(end - time.monotonic(), 0)):
+                    if time.monotonic() < last and _cpu_s(process.pid) - used_s < seconds:
+                        end = time.monotonic() + LOOK_EVERY_S
+                        continue
                     self.close()
                     raise LuaFailed(f"the script ran longer than {seconds:.0f} s and was killed")
                 part = os.read(process.stdout.fileno(), 1 << 16)
@@ -93,3 +102,13 @@ class LuaWorker:
                     raise ValueError("no answer" if not part else f"its answer exceeds {MAX_ANSWER_BYTES} bytes")
         answer: dict[str, Any] = json.loads(found)
         return answer
+
+
+def _cpu_s(pid: int) -> float:
+    """Seconds of the processor that a process has used; without end where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return math.inf

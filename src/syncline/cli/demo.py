@@ -37,7 +37,7 @@ from syncline.kube import client
 from syncline.kube.durations import format_duration
 from syncline.kube.objects import Obj, dig, name_of
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 """A demonstration without machines to update that takes longer has gone wrong."""
 LOOK_S = 0.5
 """Between looks at what a step waits for."""

@@ -46,6 +46,8 @@ class CommandSession:
         self._kill = kill
         self._left = left
         self._open = pipes.every()
+        self._steps = 0
+        """Goes up with each piece of output that was read, and with each that was taken."""
         self._lock = threading.Lock()
 
     def start(self, tell: Callable[[int, bytes], None], ended: Callable[[int], None]) -> None:
@@ -79,12 +81,17 @@ class CommandSession:
     def _read(self, number: int, stream: int, tell: Callable[[int, bytes], None]) -> None:
         with contextlib.suppress(OSError):  # a terminal whose other end is closed is an error, not an end
             while data := os.read(number, READ_BYTES):
+                self._steps += 1
                 tell(stream, data)
+                self._steps += 1
 
     def _finish(self, readers: list[threading.Thread], ended: Callable[[int], None]) -> None:
         code = self._process.wait()
         for reader in readers:
-            reader.join(LAST_OUTPUT_S)
+            before = -1
+            while reader.is_alive() and self._steps != before:
+                before = self._steps
+                reader.join(LAST_OUTPUT_S)
         for number in sorted(self._open):
             self._close(number)
         self._left()
@@ -98,5 +105,6 @@ class CommandSession:
         os.close(number)
 
 
-LAST_OUTPUT_S = 2.0
-"""How long output is waited for after the command's end: what it left running may hold the streams open for ever."""
+LAST_OUTPUT_S = 5.0
+"""How long more output is waited for after the command's end, while somebody takes it: what it left running may hold
+the streams open for ever."""

@@ -400,7 +400,7 @@ def _spaces_of(launcher: int) -> dict[str, int]:
     raise SandboxError("the container is not running")
 
 
-STARTING_S, LOOK_S = 5.0, 0.02
+STARTING_S, LOOK_S = 60.0, 0.02
 
 
 def _spaces(init: int) -> dict[str, int] | None:
