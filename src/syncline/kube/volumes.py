@@ -23,6 +23,7 @@ __all__ = [
     "Choice",
     "PodVolumes",
     "Storage",
+    "attach_limits",
     "best_volume",
     "claim_names",
     "delays_binding",
@@ -161,6 +162,15 @@ class Storage:
     classes: Mapping[str, Obj] = field(default_factory=dict)
     limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Volumes that a driver attaches to a node at most, by node and driver (from CSINodes)."""
+
+
+def attach_limits(csi_node: Obj) -> dict[str, int]:
+    """Drivers of a CSINode that say how many volumes they attach, for :attr:`Storage.limits`."""
+    counts = {
+        str(driver.get("name")): dig(driver, "allocatable", "count")
+        for driver in dig(csi_node, "spec", "drivers", default=[])
+    }
+    return {name: int(count) for name, count in counts.items() if count is not None}
 
 
 @dataclass(frozen=True, slots=True)

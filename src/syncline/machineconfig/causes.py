@@ -235,9 +235,10 @@ def _eviction(blocked: Blocked, sight: Sight, steps: tuple[str, ...]) -> Cause:
     if not blocked.budget:
         text = blocked.message()
         return Cause(str(blocked.pod), "eviction refused", text, next_action="leave one budget for the pod")
-    numbers = f"{blocked.healthy} of {blocked.expected} healthy, {blocked.desired} needed"
-    text = f"by budget {blocked.budget} (allows 0: {numbers})"
+    text = f"by budget {blocked.budget} ({blocked.numbers()})"
     because = tuple(_pending(each, sight) for each in blocked.homeless[:1])
+    if not because and blocked.unwell:
+        text = f"{text}; {blocked.unwell[0]}"
     return Cause(str(blocked.pod), "eviction refused", text, next_action=fix, because=because)
 
 

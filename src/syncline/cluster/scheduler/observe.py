@@ -18,7 +18,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 from syncline.kube.scheduling import Counted
-from syncline.kube.volumes import Storage, claim_names
+from syncline.kube.volumes import Storage, attach_limits, claim_names
 
 __all__ = [
     "BUDGET",
@@ -114,17 +114,8 @@ def _storage(cache: Snapshot) -> Storage:
         {(namespace_of(each), name_of(each)): each for each in cache.objects(CLAIM)},
         {name_of(each): each for each in cache.objects(VOLUME)},
         {name_of(each): each for each in cache.objects(STORAGE_CLASS)},
-        {name_of(each): limits for each in cache.objects(CSI_NODE) if (limits := _limits(each))},
+        {name_of(each): limits for each in cache.objects(CSI_NODE) if (limits := attach_limits(each))},
     )
-
-
-def _limits(csi_node: Obj) -> dict[str, int]:
-    """Drivers that say how many volumes they attach."""
-    counts = {
-        str(driver.get("name")): dig(driver, "allocatable", "count")
-        for driver in dig(csi_node, "spec", "drivers", default=[])
-    }
-    return {name: int(count) for name, count in counts.items() if count is not None}
 
 
 def _turn(pod: Obj) -> tuple[int, str, ObjectRef]:

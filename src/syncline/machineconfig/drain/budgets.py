@@ -11,10 +11,32 @@ from typing import Any
 
 import msgspec
 
-from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, namespace_of
+from syncline.kube.objects import (
+    Obj,
+    dig,
+    generation,
+    is_terminating,
+    labels_of,
+    namespace_of,
+    owner_references,
+)
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 
-__all__ = ["covers", "expected_pods", "is_ready", "needed", "spared_by_policy", "unbudgeted"]
+__all__ = [
+    "allowed",
+    "counts_controllers",
+    "covers",
+    "expected_pods",
+    "is_finished",
+    "is_ready",
+    "needed",
+    "spared_by_policy",
+    "unbudgeted",
+    "uncounted",
+]
+
+NO_CONTROLLER = "it is about what controllers want, and its pods have none"
+NO_LIMIT = "it has neither minAvailable nor maxUnavailable"
 
 
 def covers(budget: Obj, pod: Obj) -> bool:
@@ -45,9 +67,13 @@ def is_ready(pod: Obj) -> bool:
     return ready and not is_terminating(pod)
 
 
+def is_finished(pod: Obj) -> bool:
+    return dig(pod, "status", "phase") in ("Succeeded", "Failed")
+
+
 def unbudgeted(pod: Obj) -> bool:
     """Pods whose eviction asks no budget: those that do not run yet or no more."""
-    return dig(pod, "status", "phase") in ("Pending", "Succeeded", "Failed") or is_terminating(pod)
+    return dig(pod, "status", "phase") == "Pending" or is_finished(pod) or is_terminating(pod)
 
 
 def spared_by_policy(budget: Obj, pod: Obj, healthy: int, desired: int) -> bool:
@@ -59,12 +85,23 @@ def spared_by_policy(budget: Obj, pod: Obj, healthy: int, desired: int) -> bool:
     return healthy >= desired > 0
 
 
+def counts_controllers(budget: Obj) -> bool:
+    """The limit is about the scales of controllers; a plain number in ``minAvailable`` is about pods."""
+    spec = budget.get("spec") or {}
+    return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
+
+
 def expected_pods(budget: Obj, covered: Iterable[Obj]) -> int:
-    """How many pods there should be: as the budget's own status says, else those that are there."""
+    """How many pods there should be: what the budget's own status says of controllers' scales, else who is there."""
+    if not counts_controllers(budget):
+        return sum(1 for _ in covered)
     status = budget.get("status") or {}
-    if status.get("observedGeneration") == generation(budget) and "expectedPods" in status:
-        return int(status["expectedPods"] or 0)
-    return sum(1 for _ in covered)
+    told = int(status.get("expectedPods") or 0) if status.get("observedGeneration") == generation(budget) else 0
+    return told or sum(map(_has_controller, covered))
+
+
+def _has_controller(pod: Obj) -> bool:
+    return not is_finished(pod) and any(owner.get("controller") for owner in owner_references(pod))
 
 
 def needed(budget: Obj, expected: int) -> int:
@@ -74,6 +111,23 @@ def needed(budget: Obj, expected: int) -> int:
         return max(expected - _share(down, expected), 0)
     up = dig(budget, "spec", "minAvailable")
     return _share(up, expected) if up is not None else 0
+
+
+def uncounted(budget: Obj, expected: int) -> str:
+    """Why the budget allows nothing whatever is healthy; empty where its numbers decide."""
+    conditions = dig(budget, "status", "conditions", default=[])
+    failed = next((each for each in conditions if each.get("reason") == "SyncFailed"), None)
+    if failed is not None:
+        return f"its pods cannot be counted: {failed.get('message') or 'SyncFailed'}"
+    spec = budget.get("spec") or {}
+    if spec.get("maxUnavailable") is None and spec.get("minAvailable") is None:
+        return NO_LIMIT
+    return "" if expected > 0 else NO_CONTROLLER
+
+
+def allowed(budget: Obj, healthy: int, desired: int, expected: int) -> int:
+    """How many healthy pods may be evicted."""
+    return 0 if uncounted(budget, expected) else max(healthy - desired, 0)
 
 
 def _share(limit: Any, total: int) -> int:

@@ -26,17 +26,21 @@ from syncline.kube.objects import (
     owner_references,
     ref_of,
 )
-from syncline.kube.preemption import preempt, priority_of
+from syncline.kube.preemption import Victims, preempt, priority_of
 from syncline.kube.scheduling import Cluster, Judgement, NodeState, choose
 from syncline.kube.scheduling import explain as sentence
 from syncline.kube.volumes import Storage
 from syncline.machineconfig.drain.budgets import (
+    allowed,
+    counts_controllers,
     covers,
     expected_pods,
+    is_finished,
     is_ready,
     needed,
     spared_by_policy,
     unbudgeted,
+    uncounted,
 )
 from syncline.machineconfig.drain.pods import leaves
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, UPDATE_TAINT
@@ -48,6 +52,8 @@ __all__ = [
     "Sight",
     "Trial",
     "Verdict",
+    "back",
+    "in_update",
     "judge",
     "play",
     "replace_spec",
@@ -56,14 +62,29 @@ __all__ = [
 
 PATIENCE = timedelta(minutes=10)
 """A pod that is not ready for longer than this is not believed to be just starting (a roll-out's usual deadline)."""
-STUCK = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError")
+STUCK = (
+    "CrashLoopBackOff",
+    "ImagePullBackOff",
+    "ErrImagePull",
+    "ErrImageNeverPull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+)
 """Why a container waits, where waiting longer does not help."""
+AT_ONCE = timedelta(seconds=10)
+"""Within this time a controller has made another pod for one that goes."""
+MAX_RESTARTS = 3
+"""A pod whose containers began more often than this is not believed to come back by itself."""
 BEHIND = " ← "
 """Between what is so and why."""
 MAX_NAMES = 3
 """Nodes that are named for each reason that the scheduler counts."""
 MAX_ROUNDS = 300
 """Rounds of one play; each empties the node by a pod at least, and a node has no more pods."""
+MAX_WAITING = 200
+"""Pods of others that wait for a node and are placed in the play, where a trial brings room for them."""
 MAX_BLOCKED = 5
 """Pods that a verdict names; one is enough to block, and they mostly share a budget."""
 
@@ -103,8 +124,9 @@ class Homeless:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A pod whose eviction will be refused, and why: the budget's numbers at the end of the play, and the pods whose
-    absence makes them so. ``budget`` empty: several budgets, which the API does not support."""
+    """A pod whose eviction will be refused, and why: the budget's numbers at the end of the play, or why it does not
+    count (``uncounted``), and the pods whose absence or illness makes them so. ``budget`` empty: several budgets, which
+    the API does not support."""
 
     pod: ObjectRef
     budget: str
@@ -113,18 +135,22 @@ class Blocked:
     expected: int = 0
     homeless: tuple[Homeless, ...] = ()
     budgets: tuple[str, ...] = ()
+    uncounted: str = ""
+    unwell: tuple[str, ...] = ()
+    """Pods that are there and will not become ready by themselves, with the reason."""
 
     def message(self) -> str:
         who = f"pod {self.pod.namespace}/{self.pod.name}"
         if not self.budget:
             return f"{who} has several disruption budgets ({', '.join(self.budgets)}), so that every eviction fails"
-        text = (
-            f"eviction of {who} is refused by budget {self.budget} (allows 0: {self.healthy} of {self.expected} "
-            f"healthy, {self.desired} needed)"
-        )
-        if self.homeless:
-            text += f"{BEHIND}{self.homeless[0]}"
-        return text
+        text = f"eviction of {who} is refused by budget {self.budget} ({self.numbers()})"
+        missing = [*map(str, self.homeless), *self.unwell]
+        return f"{text}{BEHIND}{missing[0]}" if missing else text
+
+    def numbers(self) -> str:
+        if self.uncounted:
+            return f"allows 0: {self.uncounted}"
+        return f"allows 0: {self.healthy} of {self.expected} healthy, {self.desired} needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +171,10 @@ class Verdict:
         if self.outlook is Outlook.WAITS:
             return f"node {self.node} is drained when {', '.join(self.waits_for)} is back"
         spared = "" if self.begun else ", so it is not cordoned"
-        return f"the drain of node {self.node} cannot finish{spared}{BEHIND}{self.blocked[0].message()}"
+        first = self.blocked[0]
+        others = sorted({each.budget for each in self.blocked} - {first.budget, ""})
+        more = f"; refused by budget {', '.join(others)}, too" if others else ""
+        return f"the drain of node {self.node} cannot finish{spared}{BEHIND}{first.message()}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +183,14 @@ class Trial:
 
     extra_nodes: tuple[Obj, ...] = ()
     changed_nodes: Mapping[str, Obj] = field(default_factory=dict)
-    allow_more: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Evictions that budgets (namespace, name) would allow on top."""
     extra_pods: tuple[Obj, ...] = ()
-    without_budgets: frozenset[tuple[str, str]] = frozenset()
+    """Those without a node have to find one; the others are there beside the cluster's."""
+    changed_budgets: Mapping[tuple[str, str], Obj | None] = field(default_factory=dict)
+    """By namespace and name; None for those that are gone."""
+
+    @property
+    def brings_room(self) -> bool:
+        return bool(self.extra_nodes or self.changed_nodes)
 
 
 def judge(sight: Sight, node: str, now: datetime) -> Verdict:
@@ -165,7 +198,7 @@ def judge(sight: Sight, node: str, now: datetime) -> Verdict:
     blocked = play(sight, node, now)
     if not blocked:
         return Verdict(node, Outlook.CAN)
-    away = {name_of(each): _back(each) for each in sight.nodes if name_of(each) != node and _in_update(each)}
+    away = {name_of(each): back(each) for each in sight.nodes if name_of(each) != node and in_update(each)}
     if away and not play(sight, node, now, Trial(changed_nodes=away)):
         return Verdict(node, Outlook.WAITS, blocked, tuple(sorted(away)))
     return Verdict(node, Outlook.BLOCKED, blocked, begun=_is_cordoned(sight, node))
@@ -175,14 +208,14 @@ def _is_cordoned(sight: Sight, node: str) -> bool:
     return any(name_of(each) == node and dig(each, "spec", "unschedulable") for each in sight.nodes)
 
 
-def _in_update(node: Obj) -> bool:
+def in_update(node: Obj) -> bool:
     """Drained by us and not yet given back: it is away for a while only."""
     have = annotations_of(node)
     request = have.get(DESIRED_DRAIN, "")
     return request.startswith("drain-") or request != have.get(LAST_DRAIN, request)
 
 
-def _back(node: Obj) -> Obj:
+def back(node: Obj) -> Obj:
     """The node as it will be after its update."""
     spec = {key: value for key, value in (node.get("spec") or {}).items() if key not in ("unschedulable", "taints")}
     taints = [t for t in dig(node, "spec", "taints", default=[]) if not _passes(t)]
@@ -197,9 +230,9 @@ def _passes(taint: Obj) -> bool:
 def play(sight: Sight, node: str, now: datetime, trial: Trial | None = None) -> tuple[Blocked, ...]:
     """Who is left on the node when nothing moves any more; empty: the drain ends."""
     trial = trial or Trial()
-    if trial.without_budgets:
-        kept = [each for each in sight.budgets if (namespace_of(each), name_of(each)) not in trial.without_budgets]
-        sight = replace(sight, budgets=kept)
+    if trial.changed_budgets:
+        changed = [trial.changed_budgets.get((namespace_of(each), name_of(each)), each) for each in sight.budgets]
+        sight = replace(sight, budgets=[each for each in changed if each is not None])
     leaving = [pod for pod in sight.pods if _is_on(pod, node) and leaves(pod, sight.daemon_sets)]
     if not any(covers(budget, pod) for budget in sight.budgets for pod in leaving):
         return ()  # without a budget nobody refuses
@@ -217,22 +250,28 @@ class _Play:
         self._now = now
         self._trial = trial
         self._budgets = [b for b in sight.budgets if any(covers(b, pod) for pod in leaving)]
-        self._all_budgets = sight.budgets
         self._sight = sight
         self._node = node
         self._leaving = [pod for pod in leaving if not is_terminating(pod)]
-        self._pods: list[Obj] = [pod for pod in (*sight.pods, *trial.extra_pods) if self._is_covered(pod)]
+        self._added = [pod for pod in trial.extra_pods if not dig(pod, "spec", "nodeName")]
+        self._pods: list[Obj] = [pod for pod in (*sight.pods, *self._added) if self._is_covered(pod)]
         self._healthy: set[int] = {id(pod) for pod in self._pods if self._hopeful(pod)}
-        self._expected = {id(b): expected_pods(b, self._of(b)) + self._added(b) for b in self._budgets}
+        self._expected = {id(b): self._expect(b) for b in self._budgets}
         self._homeless: list[tuple[Obj, Homeless]] = []
+        self._stands_for: dict[int, Obj] = {}
+        """Pods of the play by the identity of what was placed for them."""
+
+    def _expect(self, budget: Obj) -> int:
+        there = [pod for pod in self._sight.pods if covers(budget, pod)]
+        return expected_pods(budget, there) + sum(covers(budget, pod) for pod in self._added)
 
     def _build_cluster(self) -> None:
         """A copy of all nodes and pods costs more than all else; where nobody has to be placed it is not made."""
         sight, trial = self._sight, self._trial
         nodes = [trial.changed_nodes.get(name_of(each), each) for each in sight.nodes]
         nodes = [_cordoned(each) if name_of(each) == self._node else each for each in (*nodes, *trial.extra_nodes)]
-        self._cluster = Cluster.of(nodes, sight.pods, sight.namespaces, sight.storage)
-        self._home = next((state for state in self._cluster.nodes if state.name == self._node), None)
+        placed = [pod for pod in trial.extra_pods if dig(pod, "spec", "nodeName")]
+        self._cluster = Cluster.of(nodes, (*sight.pods, *placed), sight.namespaces, sight.storage)
         self._going = "being drained" if _is_cordoned(sight, self._node) else "to be drained"
 
     def _is_covered(self, pod: Obj) -> bool:
@@ -241,47 +280,74 @@ class _Play:
     def _of(self, budget: Obj) -> list[Obj]:
         return [pod for pod in self._pods if covers(budget, pod)]
 
-    def _added(self, budget: Obj) -> int:
-        return sum(covers(budget, pod) for pod in self._trial.extra_pods)
-
     def _hopeful(self, pod: Obj) -> bool:
         """Ready, or on a node and just starting."""
         if is_ready(pod):
             return True
-        if is_terminating(pod) or not dig(pod, "spec", "nodeName"):
+        if is_terminating(pod) or is_finished(pod) or not dig(pod, "spec", "nodeName"):
             return False
-        if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+        if any(dig(each, "state", "waiting", "reason") in STUCK for each in _containers(pod)):
             return False
-        statuses = dig(pod, "status", "containerStatuses", default=[])
-        if any(dig(each, "state", "waiting", "reason") in STUCK for each in statuses):
-            return False
-        return _created(pod) + PATIENCE > self._now
+        return _began(pod) + PATIENCE > self._now
 
     def _settle_pending(self) -> None:
         """Pods that wait for a node and find one count as started; so do those that a controller still has to make."""
-        for pod in self._pods:
-            if not dig(pod, "spec", "nodeName") and not _is_gated(pod) and not is_terminating(pod):
-                self._place(pod, pod, waits_already=True)
+        for pod in sorted(self._waiting(), key=_rank):
+            self._place(pod, pod, waits_already=True)
         for budget in self._budgets:
-            covered = [pod for pod in self._of(budget) if not is_terminating(pod)]
-            missing = self._expected[id(budget)] - len(covered)
-            model = next((pod for pod in covered if _is_replaced(pod)), None)
-            for _ in range(missing if model is not None else 0):
-                assert model is not None, "counted above"
+            for model in self._unmade(budget):
                 self._replace(model)
+
+    def _waiting(self) -> list[Obj]:
+        """Those of others take a node only where the trial brings one: else they would not wait."""
+        found = [pod for pod in self._pods if _waits(pod)]
+        if self._trial.brings_room:
+            others = [pod for pod in self._sight.pods if _waits(pod) and not self._is_covered(pod)]
+            found += sorted(others, key=_rank)[:MAX_WAITING]
+        return found
+
+    def _unmade(self, budget: Obj) -> list[Obj]:
+        """What controllers are about to make: models of the pods that are missing."""
+        there = [pod for pod in self._of(budget) if _is_replaced(pod) and not is_finished(pod)]
+        alive = [pod for pod in there if not is_terminating(pod)]
+        if counts_controllers(budget):
+            return sorted(alive or there, key=_called)[:1] * (self._expected[id(budget)] - len(alive))
+        going = [pod for pod in there if is_terminating(pod)]
+        return [pod for pod in sorted(going, key=_called) if _comes_again(pod, alive, going, self._now)]
 
     def _place(self, pod: Obj, stands_for: Obj, *, waits_already: bool = False) -> None:
         name, refused = choose(pod, self._cluster)
-        if name:
-            state = next(each for each in self._cluster.nodes if each.name == name)
-            state.place(pod | {"spec": pod["spec"] | {"nodeName": name}})
-            self._healthy.add(id(pod))
-            return
-        if preempt(pod, self._cluster, refused, self._all_budgets).victims is not None:
-            self._healthy.add(id(pod))
-            return
-        ref = ref_of(_typed(stands_for))
-        self._homeless.append((pod, Homeless(ref, self._refusal(pod, refused), waits_already)))
+        removed: list[Obj] = []
+        if not name:
+            victims = preempt(pod, self._cluster, refused, self._sight.budgets).victims
+            if victims is None:
+                told = Homeless(ref_of(_typed(stands_for)), self._refusal(pod, refused), waits_already)
+                self._homeless.append((pod, told))
+                return
+            name, removed = victims.node, self._removed(victims)
+        placed = pod | {"spec": pod["spec"] | {"nodeName": name}}
+        next(each for each in self._cluster.nodes if each.name == name).place(placed)
+        self._stands_for[id(placed)] = pod
+        self._healthy.add(id(pod))
+        for victim in filter(_is_replaced, removed):
+            self._replace(victim)
+
+    def _removed(self, victims: Victims) -> list[Obj]:
+        """Who makes room for a more important pod is missed by its own budgets."""
+        self._without(victims.node, victims.pods)
+        gone = [self._stands_for.pop(id(each), each) for each in victims.pods]
+        self._healthy -= {id(each) for each in gone}
+        self._pods = [each for each in self._pods if not any(each is other for other in gone)]
+        return gone
+
+    def _without(self, node: str, gone: Sequence[Obj]) -> None:
+        """The node without those that went; who stays still counts for affinity and spreading."""
+        for at, old in enumerate(self._cluster.nodes):
+            if old.name == node:
+                self._cluster.nodes[at] = staying = NodeState(old.node)
+                for pod in old.pods:
+                    if not any(pod is each for each in gone):
+                        staying.place(pod)
 
     def _refusal(self, pod: Obj, refused: Judgement) -> str:
         """The scheduler's sentence; behind each reason the nodes that it holds for."""
@@ -296,7 +362,7 @@ class _Play:
 
     def _named(self, names: list[str]) -> str:
         """The node that is drained first."""
-        mine = self._home.name if self._home is not None else ""
+        mine = self._node
         shown = [f"{mine}, {self._going}"] if mine in names else []
         shown += [name for name in names if name != mine][: MAX_NAMES - len(shown)]
         more = len(names) - len(shown)
@@ -319,18 +385,15 @@ class _Play:
             gone = self._evict_what_may_go()
             if not gone:
                 break
-            for pod in sorted(gone, key=lambda each: (-priority_of(each), ref_of(each))):
-                if _is_replaced(pod):
+            for pod in sorted(gone, key=_rank):
+                if _is_replaced(pod) and not is_finished(pod):
                     self._replace(pod)
         left = sorted(self._leaving, key=_called)
         return tuple(self._why(pod) for pod in left[:MAX_BLOCKED])
 
     def _all_may_go_now(self) -> bool:
         """Everybody one after the other, although no replacement becomes ready meanwhile."""
-        spare: dict[int, int] = {}
-        for budget in self._budgets:
-            healthy, desired = self._numbers(budget)
-            spare[id(budget)] = healthy - desired
+        spare = {id(budget): self._numbers(budget)[2] for budget in self._budgets}
         # Those who may go in any case go first: they, too, may have counted as healthy.
         for pod in sorted(self._leaving, key=unbudgeted, reverse=True):
             mine = [budget for budget in self._budgets if covers(budget, pod)]
@@ -348,19 +411,9 @@ class _Play:
                 self._leaving.remove(pod)
                 self._healthy.discard(id(pod))
                 self._pods = [each for each in self._pods if each is not pod]
-        if gone and self._home is not None:
-            self._clear_home(gone)
+        if gone:
+            self._without(self._node, gone)
         return gone
-
-    def _clear_home(self, gone: list[Obj]) -> None:
-        """The node without those that went; who stays still counts for affinity and spreading."""
-        assert self._home is not None, "asked for by the caller"
-        staying = NodeState(self._home.node)
-        for pod in self._home.pods:
-            if not any(pod is each for each in gone):
-                staying.place(pod)
-        self._cluster.nodes[self._cluster.nodes.index(self._home)] = staying
-        self._home = staying
 
     def _may_go(self, pod: Obj) -> bool:
         if unbudgeted(pod):
@@ -368,23 +421,78 @@ class _Play:
         mine = [budget for budget in self._budgets if covers(budget, pod)]
         if len(mine) != 1:
             return not mine
-        healthy, desired = self._numbers(mine[0])
-        return healthy - desired > 0 or spared_by_policy(mine[0], pod, healthy, desired)
+        healthy, desired, spare = self._numbers(mine[0])
+        return spare > 0 or spared_by_policy(mine[0], pod, healthy, desired)
 
-    def _numbers(self, budget: Obj) -> tuple[int, int]:
+    def _numbers(self, budget: Obj) -> tuple[int, int, int]:
+        """Healthy and needed pods, and how many may go."""
         healthy = sum(id(pod) in self._healthy for pod in self._of(budget))
-        extra = self._trial.allow_more.get((namespace_of(budget), name_of(budget)), 0)
-        return healthy, max(needed(budget, self._expected[id(budget)]) - extra, 0)
+        expected = self._expected[id(budget)]
+        desired = needed(budget, expected)
+        return healthy, desired, allowed(budget, healthy, desired, expected)
 
     def _why(self, pod: Obj) -> Blocked:
         mine = [budget for budget in self._budgets if covers(budget, pod)]
+        ref = ref_of(_typed(pod))
         if len(mine) > 1:
-            return Blocked(ref_of(_typed(pod)), "", budgets=tuple(name_of(budget) for budget in mine))
+            return Blocked(ref, "", budgets=tuple(name_of(budget) for budget in mine))
         budget = mine[0]
-        healthy, desired = self._numbers(budget)
-        homeless = tuple(told for other, told in self._homeless if covers(budget, other))
+        healthy, desired, _ = self._numbers(budget)
         expected = self._expected[id(budget)]
-        return Blocked(ref_of(_typed(pod)), name_of(budget), healthy, desired, expected, homeless)
+        homeless = tuple(told for other, told in self._homeless if covers(budget, other))
+        unwell = tuple(_illness(each) for each in sorted(self._of(budget), key=_called) if self._is_unwell(each))
+        why = uncounted(budget, expected)
+        return Blocked(ref, name_of(budget), healthy, desired, expected, homeless, uncounted=why, unwell=unwell)
+
+    def _is_unwell(self, pod: Obj) -> bool:
+        """There and neither healthy, nor waiting for a node, nor on its way out."""
+        if id(pod) in self._healthy or is_finished(pod) or is_terminating(pod):
+            return False
+        return not any(pod is other for other, _ in self._homeless)
+
+
+def _waits(pod: Obj) -> bool:
+    """For a node, and nothing else holds it back."""
+    return not (dig(pod, "spec", "nodeName") or _is_gated(pod) or is_terminating(pod) or is_finished(pod))
+
+
+def _rank(pod: Obj) -> tuple[int, str, str]:
+    """The order in which the scheduler takes pods; equal ones by name."""
+    return (-priority_of(pod), *_called(pod))
+
+
+def _containers(pod: Obj) -> list[Obj]:
+    """States of all containers, those that initialize first."""
+    init, main = (dig(pod, "status", key, default=[]) for key in ("initContainerStatuses", "containerStatuses"))
+    return [*init, *main]
+
+
+def _illness(pod: Obj) -> str:
+    who = f"pod {namespace_of(pod)}/{name_of(pod)}"
+    if _is_gated(pod):
+        gates = ", ".join(str(each.get("name")) for each in dig(pod, "spec", "schedulingGates", default=[]))
+        return f"{who} waits for its scheduling gates ({gates})"
+    reasons = [reason for each in _containers(pod) if (reason := dig(each, "state", "waiting", "reason"))]
+    because = f" ({reasons[0]})" if reasons else ""
+    return f"{who} on node {dig(pod, 'spec', 'nodeName', default='')} is not ready{because}"
+
+
+def _comes_again(pod: Obj, alive: Sequence[Obj], going: Sequence[Obj], now: datetime) -> bool:
+    """Whether another pod will be made for one that goes: a StatefulSet waits until it has gone, others make it at
+    once, so that it is there already, or is not wanted any more."""
+    owner = _controller(pod)
+    if owner.get("kind") == "StatefulSet":
+        return True
+    grace = timedelta(seconds=int(dig(pod, "metadata", "deletionGracePeriodSeconds", default=0) or 0))
+    since = _time(dig(pod, "metadata", "deletionTimestamp")) - grace
+    if since + AT_ONCE < now:
+        return False
+    made = sum(_controller(each) == owner and _created(each) >= since for each in alive)
+    return made < sum(_controller(each) == owner for each in going)
+
+
+def _controller(pod: Obj) -> Obj:
+    return next((owner for owner in owner_references(pod) if owner.get("controller")), {})
 
 
 def _is_gated(pod: Obj) -> bool:
@@ -401,7 +509,21 @@ def _typed(pod: Obj) -> Obj:
 
 
 def _created(pod: Obj) -> datetime:
-    return parse_time(str(dig(pod, "metadata", "creationTimestamp", default="")) or "1970-01-01T00:00:00Z")
+    return _time(dig(pod, "metadata", "creationTimestamp"))
+
+
+def _began(pod: Obj) -> datetime:
+    """When it was made, or fell ill without having done so often."""
+    restarts = max((int(each.get("restartCount") or 0) for each in _containers(pod)), default=0)
+    if restarts > MAX_RESTARTS:
+        return _created(pod)
+    conditions = dig(pod, "status", "conditions", default=[])
+    changed = (_time(each.get("lastTransitionTime")) for each in conditions if each.get("type") == "Ready")
+    return max(_created(pod), *changed)
+
+
+def _time(text: object) -> datetime:
+    return parse_time(str(text or "1970-01-01T00:00:00Z"))
 
 
 def _cordoned(node: Obj) -> Obj:
@@ -410,12 +532,15 @@ def _cordoned(node: Obj) -> Obj:
 
 def _is_replaced(pod: Obj) -> bool:
     """Its controller makes another one."""
-    return any(owner.get("controller") and owner.get("kind") != "DaemonSet" for owner in owner_references(pod))
+    never = ("DaemonSet", "Node")
+    return any(owner.get("controller") and owner.get("kind") not in never for owner in owner_references(pod))
 
 
 def _fresh(pod: Obj) -> Obj:
-    """Another pod of the same controller, not placed yet."""
+    """Another pod of the same controller, not placed yet. Claims of ephemeral volumes are made anew with it."""
     spec = {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
+    if "volumes" in spec:
+        spec["volumes"] = [volume for volume in spec["volumes"] if "ephemeral" not in volume]
     metadata = {key: value for key, value in pod["metadata"].items() if key not in ("deletionTimestamp", "uid")}
     return pod | {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 

@@ -17,7 +17,7 @@ from syncline.kube.objects import (
     namespace_of,
     ref_of,
 )
-from syncline.kube.volumes import Storage, claim_names
+from syncline.kube.volumes import Storage, attach_limits, claim_names
 from syncline.machineconfig.drain.feasible import Sight
 from syncline.machineconfig.drain.pods import departures
 from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS
@@ -42,8 +42,8 @@ NODE, POD, NAMESPACE = GroupKind("", "Node"), GroupKind("", "Pod"), GroupKind(""
 DAEMON_SET = GroupKind("apps", "DaemonSet")
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
-STORAGE_CLASS = GroupKind("storage.k8s.io", "StorageClass")
-READS = (NAMESPACE, BUDGET, DAEMON_SET, POOL, MACHINE_CONFIG_NODE, CLAIM, VOLUME, STORAGE_CLASS)
+STORAGE_CLASS, CSI_NODE = GroupKind("storage.k8s.io", "StorageClass"), GroupKind("storage.k8s.io", "CSINode")
+READS = (NAMESPACE, BUDGET, DAEMON_SET, POOL, MACHINE_CONFIG_NODE, CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE)
 ON_NODE = "drain/on-node"
 """Index: pods by the node that they are on."""
 HELD_BACK = "drain/held-back"
@@ -118,6 +118,7 @@ def _storage(cache: Snapshot) -> Storage:
         {(namespace_of(each), name_of(each)): each for each in cache.objects(CLAIM)},
         {name_of(each): each for each in cache.objects(VOLUME)},
         {name_of(each): each for each in cache.objects(STORAGE_CLASS)},
+        {name_of(each): limits for each in cache.objects(CSI_NODE) if (limits := attach_limits(each))},
     )
 
 

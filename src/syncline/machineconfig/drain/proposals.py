@@ -5,33 +5,49 @@ Called by the drain controller for the message of a blocked drain, and by ``expl
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.kube.objects import Obj, ObjectRef, dig, labels_of, name_of, namespace_of, owner_references
-from syncline.machineconfig.drain.budgets import covers, expected_pods, needed
+from syncline.kube.objects import (
+    Obj,
+    ObjectRef,
+    dig,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    owner_references,
+)
+from syncline.machineconfig.drain.budgets import covers, expected_pods, is_finished, is_ready, needed, uncounted
 from syncline.machineconfig.drain.feasible import (
     Outlook,
     Sight,
     Trial,
     Verdict,
+    back,
+    in_update,
     play,
     replace_spec,
     without_update_taint,
 )
+from syncline.machineconfig.drain.pods import leaves
 
 __all__ = ["Proposal", "proposals"]
 
 CONTROL_PLANE = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane")
 WORKER_LABEL = "node-role.kubernetes.io/worker"
 MAX_PROPOSALS = 5
+MAX_OPENED = 20
+"""Cordoned nodes that are tried one by one."""
+UNCORDON = "uncordon a node"
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """``text`` says what to do, ``command`` how. ``instead_of``: it goes further than the proposal of that text, and
-    is tried only where that one does not do."""
+    """``text`` says what to do, ``command`` how. ``instead_of``: it goes further than the proposal of that text, or is
+    another of the same sort, and is tried only where that one does not do."""
 
     text: str
     command: str = ""
@@ -60,7 +76,7 @@ def _ideas(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
     home = next((node for node in sight.nodes if name_of(node) == verdict.node), None)
     if home is None:
         return
-    yield _another_node(home)
+    yield _another_node(sight, home)
     yield from _open_nodes(sight, verdict.node)
     yield from _another_replica(sight, verdict)
     yield from _relaxed_budget(sight, verdict)
@@ -73,10 +89,11 @@ def _one_budget(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposa
     if extra:
         commands = [f"kubectl -n {namespace} delete pdb {name}" for namespace, name in extra]
         text = f"leave one budget for each pod, without {', '.join(f'{ns}/{name}' for ns, name in extra)}"
-        yield Trial(without_budgets=frozenset(extra)), Proposal(text, " && ".join(commands))
+        yield Trial(changed_budgets=dict.fromkeys(extra)), Proposal(text, " && ".join(commands))
 
 
-def _another_node(home: Obj) -> tuple[Trial, Proposal]:
+def _another_node(sight: Sight, home: Obj) -> tuple[Trial, Proposal]:
+    """With the pods on it that every such node has: those that stay on the node while it is drained."""
     name = f"{name_of(home)}-2"
     labels = labels_of(home) | {"kubernetes.io/hostname": name}
     fresh = without_update_taint(home) | {"metadata": {"name": name, "labels": labels}}
@@ -84,28 +101,36 @@ def _another_node(home: Obj) -> tuple[Trial, Proposal]:
     role = next((key.rpartition("/")[2] for key in sorted(labels) if key.startswith("node-role.kubernetes.io/")), "")
     flag = f" --label node-role.kubernetes.io/{role}=" if role else ""
     text = f"add a {role or 'further'} node like {name_of(home)}"
-    return Trial(extra_nodes=(fresh,)), Proposal(text, f"syncline node add NAME{flag}")
+    staying = tuple(
+        pod | {"spec": pod["spec"] | {"nodeName": name}}
+        for pod in sight.pods
+        if dig(pod, "spec", "nodeName") == name_of(home) and not leaves(pod, sight.daemon_sets)
+    )
+    return Trial(extra_nodes=(fresh,), extra_pods=staying), Proposal(text, f"syncline node add NAME{flag}")
 
 
 def _open_nodes(sight: Sight, home: str) -> Iterator[tuple[Trial, Proposal]]:
-    """Nodes that take no pods now: cordoned workers one by one, masters all together as ``mastersSchedulable`` does."""
+    """Nodes that take no pods now: cordoned workers one by one, masters all together as ``mastersSchedulable`` does.
+    Those in the middle of an update are taken as they will be after it, and nobody is told to uncordon them."""
+    away = {name_of(node): back(node) for node in sight.nodes if in_update(node) and name_of(node) != home}
+    closed: list[str] = []
     masters: dict[str, Obj] = {}
     for node in sight.nodes:
-        if name_of(node) == home:
-            continue
-        if any(label in labels_of(node) for label in CONTROL_PLANE):
-            masters[name_of(node)] = _schedulable_master(node)
-        elif dig(node, "spec", "unschedulable"):
-            name = name_of(node)
-            trial = Trial(changed_nodes={name: replace_spec(node, unschedulable=None)})
-            yield trial, Proposal(f"uncordon node {name}", f"kubectl uncordon {name}")
-    changed = {name: node for name, node in masters.items() if node != _of(sight.nodes, name)}
-    if changed:
-        text = f"make the masters schedulable ({', '.join(sorted(changed))})"
+        name = name_of(node)
+        if any(label in labels_of(node) for label in CONTROL_PLANE) and name != home:
+            masters[name] = away.get(name, node)
+        elif dig(node, "spec", "unschedulable") and name not in away and name != home:
+            closed.append(name)
+    for name in sorted(closed)[:MAX_OPENED]:
+        changed = {name: replace_spec(_of(sight.nodes, name), unschedulable=None)}
         yield (
-            Trial(changed_nodes=changed),
-            Proposal(text, _opening([_of(sight.nodes, name) for name in sorted(changed)])),
+            Trial(changed_nodes=away | changed),
+            Proposal(f"uncordon node {name}", f"kubectl uncordon {name}", UNCORDON),
         )
+    opened = {name: open_ for name, node in masters.items() if (open_ := _schedulable_master(node)) != node}
+    if opened:
+        text = f"make the masters schedulable ({', '.join(sorted(opened))})"
+        yield Trial(changed_nodes=away | opened), Proposal(text, _opening([masters[name] for name in sorted(opened)]))
 
 
 def _opening(masters: Sequence[Obj]) -> str:
@@ -166,7 +191,9 @@ def _scaled(owner: Obj, pod: Obj) -> tuple[str, str]:
 
 
 def _same_owner(pod: Obj, owner: Obj) -> bool:
-    return any(each.get("uid") == owner.get("uid") for each in owner_references(pod))
+    """Of those that its controller counts."""
+    counts = not is_terminating(pod) and not is_finished(pod)
+    return counts and any(each.get("uid") == owner.get("uid") for each in owner_references(pod))
 
 
 def _relaxed_budget(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
@@ -174,28 +201,34 @@ def _relaxed_budget(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Pro
     budgets = [budget for budget in sight.budgets if (namespace_of(budget), name_of(budget)) in wanted]
     if not budgets:
         return
-    places = [(namespace_of(budget), name_of(budget)) for budget in budgets]
     less = ""
     for more in (1, None):  # by one pod first, then as far as it goes
-        expected = {each: _expected(sight, budget) for each, budget in zip(places, budgets, strict=True)}
-        allowed = {each: more if more is not None else expected[each] for each in places}
-        told = [_relaxing(budget, expected[each], allowed[each]) for each, budget in zip(places, budgets, strict=True)]
-        text = " and ".join(each.text for each in told)
-        yield Trial(allow_more=allowed), Proposal(text, "; ".join(each.command for each in told), less)
+        relaxed = [_relaxed(sight, budget, more) for budget in budgets]
+        text = " and ".join(each.text for _, each in relaxed)
+        changed = {(namespace_of(budget), name_of(budget)): budget for budget, _ in relaxed}
+        yield Trial(changed_budgets=changed), Proposal(text, "; ".join(each.command for _, each in relaxed), less)
         less = text
 
 
-def _expected(sight: Sight, budget: Obj) -> int:
-    return expected_pods(budget, [pod for pod in sight.pods if covers(budget, pod)])
-
-
-def _relaxing(budget: Obj, expected: int, more: int) -> Proposal:
-    left = max(needed(budget, expected) - more, 0)
-    down = dig(budget, "spec", "maxUnavailable") is not None
-    spec = f'{{"maxUnavailable":{expected - left}}}' if down else f'{{"minAvailable":{left}}}'
-    field = f"maxUnavailable {expected - left}" if down else f"minAvailable {left}"
-    command = f"""kubectl -n {namespace_of(budget)} patch pdb {name_of(budget)} --type=merge -p '{{"spec":{spec}}}'"""
-    return Proposal(f"relax budget {namespace_of(budget)}/{name_of(budget)} ({field})", command)
+def _relaxed(sight: Sight, budget: Obj, more: int | None) -> tuple[Obj, Proposal]:
+    """A budget that lets ``more`` pods go, or all; one that counts nothing is made to count pods."""
+    covered = [pod for pod in sight.pods if covers(budget, pod)]
+    expected = expected_pods(budget, covered)
+    counts = not uncounted(budget, expected)
+    least = needed(budget, expected) if counts else sum(map(is_ready, covered))
+    left = max(least - more, 0) if more is not None else 0
+    if counts and dig(budget, "spec", "maxUnavailable") is not None:
+        limit: Obj = {"maxUnavailable": expected - left}
+    else:
+        limit = {"minAvailable": left}
+    gone = {key: None for key in ("minAvailable", "maxUnavailable") if key in budget["spec"] and key not in limit}
+    body = json.dumps({"spec": gone | limit}, separators=(",", ":"))
+    command = f"kubectl -n {namespace_of(budget)} patch pdb {name_of(budget)} --type=merge -p '{body}'"
+    spec = {key: value for key, value in budget["spec"].items() if key not in gone} | limit
+    status = {key: value for key, value in (budget.get("status") or {}).items() if key != "conditions"}
+    told = ", ".join(f"{key} {value}" for key, value in limit.items())
+    text = f"relax budget {namespace_of(budget)}/{name_of(budget)} ({told})"
+    return budget | {"spec": spec, "status": status}, Proposal(text, command)
 
 
 def _blocked_pods(sight: Sight, verdict: Verdict) -> list[Obj]:
