@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from syncline.base.action import Action
-from syncline.control.plan import Emit, Patch, Plan, Result
+from syncline.control.plan import Emit, Patch, Plan, Result, SetStatus
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.disk import Difference
 from syncline.machineconfig.agent.hosts import HostFacts
 from syncline.machineconfig.agent.observe import WRITING, AgentObserved
-from syncline.machineconfig.agent.plan import FINALIZE_FAILURE, plan_agent, settle_agent
+from syncline.machineconfig.agent.plan import plan_agent, settle_agent
+from syncline.machineconfig.agent.script import FINALIZE_FAILURE
 from syncline.machineconfig.agent.steps import CheckDisk, Checked, DropStaged, StageSystem, WriteFiles
 from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, LAST_DRAIN, REASON, STATE
@@ -96,3 +97,40 @@ def test_what_was_staged_in_part_is_dropped_and_nothing_is_staged_in_its_place()
     assert settled is not None
     undone = [type(one) for one in actions(settled[1]) if not isinstance(one, Patch | Emit)]
     assert undone == [DropStaged, WriteFiles]
+
+
+def test_the_first_note_is_for_the_node_as_it_was_seen_and_what_failed_is_told_all_the_same() -> None:
+    drained = {STATE: "Working", DESIRED_DRAIN: "drain-new", LAST_DRAIN: "drain-new"}
+    there = seen(OLD, NEW, stored=OLD, **drained)
+    there.node["metadata"]["resourceVersion"] = "7"
+    there = replace(there, checked=Checked(None))
+    plan = plan_agent(there, NOW)
+    steps = actions(plan)
+    versions = [one.body["metadata"].get("resourceVersion") for one in steps if isinstance(one, Patch)]
+    assert versions[0] == "7" and set(versions[1:]) == {None}
+    first = next(number for number, one in enumerate(steps) if isinstance(one, Patch))
+    at = next(number for number, one in enumerate(steps) if isinstance(one, WriteFiles))
+    assert first < at, "nothing is written before it"
+    written = there.node | {"metadata": there.node["metadata"] | {"resourceVersion": "8"}}
+    results = (Result(steps[first], ok=True, value=written), Result(steps[at], ok=False, error=UpdateError("full")))
+    settled = settle_agent(there, plan, results, NOW)
+    assert settled is not None and notes_of(settled[1])[REASON] == "full"
+    assert not [
+        one for one in actions(settled[1]) if isinstance(one, Patch) and "resourceVersion" in one.body["metadata"]
+    ]
+
+
+@pytest.mark.parametrize("moment", ["before it writes", "before it puts back", "as it comes to rest", "as it degrades"])
+def test_nothing_is_done_to_a_machine_before_the_node_is_known_to_be_as_it_was_seen(moment: str) -> None:
+    """Looks change nothing."""
+    drained = {STATE: "Working", DESIRED_DRAIN: "drain-new", LAST_DRAIN: "drain-new"}
+    there = {
+        "before it writes": seen(OLD, NEW, stored=OLD, **drained),
+        "before it puts back": seen(OLD, NEW, stored=OLD, **drained | {STATE: "Degraded", WRITING: "new"}),
+        "as it comes to rest": seen(OLD, NEW, stored=NEW, **drained),
+        "as it degrades": replace(seen(OLD, OLD), checked=Checked(Difference("x"))),
+    }[moment]
+    there.node["metadata"]["resourceVersion"] = "7"
+    there = replace(there, checked=there.checked or Checked(None))
+    first = next(one for one in actions(plan_agent(there, NOW)) if not isinstance(one, Emit | SetStatus))
+    assert isinstance(first, Patch) and first.body["metadata"]["resourceVersion"] == "7"

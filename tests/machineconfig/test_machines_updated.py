@@ -9,6 +9,8 @@ from tests.machineconfig.room import APIS, NODES, POOLS, RECORDS, PoolWorld
 
 from syncline.assembly.simulatedhosts import SimulatedHost
 from syncline.cluster.machines.machine import Entry, EntryKind
+from syncline.kube.client import Request, Response, Transport
+from syncline.kube.errors import InternalError
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.agent.hosts import FORCE_FILE
 from syncline.machineconfig.names import CURRENT, DESIRED, REASON, STATE
@@ -123,6 +125,33 @@ def test_drift_is_told_within_the_minute_and_healed_by_whoever_made_it() -> None
     host(one).machine.root.write("/etc/motd", mine)
     one.driver.advance(60)
     assert state(one) == "Done"
+
+
+class Refusing:
+    """Takes no notes of nodes until it is healed."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner, self.refused, self.healed = inner, 0, False
+
+    def send(self, request: Request) -> Response:
+        if request.method == "PATCH" and f"{NODES}/" in request.path and not self.healed:
+            self.refused += 1
+            return Response.refused(InternalError("the disk of the API is full (injected)"))
+        return self._inner.send(request)
+
+
+def test_drift_that_the_server_did_not_take_is_told_once_it_does() -> None:
+    one = world(1)
+    one.until_updated(apply(one, machine_config("99-motd", files(("/etc/motd", "hello")))))
+    api: list[Refusing] = []
+    one.start_room(lambda inner: api.append(Refusing(inner)) or api[0])  # type: ignore[func-returns-value]
+    one.driver.advance(60)
+    host(one).machine.root.write("/etc/motd", Entry(content=b"edited"))
+    one.driver.advance(60)
+    assert api[0].refused and state(one) == "Done"
+    api[0].healed = True
+    one.driver.until(lambda: state(one) == "Degraded", limit_s=300)
+    assert "/etc/motd" in reason(one)
 
 
 def test_what_cannot_be_brought_to_a_running_machine_is_refused_and_changes_nothing() -> None:

@@ -59,6 +59,8 @@ class OneHost:
 
     def compared(self, _node: str, *, booted: bool = False) -> None: ...
 
+    def differs(self, _node: str) -> None: ...
+
     def finalize_failure(self, _node: str) -> str:
         return ""
 

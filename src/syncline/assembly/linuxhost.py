@@ -317,6 +317,9 @@ class LinuxHosts:
         if booted:
             self._looked = self._boot_id()
 
+    def differs(self, node: str) -> None:
+        self._seen, self._looked = None, ""
+
     def pull(self, node: str, image: str) -> Pull:
         """By CRI-O, with its own credentials and mirrors; waits for it."""
         host = self.host(node)

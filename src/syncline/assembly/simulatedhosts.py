@@ -370,6 +370,10 @@ class SimulatedHosts:
         if booted:
             self._looked[node] = machine.state.boot_id
 
+    def differs(self, node: str) -> None:
+        self._seen.pop(node, None)
+        self._looked.pop(node, None)
+
     def pull(self, node: str, image: str) -> Pull:
         """A few at a time. Registries of the domain that never resolves are the ones that nobody knows."""
         host, now = self.host(node), self._clock.now()

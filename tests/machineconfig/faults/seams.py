@@ -193,6 +193,9 @@ class FaultyHosts:
     def compared(self, node: str, *, booted: bool = False) -> None:
         self._inner.compared(node, booted=booted)
 
+    def differs(self, node: str) -> None:
+        self._inner.differs(node)
+
     def booted_image(self, node: str) -> str:
         return self._inner.booted_image(node)
 

@@ -102,6 +102,10 @@ class Hosts(Protocol):
         """The disk was compared: what was touched before does not count any more. ``booted``: so was what runs."""
         ...
 
+    def differs(self, node: str) -> None:
+        """What a comparison found has not been told yet: until it is, or is gone, the next look finds it again."""
+        ...
+
     def pull(self, node: str, image: str) -> Pull:
         """Fetch an image, or say how far it is."""
         ...

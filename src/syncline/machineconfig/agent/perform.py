@@ -133,6 +133,13 @@ class HostPerformer:
     def _check(self, host: Host, action: CheckDisk) -> Checked:
         hosts, node = self._hosts, action.node
         hosts.compared(node, booted=action.layers)
+        found = self._compare(host, action)
+        if found.difference is not None:
+            hosts.differs(node)
+        return found
+
+    def _compare(self, host: Host, action: CheckDisk) -> Checked:
+        hosts, node = self._hosts, action.node
         if not action.booted:
             drift = drift_of(host, action.config)
             return Checked(Difference(drift.text) if drift is not None else None)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.base.action import Action as Step
-from syncline.control.plan import Plan, Requeue, Result, Retry, SetStatus
+from syncline.control.plan import Patch, Plan, Requeue, Result, Retry, SetStatus
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action
 from syncline.machineconfig.agent.authorities import AUTHORITIES, AuthorityError, authorities_due
@@ -71,7 +71,6 @@ __all__ = [
 
 POST_ACTION = annotation("post-config-action")
 REBOOTING = "Rebooting"
-FINALIZE_FAILURE = annotation("ostree-finalize-staged-failure")
 REBOOT_FROM = "syncline.dev/reboot-from"
 """Boot id at the moment a reboot was asked for: another one tells that it has happened."""
 SINGLE_REPLICA = "SingleReplica"
@@ -96,24 +95,6 @@ class AgentSettings:
 
 def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
     """One pass."""
-    plan = _plan_pass(seen, now, settings)
-    told = _finalization(seen, now)
-    return replace(plan, steps=(*told, *plan.steps)) if told else plan
-
-
-def _finalization(seen: AgentObserved, now: datetime) -> Sequence[tuple[Step, ...]]:
-    """What the boot before failed with as it put in place what was staged: most likely why this boot lacks it."""
-    failure = seen.checked.finalize_failure if seen.checked is not None else None
-    if failure is None or failure == annotations_of(seen.node).get(FINALIZE_FAILURE, ""):
-        return ()
-    script = Script(seen, now, failure or "what was staged is in place")
-    if failure:
-        script.event("FailedFinalization", failure, warning=True)
-    script.annotate({FINALIZE_FAILURE: failure})
-    return script.steps
-
-
-def _plan_pass(seen: AgentObserved, now: datetime, settings: AgentSettings) -> Plan:
     have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
     if not facts.up:
         return Plan(why=f"machine {name} is not up")
@@ -247,9 +228,9 @@ def _begun(seen: AgentObserved, now: datetime, why: str) -> Script:
     """A node that failed keeps saying so until it has succeeded."""
     script = Script(seen, now, why)
     name, state = name_of(seen.node), annotations_of(seen.node).get(STATE)
-    script.phase(Phase("Updated", "False", "Updated", f"Node {name} needs an update"))
     if state not in (*FAILED_STATES, "Working"):
         script.annotate({STATE: "Working"})
+    script.phase(Phase("Updated", "False", "Updated", f"Node {name} needs an update"))
     script.event("AddSigtermProtection", "Adding SIGTERM protection")
     return script
 
@@ -452,9 +433,12 @@ def settle_agent(
     seen: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = AgentSettings()
 ) -> tuple[AgentObserved, Plan] | None:
     """Go on from what the host answered: a comparison decides, a failure is undone and told."""
-    written = [result.value for result in results if result.ok and isinstance(result.action, SetStatus)]
-    if written and isinstance(written[-1], dict):
-        seen = replace(seen, record=written[-1])  # the next write of it is conditional on this one
+    for result in results:  # the next write of each is conditional on the last one
+        if result.ok and isinstance(result.value, dict):
+            if isinstance(result.action, SetStatus):
+                seen = replace(seen, record=result.value)
+            elif isinstance(result.action, Patch):
+                seen = replace(seen, node=result.value)
     answers = [result for result in results if result.ok and isinstance(result.action, QUESTIONS)]
     if answers:
         for result in answers:
@@ -467,7 +451,7 @@ def settle_agent(
     if failed is None:
         return None
     if failed.action.reason == UNDOING:
-        script = Script(seen, now, str(failed.error))
+        script = Script(seen, now, str(failed.error), proven=True)
         say_degraded(script, name_of(seen.node), str(failed.error))
         return seen, script.plan(Retry(str(failed.error)))
     return seen, _undo(seen, [r.action for r in results if r.ok], failed, now)
@@ -500,6 +484,7 @@ def _put_back(seen: AgentObserved, begun: Due, now: datetime) -> Plan:
     except ConfigError as error:
         return Plan(outcome=Retry(str(error)), why=str(error))
     script = Script(seen, now, f"put {name} back to {name_of(begun.old)}")
+    script.annotate({WRITING: name_of(begun.new)})  # it says so already: nothing is written by an old view
     script.do(WriteFiles(name, new, old, False, UNDOING, sparing=True))
     if changes.passwd:
         script.do(SetUsers(name, new, old, UNDOING))
@@ -518,7 +503,7 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
     pass puts it back."""
     text = str(failed.error)
     name = name_of(seen.node)
-    script = Script(seen, now, text)
+    script = Script(seen, now, text, proven=True)
     action = failed.action
     if isinstance(action, RunService):
         verb = "Restart" if action.verb == "restart" else "Reload"

@@ -11,32 +11,54 @@ from datetime import datetime
 
 from syncline.base.action import Action as Step
 from syncline.control.plan import Emit, Outcome, Patch, Plan, Retry, set_status
-from syncline.kube.objects import GVK, Obj, annotations_of, name_of
+from syncline.kube.objects import GVK, Obj, annotations_of, name_of, resource_version
 from syncline.machineconfig.agent.observe import AgentObserved
-from syncline.machineconfig.names import FAILED_STATES, REASON, STATE
+from syncline.machineconfig.names import FAILED_STATES, REASON, STATE, annotation
 from syncline.machineconfig.phases import Phase, advance
 
-__all__ = ["COMPONENT", "MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
+__all__ = ["COMPONENT", "FINALIZE_FAILURE", "MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
 
 NODE = GVK("", "v1", "Node")
 COMPONENT = "machineconfigdaemon"
 MAX_REASON = 2000
+FINALIZE_FAILURE = annotation("ostree-finalize-staged-failure")
 REPORT = "irreconcilableChanges"
 
 
 class Script:
-    """Steps in order, with the phases of the MachineConfigNode folded one onto the other."""
+    """Steps in order, with the phases of the MachineConfigNode folded one onto the other.
 
-    def __init__(self, seen: AgentObserved, now: datetime, why: str) -> None:
+    The first note is written to the node as it was seen, or not at all, and nothing after it is done then: whoever acts
+    on an old view would drain, write or reboot for a target that is over. Later notes follow from our own first one.
+    ``proven``: something was done already, which is told however the node looks by now.
+    """
+
+    def __init__(self, seen: AgentObserved, now: datetime, why: str, *, proven: bool = False) -> None:
         self.steps: list[tuple[Step, ...]] = []
         self._seen, self._now, self._why = seen, now, why
-        self._record, self._node = seen.record, seen.node
+        self._record, self._node, self._proven = seen.record, seen.node, proven
+        self._untold = self._finalization()
 
     def annotate(self, notes: Mapping[str, str | None]) -> None:
-        body = {"metadata": {"annotations": dict(notes)}}
+        notes = {**self._untold, **notes}
+        self._untold = {}
+        metadata: Obj = {"annotations": notes}
+        if not self._proven and resource_version(self._node):
+            metadata["resourceVersion"] = resource_version(self._node)
+        self._proven = True
+        body = {"metadata": metadata}
         have = {key: value for key, value in {**annotations_of(self._node), **notes}.items() if value is not None}
         self._node = self._node | {"metadata": self._node["metadata"] | {"annotations": have}}
         self.do(Patch(NODE, "", name_of(self._seen.node), body, self._why))
+
+    def _finalization(self) -> dict[str, str]:
+        """What the boot before failed with as it put in place what was staged: most likely why this boot lacks it."""
+        failure = self._seen.checked.finalize_failure if self._seen.checked is not None else None
+        if failure is None or failure == annotations_of(self._node).get(FINALIZE_FAILURE, ""):
+            return {}
+        if failure:
+            self.event("FailedFinalization", failure, warning=True)
+        return {FINALIZE_FAILURE: failure}
 
     def event(self, reason: str, message: str, *, warning: bool = False) -> None:
         self.do(Emit(self._seen.node, reason, message, COMPONENT, warning=warning))
@@ -71,6 +93,8 @@ class Script:
         self.steps.append((step,))
 
     def plan(self, outcome: Outcome | None = None) -> Plan:
+        if self._untold:
+            self.annotate({})
         return (
             Plan(tuple(self.steps), outcome, self._why)
             if outcome is not None
