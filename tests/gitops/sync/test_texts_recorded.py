@@ -29,3 +29,15 @@ def test_a_message_is_rewritten_to_say_what_to_do(case: dict[str, Any]) -> None:
     ref = ObjectRef(given["group"], given["kind"], given["namespace"], given["name"])
     kinds = [ResourceInfo(k["group"], k["version"], k["kind"], k["plural"], k["namespaced"]) for k in given["kinds"]]
     assert augment_message(given["message"], ref, given["version"], kinds) == case["expect"]["message"]
+
+
+def test_a_kind_that_an_installed_group_does_not_have_names_its_definition_too() -> None:
+    ref = ObjectRef("shop.example.org", "Basket", "shop", "main")
+    kinds = [ResourceInfo("shop.example.org", "v1", "Order", "orders", namespaced=True)]
+    told = augment_message('Basket.shop.example.org "" not found', ref, "v1", kinds)
+    assert told == (
+        "The Kubernetes API could not find shop.example.org/Basket for requested resource shop/main. "
+        'Make sure the "Basket" CRD is installed on the destination cluster.'
+    )
+    other = 'Order.shop.example.org "o" not found'
+    assert augment_message(other, ref, "v1", kinds) == other

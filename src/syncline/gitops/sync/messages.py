@@ -88,8 +88,12 @@ def missing_message(ref: ObjectRef) -> str:
 
 
 def augment_message(message: str, ref: ObjectRef, version: str, kinds: Sequence[ResourceInfo]) -> str:
-    """Say what to do where the API's own words do not: a missing definition, an annotation that is too long."""
-    if _NOT_FOUND in message:
+    """Say what to do where the API's own words do not: a missing definition, an annotation that is too long.
+
+    Upstream leaves ``OAuth.config.openshift.io "" not found`` as it is, which is what discovery says of a kind that
+    an installed group does not have; here both name the definition.
+    """
+    if _NOT_FOUND in message or message == f'{ref.group_kind} "" not found':
         return _missing_kind(ref, version, kinds)
     hinted = _TOO_LONG in message and _TOO_LONG_HINT not in message  # a kept message may come by again
     return message + _TOO_LONG_HINT if hinted else message
