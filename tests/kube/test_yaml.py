@@ -98,6 +98,15 @@ def test_content_on_a_separators_line_begins_no_document_for_kubernetes() -> Non
     assert str(loaded.report.warnings[0].position) == "m.yaml:2:5"
 
 
+def test_a_manifest_that_ends_within_its_last_line_is_read_as_if_it_had_ended_it() -> None:
+    text = "kind: ConfigMap\ndata:\n  motd: |\n    be kind"
+    (manifest,) = yaml.load_all(text).values
+    assert manifest["data"]["motd"] == "be kind\n", "as kubectl and Argo CD, which read by lines"
+    assert yaml.load_all(text + "\n---\n" + text).values == [manifest, manifest]
+    (values,) = yaml.load_all(text, by_lines=False).values
+    assert values["data"]["motd"] == yaml.load(text)["data"]["motd"] == "be kind", "as Helm, which reads the text"
+
+
 def test_loading_one_document_refuses_a_second() -> None:
     with pytest.raises(yaml.YamlError, match=r"f\.yaml:3:1: one document is wanted"):
         yaml.load("a: 1\n---\nb: 1\n", file="f.yaml")

@@ -82,8 +82,12 @@ class Loaded:
         return [document.value for document in self.documents]
 
 
-def load_all(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDGET) -> Loaded:
+def load_all(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDGET, by_lines: bool = True) -> Loaded:
     """Read every document of ``text``. Empty documents are left out; a broken one is an error in the report.
+
+    ``by_lines``: as kubectl and Argo CD read manifests. A file that ends within its last line is read as if it had
+    ended it, so a block scalar there keeps its line break (apimachinery's LineReader). Without it the text is taken as
+    it stands, as Helm reads values and Kustomize its own file.
 
     Duplicate keys are warnings, except in JSON text, which is read the fast way. Kubernetes reads one document between
     two ``---`` lines; a further one, begun by content on the separator's own line or after ``...``, is dropped with a
@@ -98,6 +102,8 @@ def load_all(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDG
     from_json = _load_json(plain, file, budget)
     if from_json is not None:
         return Loaded((from_json,), report)
+    if by_lines and not plain.endswith("\n"):
+        plain += "\n"
     documents: list[Document] = []
     chunks = split_documents(plain)
     for chunk in islice(chunks, budget.documents):
@@ -111,8 +117,9 @@ def load_all(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDG
 
 
 def load(text: str | bytes, *, file: str = "") -> Any:
-    """The value of the only document, None for an empty text; raises :class:`YamlError` for anything else."""
-    loaded = load_all(text, file=file)
+    """The value of the only document of the text as it stands, None for an empty text; raises :class:`YamlError` for
+    anything else."""
+    loaded = load_all(text, file=file, by_lines=False)
     for problem in loaded.report.errors:
         raise YamlError(problem.message, problem.position or Position(file))
     if len(loaded.documents) > 1:

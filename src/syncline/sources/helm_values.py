@@ -115,7 +115,7 @@ def _missing(name: str, path: str, field: str) -> SourceError:
 
 def read_values(content: str | bytes, name: str) -> dict[str, Any]:
     """The first document of a values file. Raises :class:`SourceError`."""
-    loaded = yaml.load_all(content, file=name)
+    loaded = yaml.load_all(content, file=name, by_lines=False)
     if loaded.report.errors:
         error = loaded.report.errors[0]
         raise SourceError(Problem.INVALID, f"failed to parse {name}: {error}", subject=name, position=error.position)

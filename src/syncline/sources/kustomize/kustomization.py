@@ -188,7 +188,7 @@ def parse_kustomization(content: bytes, file: str, shown: str) -> Kustomization:
 
 def read_yaml(content: bytes) -> Any:
     """The first document as Kubernetes' YAML reader sees it, YAML 1.1 booleans included."""
-    loaded = yaml.load_all(content)
+    loaded = yaml.load_all(content, by_lines=False)
     for problem in loaded.report.errors:
         line = problem.position.line if problem.position else 0
         if AFTER_FIRST in problem.message and line > 1:
