@@ -84,13 +84,13 @@ class Kubectl:
         return said
 
     @contextmanager
-    def running(self, command: str) -> Iterator[IO[str]]:
-        """All that a command says that goes on until the test has read enough of it; ended at the latest after
-        LIMIT_S."""
+    def running(self, command: str, *, complaints: bool = False) -> Iterator[IO[str]]:
+        """What a command says (with ``complaints`` also what it says beside) that goes on until the test has read
+        enough of it; ended at the latest after LIMIT_S."""
         process = subprocess.Popen(
             self._words(command, ()),
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.STDOUT if complaints else subprocess.DEVNULL,
             text=True,
             env=self._environment({}),
         )

@@ -243,7 +243,7 @@ def test_a_budget_blocks_the_drain_of_the_only_place_and_room_lets_it_go_on(kube
     kubectl(f"wait --for=jsonpath={{.status.currentHealthy}}=1 poddisruptionbudget/web {WAIT}")
     drain = "drain node-2 --ignore-daemonsets --delete-emptydir-data --pod-selector=app=web"
     try:
-        with kubectl.running(drain) as lines:
+        with kubectl.running(drain, complaints=True) as lines:
             until(lines, "Cannot evict pod as it would violate the pod's disruption budget.")
             kubectl("patch poddisruptionbudget web --type=merge -p", '{"spec":{"minAvailable":0}}')
             until(lines, "node/node-2 drained")
