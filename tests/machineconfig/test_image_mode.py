@@ -80,7 +80,7 @@ def test_what_the_disk_says_overrules_what_the_node_says() -> None:
     assert first.encode() in host(one).read(CURRENT_CONFIG)
 
 
-def _open(kind: str, plural: str) -> Obj:
+def open_definition(kind: str, plural: str) -> Obj:
     """A definition without rules: the kinds of image builds are served by those who build."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -108,7 +108,7 @@ def build(one: PoolWorld, image: str) -> None:
 def test_a_pool_in_image_mode_rolls_its_builds_out_and_new_machines_boot_them() -> None:
     one = world(2)
     for kind in ("MachineOSConfig", "MachineOSBuild"):
-        one.send("POST", CRDS, _open(kind, f"{kind.lower()}s"))
+        one.send("POST", CRDS, open_definition(kind, f"{kind.lower()}s"))
     one.driver.advance(30)
     one.make(f"{APIS}/machineosconfigs", "MachineOSConfig", "worker", {"machineConfigPool": {"name": "worker"}})
     one.driver.advance(60)

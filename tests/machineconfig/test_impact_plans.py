@@ -22,7 +22,6 @@ from syncline.machineconfig.agent.plan import POST_ACTION, REBOOTING
 from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Sides, causes_of, severity
-from syncline.machineconfig.impact.fixes import fix_for
 from syncline.machineconfig.impact.forecast import kinds_read
 from syncline.machineconfig.impact.pace import ASSUMED, Length, Pace, sampled
 from syncline.machineconfig.impact.report import about
@@ -44,6 +43,7 @@ from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.observe import NODE
+from syncline.machineconfig.render.fixes import fix_for
 
 A, B = "rendered-worker-a", "rendered-worker-b"
 POLICIES = effective_policies(None)

@@ -19,9 +19,9 @@ from syncline.base.cause import Cause
 from syncline.base.clock import format_time
 from syncline.cli.timelineview import describe_timeline, draw_timeline, timeline_document
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.causes.whereabouts import whereabouts_of
 from syncline.machineconfig.names import CURRENT, DESIRED
 from syncline.machineconfig.timeline import Outcome, Stretch, Timeline, timeline_of
-from syncline.machineconfig.whereabouts import whereabouts_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -154,7 +154,7 @@ def test_explain_says_where_a_node_is_since_when_and_what_comes_then(rolled: Rol
     told = rolled.told
     assert told.cause.state == "rebooting" and told.cause.since is not None and not told.blocked
     assert told.cause.message.endswith("; then it checks its disk, is uncordoned and done")
-    assert "1 of 3 nodes" in rolled.pool_lines[0] and "1 wait for their turn, 1 at a time" in rolled.pool_lines[0]
+    assert "1 of 3 nodes" in rolled.pool_lines[0] and "1 waits for its turn, 1 at a time" in rolled.pool_lines[0]
     assert rolled.pool_lines[1].startswith(f"  Node {told.node} rebooting for ")
 
 

@@ -41,7 +41,7 @@ from syncline.gitops.sync.cause import causes
 from syncline.gitops.sync.model import Outcome, SyncObserved, SyncPlan, WaitKind
 from syncline.gitops.sync.plan import plan_sync, record
 from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating
-from syncline.machineconfig.causes import APPLIED
+from syncline.machineconfig.causes.configs import APPLIED
 from syncline.machineconfig.names import MACHINE_CONFIG, POOL
 
 __all__ = ["explain_application"]

@@ -18,6 +18,7 @@ from syncline.explain.view import Found, View, one_line, warnings_of
 from syncline.explain.workloads import explain_job, explain_workload
 from syncline.gitops.health import HealthStatus, health_of
 from syncline.gitops.holds.model import POOL, Hold, holds_of
+from syncline.kube.kinds.machineconfiguration import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import (
     GroupKind,
@@ -30,8 +31,10 @@ from syncline.kube.objects import (
     ref_of,
     uid_of,
 )
-from syncline.machineconfig.causes import APPLIED, config_cause, node_cause, pool_cause
-from syncline.machineconfig.drain.observe import sight
+from syncline.machineconfig.causes.configs import APPLIED, config_cause
+from syncline.machineconfig.causes.nodes import TURN, node_cause
+from syncline.machineconfig.causes.pools import pool_cause, unreadable_pool
+from syncline.machineconfig.causes.rendering import generating_cause
 from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 
@@ -122,7 +125,7 @@ def _service(view: View, service: Obj) -> Found:
 
 def _pool(view: View, pool: Obj) -> Found:
     """The machine-config room's cause, and the Holds; of a pool that another operator keeps, too."""
-    told = pool_cause(pool, view.cluster.objects(POOL), sight(view.cluster), view.now, _records(view))
+    told = pool_cause(view.machines, pool)
     holds = [hold for hold in holds_of(view.cluster.objects(HOLDS)) if name_of(pool) in hold.pools]
     living = tuple(_hold(view, hold.obj).cause for hold in holds if hold.lives(view.now))
     state = "Held" if living and told.cause.state in ("Updating", "Waiting") else told.cause.state
@@ -132,10 +135,6 @@ def _pool(view: View, pool: Obj) -> Found:
     return Found(_dated(cause, pool), blocked=told.blocked or bool(living))
 
 
-def _records(view: View) -> dict[str, Obj]:
-    return {name_of(each): each for each in view.cluster.objects(MACHINE_CONFIG_NODE)}
-
-
 def _dated(cause: Cause, obj: Obj) -> Cause:
     evidence = (*cause.evidence, *((("uid", uid_of(obj)),) if uid_of(obj) else ()))
     since = cause.since or time_or_none(dig(obj, "metadata", "creationTimestamp"))
@@ -143,7 +142,7 @@ def _dated(cause: Cause, obj: Obj) -> Cause:
 
 
 def _machine_config(view: View, config: Obj) -> Found:
-    told = config_cause(config, view.cluster.objects(POOL), sight(view.cluster), view.now, _records(view))
+    told = config_cause(view.machines, config)
     # Since when it is applied nobody has written down.
     cause = told.cause if told.cause.state == APPLIED else _dated(told.cause, config)
     return Found(cause, blocked=told.blocked)
@@ -157,7 +156,9 @@ def _hold(view: View, obj: Obj) -> Found:
     reason = f": {hold.reason}" if hold.reason else ""
     lives = hold.lives(view.now)
     fix = f"wait, or ask {hold.owner or 'its owner'}; to end it: kubectl delete hold {name_of(obj)}" if lives else ""
-    return Found(_plain(obj, "Held" if lives else "Expired", text + reason, fix=fix), blocked=False)
+    cause = _plain(obj, "Held" if lives else "Expired", text + reason, fix=fix)
+    ends = replace(cause, until=hold.expires, then="nodes of its pools are updated again") if lives else cause
+    return Found(ends, blocked=False)
 
 
 def _budget(view: View, budget: Obj) -> Found:
@@ -172,21 +173,46 @@ def _budget(view: View, budget: Obj) -> Found:
 
 def _node(view: View, node: Obj) -> Found:
     """A node of a pool: how far its config is; any other: whether it is ready."""
-    if CURRENT in annotations_of(node):
-        pools = view.cluster.objects(POOL)
-        try:
-            pool = primary_pool(node, pools)
-        except MembershipError as error:
-            fix = "take one of its role labels away"
-            return Found(_plain(node, "in no pool", str(error), fix=fix), blocked=True)
-        told = node_cause(node, pool, sight(view.cluster), view.now, _records(view))
-        return Found(_dated(told.cause, node), blocked=told.blocked)
+    try:
+        pool = primary_pool(node, view.machines.pools)
+    except MembershipError as error:
+        below = unreadable_pool(view.machines)
+        if below is not None:
+            return Found(_plain(node, "in no pool", str(error), below), blocked=True)
+        fix = "take one of its role labels away"
+        return Found(_plain(node, "in no pool", str(error), fix=fix), blocked=True)
+    if CURRENT in annotations_of(node) or pool is not None:
+        return _of_pool(view, node, pool)
     ready = condition(node, "Ready")
     cordoned = ", cordoned (spec.unschedulable)" if dig(node, "spec", "unschedulable") else ""
     if ready.get("status") == "True":
         return Found(_plain(node, "Ready", f"{ready.get('message') or ''}{cordoned}"), blocked=bool(cordoned))
     text = f"{ready.get('reason') or 'no condition Ready'}: {ready.get('message') or ''}{cordoned}"
     return Found(_plain(node, "NotReady", text, fix="look at its kubelet; is the machine on?"), blocked=True)
+
+
+def _of_pool(view: View, node: Obj, pool: Obj | None) -> Found:
+    told = node_cause(view.machines, node, pool)
+    if told.cause.state != TURN or pool is None:
+        return Found(_dated(told.cause, node), blocked=told.blocked)
+    above = _pool(view, pool)
+    cause = replace(told.cause, since=above.cause.since, because=(above.cause,))
+    return Found(_dated(cause, node), blocked=above.blocked)
+
+
+def _record(view: View, record: Obj) -> Found:
+    """A MachineConfigNode says of its node what the node says."""
+    node = view.cluster.get(ObjectRef("", "Node", "", name_of(record)))
+    if node is None:
+        text = "its node is gone: it goes, too, as what the node owned"
+        return Found(_plain(record, "left over", text), blocked=False)
+    below = _node(view, node)
+    return Found(_plain(record, below.cause.state, f"of node {name_of(node)}", below.cause), blocked=below.blocked)
+
+
+def _generating(view: View, config: Obj) -> Found:
+    told = generating_cause(view.machines, config)
+    return Found(_dated(told.cause, config), blocked=told.blocked)
 
 
 def _plain(obj: Obj, state: str, message: str, *because: Cause, fix: str = "") -> Cause:
@@ -214,5 +240,8 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     GroupKind("", "Service"): _service,
     POOL: _pool,
     MACHINE_CONFIG: _machine_config,
+    MACHINE_CONFIG_NODE: _record,
+    KUBELET_CONFIG.group_kind: _generating,
+    CONTAINER_RUNTIME_CONFIG.group_kind: _generating,
     HOLDS: _hold,
 }

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from syncline.base.cause import Cause
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import GroupKind, Obj, dig, name_of, namespace_of, resource_version, uid_of
+from syncline.machineconfig.causes.overview import Overview
 
 __all__ = ["EVENT", "Found", "LogTail", "View", "no_logs", "one_line", "warnings_of"]
 
@@ -33,6 +35,11 @@ class View:
     cluster: Snapshot
     now: datetime
     logs: LogTail = no_logs
+
+    @cached_property
+    def machines(self) -> Overview:
+        """The same look, as the machine-config room explains it."""
+        return Overview(self.cluster, self.now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ from syncline.machineconfig.agent.work import Work
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Cause, Sides, action_text, causes_of
-from syncline.machineconfig.impact.fixes import fix_for
 from syncline.machineconfig.impact.pace import Pace, Samples, sampled
 from syncline.machineconfig.impact.report import Impact, NodeImpact, PoolImpact, Refusal
 from syncline.machineconfig.impact.rollout import Rollout, State, Turn, worked_out
@@ -48,6 +47,7 @@ from syncline.machineconfig.pools.nodestate import target_of
 from syncline.machineconfig.pools.observe import HOLDS, LEASES, NODE, OS_BUILD, OS_CONFIG
 from syncline.machineconfig.pools.plan import PoolSettings, held_by
 from syncline.machineconfig.render.controller import RenderController
+from syncline.machineconfig.render.fixes import fix_for
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.observe import RenderSettings, observe_render
 from syncline.machineconfig.render.plan import Decision, decide

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from syncline.control.cache import OfKind, Snapshot
@@ -27,7 +27,7 @@ from syncline.machineconfig.pools.nodestate import SeenNode
 from syncline.machineconfig.pools.rollout import CONTROLLER_CONFIG_NAME, World
 from syncline.machineconfig.pools.seenrecords import SeenRecord
 
-__all__ = ["HOLDS", "LEASES", "NODE", "POD", "READS", "Observed", "indices", "observe"]
+__all__ = ["HOLDS", "LEASES", "NODE", "POD", "READS", "Observed", "indices", "observe", "observe_plainly"]
 
 NODE, POD = GroupKind("", "Node"), GroupKind("", "Pod")
 LEASES = GroupKind("coordination.k8s.io", "Lease")
@@ -48,14 +48,16 @@ def _runs(app: Obj) -> bool:
     return bool(dig(app, "status", "operationState", "phase") == "Running")
 
 
+_INDICES = {
+    OPERATOR_PODS: OfKind(POD, lambda pod: ("",) if labels_of(pod).get(OPERATOR[0]) == OPERATOR[1] else ()),
+    RENDERED: OfKind(MACHINE_CONFIG, lambda config: ("",) if owner_references(config) else ()),
+    HOSTING: OfKind(LEASES, lambda lease: ("",) if HOST in (dig(lease, "metadata", "annotations") or {}) else ()),
+    WORKING: OfKind(APPLICATION.group_kind, lambda app: ("",) if _runs(app) else ()),
+}
+
+
 def indices() -> dict[str, object]:
-    key, value = OPERATOR
-    return {
-        OPERATOR_PODS: OfKind(POD, lambda pod: ("",) if labels_of(pod).get(key) == value else ()),
-        RENDERED: OfKind(MACHINE_CONFIG, lambda config: ("",) if owner_references(config) else ()),
-        HOSTING: OfKind(LEASES, lambda lease: ("",) if HOST in (dig(lease, "metadata", "annotations") or {}) else ()),
-        WORKING: OfKind(APPLICATION.group_kind, lambda app: ("",) if _runs(app) else ()),
-    }
+    return dict(_INDICES)
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,20 @@ class Observed:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    return _observed(cache, ref, lambda index: cache.indexed(index, ""))
+
+
+def observe_plainly(look: Snapshot, ref: ObjectRef) -> Observed | None:
+    """The same of a look that has none of our indices."""
+
+    def found(index: str) -> list[Obj]:
+        rule = _INDICES[index]
+        return [obj for obj in look.objects(rule.kind) if tuple(rule(obj))]
+
+    return _observed(look, ref, found)
+
+
+def _observed(cache: Snapshot, ref: ObjectRef, indexed: Callable[[str], list[Obj]]) -> Observed | None:
     pool = cache.get(ref)
     holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or nobody can take one
     if pool is None or not (cache.has_synced(NODE) and holds_are_known):
@@ -83,17 +99,17 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         nodes,
         {each.facts.name: each for each in records},
         cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)),
-        cache.indexed(OPERATOR_PODS, ""),
-        {name_of(each): each for each in cache.indexed(RENDERED, "")},
+        indexed(OPERATOR_PODS),
+        {name_of(each): each for each in indexed(RENDERED)},
         {name_of(each): layering_of(each, configs, builds) for each in pools} if configs else {},
     )
-    leases = cache.indexed(HOSTING, "")
+    leases = indexed(HOSTING)
     return Observed(
         pool,
         world,
         holds_of(cache.objects(HOLDS)),
         {str(each["metadata"]["annotations"][HOST]): each for each in leases},
-        tuple(cache.indexed(WORKING, "")),
+        tuple(indexed(WORKING)),
     )
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import MappingProxyType
 
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["NO_RECORDS", "Records", "Whereabouts", "whereabouts_of"]
+__all__ = ["LOOK_AT_AGENT", "PATIENCE", "Records", "Whereabouts", "whereabouts_of"]
 
 Records = Mapping[str, Obj]
 """MachineConfigNodes by the name of their node."""
-NO_RECORDS: Records = MappingProxyType({})
 
 REBOOT_PATIENCE = timedelta(minutes=20)
 """Bare metal takes 10 to 15 minutes to come back; after more somebody should look."""
@@ -45,7 +43,7 @@ class Whereabouts:
         return self.since + self.patience
 
 
-_AGENT = "look at its agent: its logs, and the Events of the node"
+LOOK_AT_AGENT = "look at its agent: its logs, and the Events of the node"
 _CONSOLE = "look at the machine's console: it should be back"
 _PLACES: tuple[tuple[str, str, str, str], ...] = (
     ("UpdatePrepared", "preparing", "prepared", "it is cordoned and drained, or updated in place"),
@@ -75,6 +73,6 @@ def whereabouts_of(record: Obj | None, desired: str) -> Whereabouts | None:
         if status not in ("True", "Unknown") or at is None:
             continue
         reboots = kind == "RebootedNode" and status == "Unknown"
-        patience, look = (REBOOT_PATIENCE, _CONSOLE) if reboots else (PATIENCE, _AGENT)
+        patience, look = (REBOOT_PATIENCE, _CONSOLE) if reboots else (PATIENCE, LOOK_AT_AGENT)
         found = Whereabouts(doing if status == "Unknown" else done, at, then, patience, look)
     return found

@@ -1,0 +1,156 @@
+"""What explanations of pools, nodes and machine configs look at, and the forms in which they answer; pure.
+
+The planners of the room are asked what they decide now, so that an explanation says why a controller does nothing from
+the very decision that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from syncline.base.cause import Cause
+from syncline.base.clock import time_or_none
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of, ref_of
+from syncline.machineconfig.causes.whereabouts import Records
+from syncline.machineconfig.drain import observe as drains
+from syncline.machineconfig.drain.feasible import Sight
+from syncline.machineconfig.names import ARBITER, CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_NODE, MASTER, POOL
+from syncline.machineconfig.pools.observe import Observed, observe_plainly
+from syncline.machineconfig.pools.plan import looked
+from syncline.machineconfig.pools.rollout import PoolLook, World
+from syncline.machineconfig.render.observe import RenderSettings, observe_render
+from syncline.machineconfig.render.plan import Decision, decide
+from syncline.machineconfig.render.rendering import release_of
+from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
+
+__all__ = ["Decided", "Overview", "Told", "awaited", "cause_of", "is_blocking", "node_ref", "since_of", "written_at"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """``blocked``: something is wrong, not merely under way."""
+
+    cause: Cause
+    blocked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the pool controller decides now, and from what."""
+
+    seen: Observed
+    world: World
+    look: PoolLook
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One look at a cluster, and when it was taken. What is asked for several times is read once."""
+
+    look: Snapshot
+    now: datetime
+
+    @cached_property
+    def pools(self) -> Sequence[Obj]:
+        return self.look.objects(POOL)
+
+    @cached_property
+    def sight(self) -> Sight:
+        """Nodes, pods and budgets, for forecasts of drains."""
+        return drains.sight(self.look)
+
+    @property
+    def nodes(self) -> Sequence[Obj]:
+        return self.sight.nodes
+
+    @cached_property
+    def records(self) -> Records:
+        return {name_of(each): each for each in self.look.objects(MACHINE_CONFIG_NODE)}
+
+    @cached_property
+    def _decided(self) -> dict[str, Decided | None]:
+        return {}
+
+    @cached_property
+    def _renders(self) -> dict[str, Decision | None]:
+        return {}
+
+    def decided(self, name: str) -> Decided | None:
+        """Of a pool; None if there is none, or nodes cannot be seen. Arbiters are decided upon with the masters."""
+        if name not in self._decided:
+            self._decided[name] = self._decide(name)
+        found = self._decided[name]
+        if name == ARBITER and found is not None and MASTER in found.look.wakes and not found.look.waits:
+            return self.decided(MASTER) or found
+        return found
+
+    def _decide(self, name: str) -> Decided | None:
+        seen = observe_plainly(self.look, ObjectRef(*POOL, "", name))
+        return Decided(seen, *looked(seen, self.now)) if seen is not None else None
+
+    def rendering(self, pool: Obj) -> Decision | None:
+        """What the render controller makes of the pool now; None if its kinds cannot be seen."""
+        name = name_of(pool)
+        if name not in self._renders:
+            config = self.look.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME))
+            release = release_of(config, self.look.objects(MACHINE_CONFIG))
+            seen = observe_render(self.look, ref_of(pool), RenderSettings(release))
+            self._renders[name] = decide(seen) if seen is not None else None
+        return self._renders[name]
+
+
+# -- forms -----------------------------------------------------------------------------------------------------------
+
+
+def cause_of(
+    obj: Obj,
+    state: str,
+    message: str,
+    since: datetime | None = None,
+    *,
+    next_action: str = "",
+    because: tuple[Cause, ...] = (),
+) -> Cause:
+    return Cause(str(ref_of(obj)), state, message, since, next_action=next_action, because=because)
+
+
+def awaited(cause: Cause, over: Overview, patience: timedelta, then: str, late: str) -> Told:
+    """A wait that ends by itself: until when that is no reason to worry, what comes ``then``, and what to look at once
+    it is ``late``. Without a beginning nobody can say that it is."""
+    until = cause.since + patience if cause.since is not None else None
+    overdue = until is not None and over.now >= until
+    told = replace(
+        cause,
+        message=f"{cause.message}; then {then}",
+        until=until,
+        then=then,
+        next_action=late if overdue else cause.next_action,
+    )
+    return Told(told, blocked=is_blocking(told))
+
+
+def node_ref(node: Obj) -> ObjectRef:
+    return ref_of({"apiVersion": "v1", "kind": "Node"} | node)
+
+
+def is_blocking(cause: Cause) -> bool:
+    """It, or what lies behind it, wants something of a person."""
+    return bool(cause.next_action) or any(is_blocking(each) for each in cause.because)
+
+
+def since_of(conditions: Mapping[str, Obj], kind: str) -> datetime | None:
+    """When a condition came to say what it says. ``conditions`` by their type."""
+    return time_or_none(conditions.get(kind, {}).get("lastTransitionTime"))
+
+
+def written_at(*objects: Obj) -> datetime | None:
+    """When somebody wrote one of these objects last, as far as they say; status does not count."""
+    times = [time_or_none(dig(obj, "metadata", "creationTimestamp")) for obj in objects]
+    for obj in objects:
+        entries = dig(obj, "metadata", "managedFields", default=[])
+        times += [time_or_none(each.get("time")) for each in entries if each.get("subresource") != "status"]
+    return max((each for each in times if each is not None), default=None)

@@ -1,0 +1,90 @@
+"""Why a pool is not rendered from what it selects now, asked of the render controller's own decision; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from syncline.base.cause import Cause
+from syncline.kube.kinds.machineconfiguration import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
+from syncline.kube.objects import Obj, dig, labels_of, name_of
+from syncline.kube.selectors import SelectorError, label_selector_from
+from syncline.machineconfig.causes.overview import Overview, Told, awaited, cause_of, written_at
+from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG
+from syncline.machineconfig.render.fixes import fix_for
+from syncline.machineconfig.render.select import may_select
+
+__all__ = ["generating_cause", "rendering_cause"]
+
+PATIENCE = timedelta(minutes=1)
+"""A render gathers changes for five seconds and takes less than one; after this somebody should look."""
+NOBODY = "do the machine-config controllers run? nobody renders the pool"
+
+
+def rendering_cause(over: Overview, pool: Obj) -> Told | None:
+    """None: it is rendered, or that cannot be told."""
+    decision = over.rendering(pool)
+    if decision is None:
+        return None
+    if decision.selects_all:
+        fix = f"name the labels of its machine configs: kubectl edit machineconfigpool {name_of(pool)}"
+        text = "spec.machineConfigSelector {} selects all machine configs: none is rendered"
+        return Told(Cause("rendering", "refused", text, next_action=fix), blocked=True)
+    if decision.error is not None:
+        fix = fix_for(decision.error) or "correct or delete the machine config that it names"
+        return Told(Cause("rendering", "Degraded", decision.error, next_action=fix), blocked=True)
+    if decision.waits is not None:
+        below = tuple(_refused_generators(over, pool))
+        told = Cause("rendering", "waits", decision.waits, _changed_at(over, pool), because=below)
+        return awaited(told, over, PATIENCE, "the pool is rendered", "" if below else fix_for(decision.waits) or NOBODY)
+    wanted = decision.configuration or {}
+    if {key: dig(pool, "spec", "configuration", key) for key in wanted} == wanted:
+        return None
+    told = Cause("rendering", "about to begin", f"the pool gets {wanted.get('name')}", _changed_at(over, pool))
+    return awaited(told, over, PATIENCE, "its nodes move to it", NOBODY)
+
+
+def _changed_at(over: Overview, pool: Obj) -> datetime | None:
+    """When something that is rendered, or waited for, was written last."""
+    mine = [config for config in over.look.objects(MACHINE_CONFIG) if may_select(pool, config)]
+    others = [one for kind in _WAITED_FOR for one in over.look.objects(kind)]
+    return written_at(pool, *mine, *others)
+
+
+def _refused_generators(over: Overview, pool: Obj) -> Iterable[Cause]:
+    """KubeletConfigs and their kin for which this pool waits, and of which nothing is made."""
+    for kind in (KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG):
+        for config in over.look.objects(kind.group_kind):
+            if _meant(config, pool):
+                told = generating_cause(over, config)
+                if told.blocked:
+                    yield told.cause
+
+
+def _meant(config: Obj, pool: Obj) -> bool:
+    try:
+        return label_selector_from(dig(config, "spec", "machineConfigPoolSelector")).matches(labels_of(pool))
+    except SelectorError:
+        return True
+
+
+def generating_cause(over: Overview, config: Obj) -> Told:
+    """Whether a KubeletConfig or ContainerRuntimeConfig became machine configs: its last condition that says so."""
+    conditions = [each for each in dig(config, "status", "conditions", default=[]) if each.get("status") is not None]
+    last = conditions[-1] if conditions else {}
+    text = str(last.get("message") or "")
+    generation, seen = (int(dig(config, *path, default=0) or 0) for path in _GENERATIONS)
+    if not last or generation != seen:
+        late = f"do the machine-config controllers run? nobody looks at {config.get('kind')} {name_of(config)}"
+        told = cause_of(config, "new", "nobody has looked at it yet", written_at(config))
+        return awaited(told, over, PATIENCE, "machine configs are made of it", late)
+    if last.get("type") == "Failure" or (last.get("type"), last.get("status")) == ("Accepted", "False"):
+        fix = fix_for(text) or f"correct it: kubectl edit {str(config.get('kind')).lower()} {name_of(config)}"
+        since = written_at(config)
+        return Told(cause_of(config, "refused", text.removeprefix("Error: "), since, next_action=fix), blocked=True)
+    made = [str(each) for each in dig(config, "metadata", "finalizers", default=[]) if "-generated-" in str(each)]
+    return Told(cause_of(config, "accepted", f"as {', '.join(made) or 'nothing'}"), blocked=False)
+
+
+_WAITED_FOR = (CONTROLLER_CONFIG, KUBELET_CONFIG.group_kind, CONTAINER_RUNTIME_CONFIG.group_kind)
+_GENERATIONS = (("metadata", "generation"), ("status", "observedGeneration"))
