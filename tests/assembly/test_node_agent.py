@@ -160,10 +160,10 @@ def test_a_rehearsal_may_look_on_while_an_agent_works_there(tree: Path, tmp_path
 
 
 def test_a_file_that_is_no_machine_config_is_refused(tree: Path, tmp_path: Path) -> None:
-    (tmp_path / "pod.yaml").write_text("kind: Pod\n")
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
     refused = syncline("node-agent", "apply", "-f", str(tmp_path / "pod.yaml"), "--root", str(tree))
     assert refused.returncode == 2
-    assert "found Pod; give one MachineConfig with a name" in refused.stderr
+    assert "found Pod; give one MachineConfig" in refused.stderr
 
 
 def test_a_first_boot_is_finished_before_the_machine_joins(tree: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +14,7 @@ import pytest
 
 from syncline.cli.connection import Connection
 from syncline.cli.failure import CommandFailed
+from syncline.cli.main import main
 from syncline.kube.client import Request
 
 EVENTS = [{"type": "ADDED", "object": {"kind": "A"}}, {"type": "ERROR", "object": {"code": 410, "message": "too old"}}]
@@ -87,3 +90,39 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with Connection(str(file)) as link, pytest.raises(CommandFailed) as failed:
         link.ask(Request("GET", "/version"))
     assert "127.0.0.1:1" in str(failed.value) and "\n" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pool", "list"),
+        ("pool", "timeline", "worker"),
+        ("node", "list"),
+        ("mc", "list"),
+        ("mc", "impact"),
+        ("explain", "pool/worker"),
+        ("app", "list"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_says_so_in_one_line_when_the_server_is_not_there(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k"}}],
+        "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1"}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    assert main([*words, "--kubeconfig", str(tmp_path / "kubeconfig")]) == 1
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n"), told.err.count("127.0.0.1:1")) == ("", 1, 1)
+    assert told.err.startswith("error: the server http://127.0.0.1:1 cannot be reached: ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_an_output_that_cannot_be_written_is_one_line_and_a_failure() -> None:
+    command = [sys.executable, "-c", "import sys; from syncline.cli.main import main; sys.exit(main())", "version"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: the output cannot be written: No space left on device\n")

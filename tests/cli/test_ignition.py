@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,31 @@ def test_validate_prints_and_exits_as_ignition_validate(
 def test_a_file_that_is_not_there_is_told_in_upstreams_words(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = "couldn't read config: open /nowhere/x.ign: no such file or directory\n"
     assert run(capsys, "validate", "/nowhere/x.ign") == (1, "", wanted)
+
+
+@pytest.mark.parametrize("words", [("validate",), ("convert", "--to", "3.4.0"), ("merge", "-")], ids=" ".join)
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("variant: fcos\nversion: 1.5.0\n", "is Butane; `syncline butane "),
+        ("kind: MachineConfig\n", "is a MachineConfig; `syncline mc render worker --offline -f "),
+        ('{"kind": "MachineConfig"}', "is a MachineConfig; `syncline mc render worker --offline -f "),
+    ],
+    ids=["butane", "yaml", "json"],
+)
+def test_what_is_no_ignition_but_near_to_it_is_told(
+    words: tuple[str, ...],
+    text: str,
+    hint: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parent = io.BytesIO(b'{"ignition": {"version": "3.4.0"}}')
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(parent))
+    (tmp_path / "given").write_text(text)
+    code, _, err = run(capsys, *words, str(tmp_path / "given"))
+    assert code == 1 and f"hint: {tmp_path / 'given'} {hint}" in err
 
 
 def test_the_report_comes_as_data_with_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,11 +123,74 @@ def test_what_cannot_be_rendered_says_why_and_which_file_is_wrong(
         "MachineConfigPool worker cannot be rendered: MachineConfig 99-bad: kernelType=odd is invalid"
         in capsys.readouterr().err
     )
+    (tmp_path / "torn.yaml").write_text('kind: "MachineConfig\n')
+    assert syncline(served, "render", "worker", "-f", str(tmp_path / "torn.yaml")) == 2
+    assert "torn.yaml:2:1: while scanning a quoted scalar" in capsys.readouterr().err
+    (tmp_path / "list.yaml").write_text(json.dumps(machine_config("99-list") | {"spec": [1]}))
+    assert syncline(served, "render", "worker", "-f", str(tmp_path / "list.yaml")) == 2
+    assert "MachineConfig 99-list: spec is [1], it must be an object" in capsys.readouterr().err
     (tmp_path / "none.yaml").write_text("kind: Namespace\napiVersion: v1\nmetadata: {name: x}\n")
     assert syncline(served, "render", "worker", "-f", str(tmp_path / "none.yaml")) == 2
     assert "there is no MachineConfig in it" in capsys.readouterr().err
     assert syncline(served, "render", "gpu") == 1
     assert "MachineConfigPool gpu does not exist; `syncline pool list` shows those that do" in capsys.readouterr().err
+
+
+def test_a_butane_document_is_rendered_as_its_machine_config_and_several_are_refused(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = "{machineconfiguration.openshift.io/role: worker}"
+    text = f"variant: openshift\nversion: 4.16.0\nmetadata: {{name: 99-bu, labels: {labels}}}\nstorage:\n"
+    text += "  files: [{path: /etc/bu, contents: {inline: x}}]\n"
+    (tmp_path / "one.bu").write_text(text)
+    assert syncline(served, "render", "worker", "-f", str(tmp_path / "one.bu")) == 0
+    assert ["file", "/etc/bu", "99-bu"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+    (tmp_path / "two.bu").write_text(f"{text}---\n{text}")
+    for command in (("render", "worker"), ("impact",)):
+        assert syncline(served, *command, "-f", str(tmp_path / "two.bu")) == 2
+        assert "two.bu: 2 documents; Butane is one document, give each a file" in capsys.readouterr().err
+
+
+def test_files_in_which_nothing_is_are_told(served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.yaml").write_text("# to be written\n")
+    assert syncline(served, "impact", "-f", str(tmp_path / "empty.yaml")) == 2
+    assert "there is nothing in it that concerns machines" in capsys.readouterr().err
+
+
+def test_names_alone_are_printed_as_kubectl_takes_them(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    at = ("--kubeconfig", str(served.kubeconfig))
+    assert main(["pool", "list", "-o", "name", *at]) == 0
+    pools = ["machineconfigpool.machineconfiguration.openshift.io/" + name for name in ("master", "worker")]
+    assert capsys.readouterr().out.splitlines() == pools
+    assert main(["node", "list", "-o", "name", *at]) == 0
+    assert all(line.startswith("node/") for line in capsys.readouterr().out.splitlines())
+    assert syncline(served, "list", "-o", "name") == 0
+    assert "machineconfig.machineconfiguration.openshift.io/99-motd" in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("pool", "worker"), None, "MachineConfigPool worker "),
+        (("pool/wroker",), 1, "MachineConfigPool wroker does not exist; there is worker, …"),
+        (("pool",), 1, "Application argocd/pool does not exist; to have a pool explained write pool/NAME"),
+        (("pool", "worker", "master"), 2, "'pool worker master': explain tells of one object; write KIND/NAME"),
+    ],
+)
+def test_what_is_to_be_explained_may_be_two_words_and_a_slip_is_told(
+    words: tuple[str, ...], code: int | None, told: str, served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = main(["explain", *words, "--kubeconfig", str(served.kubeconfig)])
+    said = capsys.readouterr()
+    if code is None:
+        assert said.out.startswith(told)
+    else:
+        assert (ended, said.err) == (code, f"error: {told}\n")
+
+
+def test_a_deletion_takes_the_words_of_our_own_commands(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert syncline(served, "impact", "--delete", "pool/gpu") == 2
+    assert "--delete pool/gpu: there is no such MachineConfigPool" in capsys.readouterr().err
 
 
 def test_two_configs_are_compared_in_words(served: Served, capsys: pytest.CaptureFixture[str]) -> None:

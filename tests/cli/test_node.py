@@ -72,7 +72,7 @@ def test_power_and_reboots_are_asked_for_by_annotations(served: Served, capsys: 
         (("add", "n", "--label", "a"), "write KEY=VALUE", 2),
         (("add", "n", "--cpu", "much"), "--cpu much", 2),
         (("add", "node-1"), 'nodes "node-1" already exists', 1),
-        (("remove", "nobody"), 'nodes "nobody" not found', 1),
+        (("remove", "nobody"), "node nobody does not exist; `syncline node list` shows those that do", 1),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(

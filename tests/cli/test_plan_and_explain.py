@@ -134,6 +134,16 @@ def test_a_chain_is_indented_and_ends_with_the_next_step() -> None:
     )
 
 
+def test_a_report_of_several_lines_keeps_the_shape_of_the_chain() -> None:
+    deep = Cause("rendering", "Degraded", "config is not valid\nReport: error: path not absolute\n")
+    text = describe_cause(Cause("pool", "Degraded", "", because=(deep,), next_action="mend it"), EPOCH)
+    assert text.splitlines() == [
+        "pool Degraded",
+        "  rendering Degraded: config is not valid; Report: error: path not absolute",
+        "next: mend it",
+    ]
+
+
 def test_an_explanation_has_ten_lines_at_most_and_says_what_it_leaves_out() -> None:
     siblings = tuple(Cause(f"/Pod/shop/p{number}", "Pending", "no room") for number in range(20))
     lines = describe_cause(Cause("app", "Running", "", because=siblings, next_action="wait"), EPOCH).splitlines()

@@ -94,11 +94,13 @@ QUERIES = (
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a node is: ``rest`` it has what it is to have; ``failed`` it said so; else it waits for ``why``."""
+    """Where a node is: ``rest`` it has what it is to have; ``failed`` it said so; else it waits for ``why``, and be it
+    that the node itself is ``missing``."""
 
     rest: bool
     failed: bool
     why: str
+    missing: bool = False
 
 
 def _own_addresses(server: str) -> tuple[str, ...]:
@@ -323,7 +325,8 @@ class _Process:
             return Standing(False, True, f"{self.server} serves no MachineConfigNodes; install their definition")
         node = cache.get(self._ref)
         if node is None:
-            return Standing(False, False, f"the cluster has no node {name}")
+            why = f"the cluster has no node {name}; give its name with --node, or have it made by --register"
+            return Standing(False, False, why, missing=True)
         try:
             facts = self.hosts.facts(name)
         except HostError as error:

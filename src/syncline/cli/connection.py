@@ -30,6 +30,8 @@ from syncline.kube.objects import GVK, Obj, ResourceInfo
 __all__ = ["Connection", "connection_options", "default_kubeconfig", "state_directory"]
 
 T = TypeVar("T")
+MACHINE_GROUPS = ("machineconfiguration.openshift.io", "operator.openshift.io")
+"""Served where machines are configured."""
 
 
 def state_directory() -> Path:
@@ -90,7 +92,7 @@ class Connection:
         try:
             access = load_kubeconfig(kubeconfig or default_kubeconfig(), context)
         except (KubeconfigError, OSError) as error:
-            raise CommandFailed(f"{error}; start a cluster with `syncline up`, or give --kubeconfig") from error
+            raise CommandFailed(f"{error}; or start a cluster: `syncline up`") from error
         self._begin(access)
 
     @classmethod
@@ -124,7 +126,12 @@ class Connection:
         try:
             return self._client.send(request)
         except ApiError as error:
-            raise CommandFailed(f"{self.server}: {error}") from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: ApiError) -> CommandFailed:
+        """With the server's name, which a sentence about reaching it has already."""
+        text = str(error)
+        return CommandFailed(text if self.server in text else f"{self.server}: {text}")
 
     def ask(self, request: Request) -> Any:
         """The body of a success; a refusal is a failure of the command."""
@@ -138,8 +145,11 @@ class Connection:
             raise CommandFailed(str(error)) from error
 
     def run(self, steps: Generator[Any, Any, T]) -> T:
-        """Drive a generator of requests to its end."""
-        return run_in_place(steps, self)
+        """Drive a generator of requests to its end; a refusal that it does not take is a failure of the command."""
+        try:
+            return run_in_place(steps, self)
+        except ApiError as error:
+            raise self._failed(error) from error
 
     @property
     def access(self) -> ClusterAccess:
@@ -154,8 +164,9 @@ class Connection:
     def resource(self, gvk: GVK) -> ResourceInfo:
         info = self.mapper.find(gvk)
         if info is None:
+            up = "syncline up --machine-config" if gvk.group in MACHINE_GROUPS else "syncline up"
             raise CommandFailed(
-                f"{self.server} serves no {gvk.kind} ({gvk.api_version}); is it a cluster that `syncline up` started?"
+                f"{self.server} serves no {gvk.kind} ({gvk.api_version}); is it a cluster that `{up}` started?"
             )
         return info
 
@@ -178,4 +189,4 @@ class Connection:
                     raise CommandFailed(str(error_from_status(event.get("object"))))
                 yield event
         except ApiError as error:
-            raise CommandFailed(f"{self.server}: {error}") from error
+            raise self._failed(error) from error

@@ -15,7 +15,6 @@ from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.clusters import ClusterError, cluster_access, clusters_of, is_cluster_secret, resolve_destination
 from syncline.kube import client
-from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK, Obj, dig
 
 __all__ = ["Elsewhere"]
@@ -56,8 +55,8 @@ class Elsewhere:
                 if self._cache is not None:
                     index_as(self._cache, look.cache, settings)
                 self._looks[server] = look.cache
-            except (ApiError, CommandFailed, OSError) as error:
-                self._problems[server] = f"cluster {server}: {error}"
+            except (CommandFailed, OSError) as error:
+                self._problems[server] = f"cluster {server}: {str(error).removeprefix(f'{server}: ')}"
         return self._looks.get(server)
 
     def problem(self, server: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 import click
 
 from syncline.assembly.inspect import observed_application
@@ -11,6 +13,7 @@ from syncline.cli.explainview import describe_cause
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.looking import look_at, source_reader
 from syncline.cli.output import output_option, print_documents
+from syncline.cli.shortnames import SHORT
 from syncline.control.cache import Cache
 from syncline.explain.application import explain_application
 from syncline.explain.graph import cause_to_obj, explain_object
@@ -19,23 +22,23 @@ from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GVK, ObjectRef
+from syncline.kube.objects import GVK, ObjectRef, name_of
 
-SHORT = {"app": "applications", "pool": "machineconfigpools"}
-"""Kinds by the words that our own commands use for them."""
 LOG_LINES = 20
 """Last lines of a failed container's log that are asked for."""
 POD = GVK("", "v1", "Pod")
+SHOWN = 5
+"""Names that are told where one is not found."""
 
 
 @click.command()
-@click.argument("target", metavar="KIND/NAME | KIND/NAMESPACE/NAME | APP")
+@click.argument("words", nargs=-1, required=True, metavar="KIND/NAME | KIND/NAMESPACE/NAME | APP")
 @click.option("-n", "--namespace", default=None, help="Namespace of the object.")
 @output_option("json", "yaml")
 @click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Namespace of Applications.")
 @connection_options
 def explain(
-    target: str,
+    words: tuple[str, ...],
     namespace: str | None,
     output: str | None,
     app_namespace: str,
@@ -45,13 +48,21 @@ def explain(
     """Say in at most ten lines what blocks an object, down to the cause, and what to do next.
 
     \b
+    Examples:   syncline explain app/shop
+                syncline explain pool/worker
+                syncline explain deployment/web -n shop
     Exit codes: 0 nothing blocks, 3 blocked
     """
+    if len(words) > 2 or (len(words) == 2 and any("/" in word for word in words)):
+        raise CommandFailed(f"{' '.join(words)!r}: explain tells of one object; write KIND/NAME", USAGE)
+    target = "/".join(words)
     with Connection(kubeconfig, context) as link:
         settings = AppSettings(control_namespace=app_namespace)
         cache = look_at(link, app_namespace)
         spaces = (namespace or link.namespace, app_namespace)
         ref = object_ref(cache.mapper, target, spaces)
+        if cache.get(ref) is None:
+            raise CommandFailed(_missing(cache, ref, target))
         with Elsewhere(link, app_namespace, cache) as others:
             found = _found(link, others, cache, ref, settings)
         now = link.now()
@@ -78,12 +89,21 @@ def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRe
     return ObjectRef(info.group, info.kind, space if info.namespaced else "", parts[-1])
 
 
+def _missing(cache: Cache, ref: ObjectRef, target: str) -> str:
+    """Names what there is instead, since most of those that are not found are misspelt."""
+    where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
+    text = f"{ref.kind} {where} does not exist"
+    if "/" not in target and cache.mapper.by_name(SHORT.get(target.lower(), target)) is not None:
+        return f"{text}; to have a {target.lower()} explained write {target.lower()}/NAME"
+    there = sorted(name_of(one) for one in cache.objects(ref.group_kind, ref.namespace))
+    near = difflib.get_close_matches(ref.name, there, SHOWN) or there[:SHOWN]
+    more = ", …" if len(near) < len(there) else ""
+    return f"{text}; there {'is' if len(near) == 1 else 'are'} {', '.join(near)}{more}" if near else text
+
+
 def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, settings: AppSettings) -> Found:
-    obj = cache.get(ref)
-    if obj is None:
-        where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
-        raise CommandFailed(f"{ref.kind} {where} does not exist")
-    now = link.now()
+    obj, now = cache.get(ref), link.now()
+    assert obj is not None, "it was there a moment ago"
     if ref.group_kind != APPLICATION.group_kind:
         return explain_object(View(cache, now, _logs(link)), obj)
     with source_reader(link, cache, settings.control_namespace) as reader:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from syncline.base.cause import OR, Cause
-from syncline.cli.output import age
+from syncline.cli.output import age, one_line
 from syncline.kube.objects import ObjectRef
 
 __all__ = ["MAX_LINES", "describe_cause"]
@@ -39,7 +39,8 @@ def _walk(cause: Cause, depth: int) -> Iterator[tuple[Cause, int]]:
 def _line(cause: Cause, depth: int, now: datetime) -> str:
     since = f" for {age(cause.since, now)}" if cause.since is not None else ""
     overdue = " (overdue)" if cause.until is not None and now >= cause.until else ""
-    message = f": {cause.message}" if cause.message else ""
+    said = one_line(cause.message)
+    message = f": {said}" if said else ""
     return f"{'  ' * depth}{_subject(cause.subject)} {cause.state}{since}{overdue}{message}"
 
 

@@ -1,10 +1,12 @@
 """``syncline ignition``: judge, convert and merge configurations of machines, without any binary.
 
-``validate`` is a drop-in for ``ignition-validate``: same texts, same streams, same exit codes.
+``validate`` is a drop-in for ``ignition-validate``: same texts, same streams, same exit codes; a file that is Butane
+or a MachineConfig gets a hint on standard error beside.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ignition"]
 
+HEAD = 4096
+"""Bytes that are looked at to say what a file is in place of Ignition."""
 _FORMS = click.Choice(("json", "yaml"))
 
 
@@ -62,6 +66,7 @@ def validate(file: str, machine_config: bool, form: str | None) -> None:
 
         problem = refusal(raw)
         if problem is not None:
+            _tell(_mistaken(raw, file))
             raise CommandFailed(problem.rstrip("\n"), FAILED)
         return
     from syncline.ignition.parsing import parse
@@ -74,6 +79,8 @@ def validate(file: str, machine_config: bool, form: str | None) -> None:
         sys.exit(FAILED if error else 0)
     if report:
         _print(str(report).strip() + "\n")
+    if error:
+        _tell(_mistaken(raw, file))
     if report.fatal:
         sys.exit(FAILED)
     if error:
@@ -118,6 +125,7 @@ def convert(
         known = Known(CURRENT, parse_and_convert(raw), "") if machine_config else read_any(raw, mounts)
         converted = bring(known, target)
     except ConversionError as problem:
+        _tell(_mistaken(raw, file))
         raise CommandFailed(f"{file}: {str(problem).rstrip()}", FAILED) from None
     _tell(known.warnings + "".join(f"warning: {target} cannot hold {loss}\n" for loss in losses(known, target)))
     _show(converted, form, pretty)
@@ -149,9 +157,11 @@ def merge(parent: str, children: tuple[str, ...], version: str | None, form: str
 
     found: list[Known] = []
     for file in (parent, *children):
+        raw = _read(file)
         try:
-            found.append(read_any(_read(file)))
+            found.append(read_any(raw))
         except ConversionError as problem:
+            _tell(_mistaken(raw, file))
             raise CommandFailed(f"{file}: {str(problem).rstrip()}", FAILED) from None
         _tell(found[-1].warnings)
     try:
@@ -188,6 +198,16 @@ def _read(file: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         _stop(f"couldn't read config: open {file}: {reason.lower()}")
+
+
+def _mistaken(raw: bytes, file: str) -> str:
+    """A line for those who gave what Ignition is made of, or what holds it."""
+    head = raw[:HEAD]
+    if re.search(rb"(?m)^variant:", head):
+        return f"hint: {file} is Butane; `syncline butane {file}` makes Ignition of it\n"
+    if re.search(rb"""["']?kind["']?\s*:\s*["']?MachineConfig\b""", head):
+        return f"hint: {file} is a MachineConfig; `syncline mc render worker --offline -f {file}` judges all of it\n"
+    return ""
 
 
 def _mounts(filesystems: tuple[str, ...]) -> dict[str, str]:

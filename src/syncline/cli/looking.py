@@ -18,7 +18,6 @@ from syncline.cli.disktree import DiskTree, repository_root
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
-from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, Obj, name_of
 from syncline.kube.yaml import Budget, load_all
@@ -38,10 +37,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def look_at(link: Connection, control_namespace: str) -> Cache:
     """Everything that may be listed. What may not is said on stderr: the answer knows less then."""
     settings = AppSettings(control_namespace=control_namespace)
-    try:
-        look = link.run(look_at_cluster(application_indices(settings)))
-    except ApiError as error:
-        raise CommandFailed(f"{link.server}: {error}") from error
+    look = link.run(look_at_cluster(application_indices(settings)))
     for problem in look.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
     return look.cache

@@ -54,11 +54,11 @@ def _documents(data: bytes, file: str, folder: Path, *, butane: bool) -> Iterato
     try:
         loaded = load_all(data, file=file, budget=Budget(bytes=MAX_BYTES))
     except YamlError as error:
-        raise CommandFailed(f"-f {file}: {error}", USAGE) from error
+        raise CommandFailed(f"-f {error}", USAGE) from error
     if loaded.report.errors:
-        raise CommandFailed(f"-f {file}: {loaded.report.errors[0]}", USAGE)
+        raise CommandFailed(f"-f {loaded.report.errors[0]}", USAGE)
     values = [document.value for document in loaded.documents]
-    if len(values) == 1 and _is_butane(values[0]):
+    if any(_is_butane(value) for value in values):
         yield _translated(data, file, folder)
         return
     for value in values:
@@ -90,6 +90,13 @@ def _translated(data: bytes, file: str, folder: Path) -> Obj:
     from syncline.cli.butane import DiskFiles
     from syncline.ignition.butane.transpile import Options, transpile
 
+    # Butane would take the first and lose the others without a word.
+    loaded = load_all(data, file=file, budget=Budget(bytes=MAX_BYTES))
+    several = sum(document.value is not None for document in loaded.documents)
+    if several > 1:
+        raise CommandFailed(
+            f"-f {file}: {several} documents; Butane is one document, give each a file of its own", USAGE
+        )
     done = transpile(data, Options(files=DiskFiles(str(folder))))
     if done.value is None:
         told = " ".join(f"{done.report}".split())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
 from typing import Any
 
@@ -12,6 +15,9 @@ from syncline.cli.failure import CommandFailed
 from syncline.cli.lazy import CONTEXT, LazyGroup
 
 __all__ = ["COMMANDS", "cli", "kubectl_plugin", "main"]
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What a write to standard output fails with, beside a reader that has gone."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "apiserver": ("apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
@@ -65,6 +71,8 @@ def main(arguments: list[str] | None = None, program: str = "syncline") -> int:
     """Run a command; returns the exit code. A refusal prints one line, never a traceback."""
     try:
         result: Any = cli.main(args=arguments, prog_name=program, standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here it can still be told
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
         error.show()
@@ -76,4 +84,19 @@ def main(arguments: list[str] | None = None, program: str = "syncline") -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
+        _leave_output()
         return 0
+    except OSError as error:
+        if error.filename is not None or error.errno not in UNWRITABLE:
+            raise
+        _leave_output()
+        print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _leave_output() -> None:
+    """What is left in the buffer goes nowhere, so that the interpreter does not try again when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.machinefiles import read_manifests
 from syncline.cli.mcimpact import impact
 from syncline.cli.mcview import (
     change_rows,
@@ -19,11 +18,10 @@ from syncline.cli.mcview import (
     part_table,
     shown,
 )
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.output import output_option, print_documents, print_names
 from syncline.kube import client
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, dig, gvk_of, name_of
-from syncline.kube.yaml import YamlError, load_all
 from syncline.machineconfig.compare import Change, changes
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.render.origins import parts_of
@@ -35,8 +33,7 @@ from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 
 __all__ = ["diff", "get_config", "list_configs", "mc", "render_pool"]
 
-ENDINGS = (".yaml", ".yml", ".json")
-MAX_FILES = 5_000
+RESOURCE = f"machineconfig.{MACHINE_CONFIG.group}"
 READ = (MACHINE_CONFIG.group_kind, MACHINE_CONFIG_POOL.group_kind)
 
 
@@ -88,7 +85,7 @@ def list_configs(
     rows = [config_row(one, pools) for one in configs if is_rendered(one) == rendered]
     rows = [row for row in rows if pool_name is None or pool_name in row["pools"]]
     if output == "name":
-        print("\n".join(f"machineconfig.{MACHINE_CONFIG.group}/{row['name']}" for row in rows))
+        print_names(RESOURCE, [row["name"] for row in rows])
     elif output:
         print_documents(rows, output)
     else:
@@ -110,7 +107,7 @@ def get_config(name: str, contents: bool, output: str | None, kubeconfig: str | 
         found = _one(_all(link, MACHINE_CONFIG), "MachineConfig", name)
         pools = _all(link, MACHINE_CONFIG_POOL)
     if output == "name":
-        print(f"machineconfig.{MACHINE_CONFIG.group}/{name}")
+        print_names(RESOURCE, [name])
     elif output:
         print_documents(shown(found), output)
     else:
@@ -124,8 +121,8 @@ def get_config(name: str, contents: bool, output: str | None, kubeconfig: str | 
     "--filename",
     "paths",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="MachineConfigs as if they were applied: a file, or a folder of them; repeatable.",
+    metavar="FILE",
+    help="MachineConfigs as if they were applied: a file, a folder, - for stdin, Butane (.bu); repeatable.",
 )
 @click.option("--offline", is_flag=True, help="Without a cluster: from the files of -f alone.")
 @click.option("--without", multiple=True, metavar="NAME", help="As if this MachineConfig were deleted; repeatable.")
@@ -134,7 +131,7 @@ def get_config(name: str, contents: bool, output: str | None, kubeconfig: str | 
 @connection_options
 def render_pool(
     pool_name: str,
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     offline: bool,
     without: tuple[str, ...],
     with_diff: bool,
@@ -163,7 +160,7 @@ def render_pool(
     done = _rendered(pool, configs, controller)
     target = str(dig(pool, "spec", "configuration", "name", default="") or "")
     if output == "name":
-        print(f"machineconfig.{MACHINE_CONFIG.group}/{name_of(done.config)}")
+        print_names(RESOURCE, [name_of(done.config)])
     elif output:
         print_documents(shown(done.config), output)
     elif with_diff:
@@ -199,25 +196,16 @@ def _overlaid(stored: list[Obj], given: list[Obj], without: tuple[str, ...]) -> 
     return [one for one in stored if name_of(one) not in replaced] + given
 
 
-def _read(path: Path) -> list[Obj]:
-    """MachineConfigs and pools of a file or folder; other objects are passed over."""
-    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in ENDINGS)
-    if len(files) > MAX_FILES:
-        raise CommandFailed(
-            f"-f {path}: {len(files)} files, at most {MAX_FILES} are read; name a smaller folder", USAGE
-        )
-    found: list[Obj] = []
-    for file in files:
-        try:
-            documents = [one.value for one in load_all(file.read_bytes(), file=str(file)).documents]
-        except (YamlError, OSError) as error:
-            raise CommandFailed(f"-f {file}: {error}", USAGE) from error
-        for one in documents:
-            for each in one.get("items") or [one] if isinstance(one, dict) else ():
-                if isinstance(each, dict) and gvk_of(each).group_kind in READ:
-                    found.append(each)
+def _read(place: str) -> list[Obj]:
+    """MachineConfigs and pools of a file, a folder or standard input; other objects are passed over."""
+    found = [one for one in read_manifests(place) if gvk_of(one).group_kind in READ]
     if not any(gvk_of(one).kind == MACHINE_CONFIG.kind for one in found):
-        raise CommandFailed(f"-f {path}: there is no MachineConfig in it", USAGE)
+        raise CommandFailed(f"-f {place}: there is no MachineConfig in it", USAGE)
+    for one in found:
+        spec = one.get("spec")
+        if spec is not None and not isinstance(spec, dict):
+            told = f"spec is {spec!r:.40}, it must be an object"
+            raise CommandFailed(f"-f {place}: {one['kind']} {name_of(one)}: {told}", USAGE)
     return found
 
 

@@ -94,7 +94,7 @@ def impact(
         link = None if against is not None else open_links.enter_context(Connection(kubeconfig, context))
         cache = _look(link, against, app_namespace, given, whole=bool(revision))
         _has_pool(cache, pool)
-        change, notes = _asked(cache, given, deletions)
+        change, notes = _asked(cache, places, given, deletions)
         if revision:
             change, told = _at_revision(link, cache, change, revision, apps, app_namespace, prune=prune)
             notes += told
@@ -114,7 +114,6 @@ def _look(link: Connection | None, against: str | None, namespace: str, given: S
     from syncline.assembly.snapshot import look_at_cluster
     from syncline.cli.looking import look_at, look_offline
     from syncline.kube import client
-    from syncline.kube.errors import ApiError
     from syncline.kube.objects import GVK, gvk_of
     from syncline.machineconfig.impact.admission import DEFINITIONS
 
@@ -122,10 +121,7 @@ def _look(link: Connection | None, against: str | None, namespace: str, given: S
         return look_offline(against or "", namespace)
     if whole:
         return look_at(link, namespace)
-    try:
-        look = link.run(look_at_cluster({}, impact_kinds()))
-    except ApiError as error:
-        raise CommandFailed(f"{link.server}: {error}") from error
+    look = link.run(look_at_cluster({}, impact_kinds()))
     for problem in look.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
     definitions = link.mapper.find(GVK(DEFINITIONS.group, "v1", DEFINITIONS.kind))
@@ -148,7 +144,9 @@ def _has_pool(cache: Cache, name: str) -> None:
         raise CommandFailed(f"MachineConfigPool {name} does not exist; there are {', '.join(pools)}", USAGE)
 
 
-def _asked(cache: Cache, given: Sequence[Obj], deletions: Sequence[str]) -> tuple[Change, list[str]]:
+def _asked(
+    cache: Cache, files: Sequence[str], given: Sequence[Obj], deletions: Sequence[str]
+) -> tuple[Change, list[str]]:
     """What files and flags ask for. Objects that do not concern machines are counted and passed over."""
     from syncline.assembly.impact import impact_kinds
     from syncline.kube.objects import gvk_of
@@ -156,7 +154,7 @@ def _asked(cache: Cache, given: Sequence[Obj], deletions: Sequence[str]) -> tupl
 
     kinds = impact_kinds()
     mine = [_placed(cache, one) for one in given if gvk_of(one).group_kind in kinds]
-    if given and not mine:
+    if files and not mine:
         raise CommandFailed("-f: there is nothing in it that concerns machines, such as a MachineConfig", USAGE)
     others = len(given) - len(mine)
     told = "1 other object of the files does" if others == 1 else f"{others} other objects of the files do"
@@ -175,13 +173,14 @@ def _placed(cache: Cache, obj: Obj) -> Obj:
 
 
 def _deleted(cache: Cache, text: str, given: Sequence[Obj]) -> ObjectRef:
+    from syncline.cli.shortnames import SHORT
     from syncline.kube.objects import ObjectRef, name_of
     from syncline.machineconfig.names import MACHINE_CONFIG
 
     kind, slash, name = text.rpartition("/")
     group_kind = MACHINE_CONFIG
     if slash:
-        info = cache.mapper.by_name(kind)
+        info = cache.mapper.by_name(SHORT.get(kind.lower(), kind))
         if info is None:
             raise CommandFailed(f"--delete {text}: the cluster serves no kind {kind!r}", USAGE)
         group_kind = info.group_kind

@@ -23,6 +23,7 @@ __all__ = [
     "change_text",
     "config_row",
     "config_table",
+    "contents_text",
     "describe_config",
     "is_rendered",
     "part_table",
@@ -83,6 +84,11 @@ def _cells(row: Obj, now: datetime) -> list[str]:
         made,
         age(created, now),
     ]
+
+
+def contents_text(config: Obj) -> str:
+    """``2 files, 1 unit``; empty where nothing is in it."""
+    return _counts(dict(Counter(kind for kind, _ in parts_of_spec(config.get("spec") or {}))))
 
 
 def _counts(parts: dict[str, int]) -> str:

@@ -15,7 +15,7 @@ from syncline.base.clock import format_micro_time
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.nodeaccess import node_kubeconfig
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.output import output_option, print_documents, print_names
 from syncline.cli.poolview import describe_node, node_row, node_table, pool_of, roles_of
 from syncline.cluster.machines.kubelet.node import MACHINE, node_object
 from syncline.cluster.machines.kubelet.power import POWER, REBOOT, REBOOT_DONE, Switch
@@ -23,7 +23,7 @@ from syncline.cluster.machines.machine import MachineSpec
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
-from syncline.kube.objects import GVK, Obj, annotations_of, dig
+from syncline.kube.objects import GVK, Obj, annotations_of, dig, name_of
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.selectors import label_key_problems, label_value_problems
 
@@ -72,7 +72,7 @@ def _quantity(option: str, text: str) -> str:
 
 
 @node.command("list")
-@output_option("json", "yaml")
+@output_option("json", "yaml", "name")
 @connection_options
 def list_nodes(output: str | None, kubeconfig: str | None, context: str | None) -> None:
     """List nodes: ready or not, their pool, and from which config to which they move.
@@ -83,7 +83,9 @@ def list_nodes(output: str | None, kubeconfig: str | None, context: str | None) 
     with Connection(kubeconfig, context) as link:
         nodes, pools = link.ask(client.list_(link.resource(NODE))).get("items") or [], _pools(link)
         now = link.now()
-    if output:
+    if output == "name":
+        print_names("node", map(name_of, nodes))
+    elif output:
         print_documents([_row(one, pools) for one in nodes], output)
     else:
         print(node_table(nodes, pools, now))
@@ -91,7 +93,7 @@ def list_nodes(output: str | None, kubeconfig: str | None, context: str | None) 
 
 @node.command("get")
 @click.argument("name")
-@output_option("json", "yaml")
+@output_option("json", "yaml", "name")
 @connection_options
 def get_node(name: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
     """Show one node: its pool, its configs, the phases of its update, and what keeps it.
@@ -100,18 +102,25 @@ def get_node(name: str, output: str | None, kubeconfig: str | None, context: str
     Example:  syncline node get worker-0
     """
     with Connection(kubeconfig, context) as link:
-        answer = link.send(client.get(link.resource(NODE), "", name))
-        if answer.status == 404:
-            raise CommandFailed(f"node {name} does not exist; `syncline node list` shows those that do")
-        found, pools, now = link.check(answer), _pools(link), link.now()
+        found, pools, now = _node(link, name), _pools(link), link.now()
         kind = link.mapper.find(MACHINE_CONFIG_NODE)
         record = link.send(client.get(kind, "", name)) if kind is not None else None
     known = record.obj if record is not None and record.ok else None
-    if output:
+    if output == "name":
+        print_names("node", [name])
+    elif output:
         phases = dig(known, "status", "conditions", default=[])
         print_documents(_row(found, pools) | {"phases": phases}, output)
     else:
         print(describe_node(found, pools, known, now))
+
+
+def _node(link: Connection, name: str) -> Obj:
+    answer = link.send(client.get(link.resource(NODE), "", name))
+    if answer.status == 404:
+        raise CommandFailed(f"node {name} does not exist; `syncline node list` shows those that do")
+    found: Obj = link.check(answer)
+    return found
 
 
 def _pools(link: Connection) -> list[Obj]:
@@ -228,7 +237,7 @@ def recover(name: str, wait: bool, kubeconfig: str | None, context: str | None) 
 
 def _simulated(link: Connection, name: str) -> Obj:
     """The Node; a machine that is none of ours is left alone."""
-    found: Obj = link.ask(client.get(link.resource(NODE), "", name))
+    found = _node(link, name)
     if MACHINE not in annotations_of(found):
         raise CommandFailed(f"node {name} has no annotation {MACHINE}: it is no simulated machine")
     return found

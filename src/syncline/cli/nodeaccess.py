@@ -16,7 +16,6 @@ from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import print_documents
 from syncline.kube import client
 from syncline.kube.client import Request
-from syncline.kube.errors import ApiError
 from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import Obj, ResourceInfo, dig
 
@@ -72,7 +71,7 @@ def node_kubeconfig(
     with Connection(kubeconfig, context) as link:
         try:
             link.run(ensure_objects(node_rights()))
-        except (ApiError, LookupError) as error:
+        except (CommandFailed, LookupError) as error:
             raise CommandFailed(f"the rights of node agents cannot be made: {error}") from error
         key = client_key()
         certificate = _certificate(link, name, key, timedelta(days=days))

@@ -17,17 +17,23 @@ from syncline.base.clock import SystemClock
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT
+from syncline.cli.machinefiles import read_manifests
+from syncline.cli.mcview import contents_text
 from syncline.cli.node import label_pairs
 from syncline.cli.nodeinstall import install
 from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
-from syncline.kube.objects import Obj, dig
-from syncline.kube.yaml import load_all
+from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.firstboot import FirstBootError
 from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.agent.writing import UpdateError
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs import NEWEST_VERSION, ConfigError
 
 __all__ = ["node_agent"]
+
+BEYOND = ("kernelArguments", "kernelType", "extensions", "fips", "osImageURL")
+"""Fields of a MachineConfig that are no files of a tree."""
+SHOWN = 3
+"""Kinds that are named where there are too many."""
 
 _ROOT = click.option(
     "--root",
@@ -117,10 +123,13 @@ def node_agent(
     _print_notes(host)
     if not once and not dry_run:
         return 0
-    if not dry_run or standing.failed:
+    if dry_run and register and standing.missing:
+        print(f"Node {name} would be made; what it is to have is known then")
+        return 0
+    if not dry_run or standing.failed or standing.missing:
         print(standing.why)
     if dry_run:
-        return FAILED if standing.failed else 0
+        return FAILED if standing.failed or standing.missing else 0
     return 0 if standing.rest else FAILED if standing.failed else BLOCKED
 
 
@@ -128,18 +137,21 @@ node_agent.add_command(install)
 
 
 @node_agent.command()
-@click.option("-f", "--file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-f", "--file", "place", required=True, metavar="FILE", help="One MachineConfig, also as Butane (.bu); - for stdin."
+)
 @_ROOT
 @_DRY
-def apply(file: Path, root: Path, dry_run: bool) -> int:
+def apply(place: str, root: Path, dry_run: bool) -> int:
     """Write a MachineConfig below a root directory, without any cluster: files, units, keys and passwords.
 
     What the MachineConfig applied before had alone is taken away. Nothing is restarted. Good for images.
 
     \b
-    Example:  syncline node-agent apply -f 99-worker-motd.yaml --root ./tree --dry-run
+    Examples: syncline node-agent apply -f 99-worker-motd.yaml --root ./tree --dry-run
+              syncline node-agent apply -f 99-worker-motd.bu --root ./tree
     """
-    config = _machine_config(file)
+    config, beyond = _machine_config(place)
     host = _host(root, root.resolve() != Path("/"), dry_run)
     hosts = LinuxHosts(platform.node().lower(), host, in_place=True)
     try:
@@ -147,10 +159,15 @@ def apply(file: Path, root: Path, dry_run: bool) -> int:
             hosts.lock()
         apply_config(hosts, config)
     except (UpdateError, HostError, ConfigError) as error:
-        raise CommandFailed(str(error)) from error
+        raise CommandFailed(f"-f {place}: {str(error).rstrip()}") from error
     finally:
         hosts.unlock()
     _print_notes(host)
+    for field in beyond:
+        print(f"left out: {field}; files, units, keys and passwords alone are written")
+    if not dry_run:
+        told = contents_text({"spec": {"config": config["spec"]["config"]}})
+        print(f"{name_of(config)} is written below {root}: {told or 'nothing is in it'}")
     return 0
 
 
@@ -191,16 +208,19 @@ def _host(root: Path, offline: bool, dry_run: bool) -> LinuxHost:
         raise CommandFailed(str(error), USAGE) from error
 
 
-def _machine_config(file: Path) -> Obj:
-    loaded = load_all(file.read_text(encoding="utf-8"), file=str(file))
-    if not loaded.report.ok:
-        raise CommandFailed(str(loaded.report), USAGE)
-    found: list[Obj] = [one.value for one in loaded.documents if isinstance(one.value, dict)]
-    kinds = [str(one.get("kind", "")) for one in found]
-    if kinds != ["MachineConfig"] or not dig(found[0], "metadata", "name"):
-        told = ", ".join(kind or "no kind" for kind in kinds) or "nothing"
-        raise CommandFailed(f"{file}: found {told}; give one MachineConfig with a name", USAGE)
-    return found[0]
+def _machine_config(place: str) -> tuple[Obj, list[str]]:
+    """The one MachineConfig of a file, and what it says that is no part of a tree."""
+    found = read_manifests(place)
+    if [one["kind"] for one in found] != ["MachineConfig"]:
+        told = ", ".join(str(one["kind"]) for one in found[:SHOWN]) or "nothing"
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise CommandFailed(f"-f {place}: found {told}{more}; give one MachineConfig", USAGE)
+    config, spec = found[0], found[0].get("spec")
+    if spec is not None and not isinstance(spec, dict):
+        raise CommandFailed(f"-f {place}: spec is {spec!r:.40}, it must be an object", USAGE)
+    if not dig(config, "spec", "config"):
+        config = config | {"spec": (spec or {}) | {"config": {"ignition": {"version": NEWEST_VERSION}}}}
+    return config, [f"spec.{field}" for field in BEYOND if dig(config, "spec", field)]
 
 
 def _print_notes(host: LinuxHost) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 import click
 
-__all__ = ["age", "output_option", "print_documents", "table"]
+__all__ = ["age", "one_line", "output_option", "print_documents", "print_names", "table"]
 
 GAP = 3
 """Spaces between columns, as kubectl's printer."""
@@ -45,11 +45,22 @@ def age(since: datetime | None, now: datetime) -> str:
     return f"{days}d{hours % 24}h" if days < 8 and hours % 24 else f"{days}d"
 
 
+def one_line(text: str) -> str:
+    """Lines of a report one after the other, so that what stands around it keeps its shape."""
+    return "; ".join(part.strip() for part in text.splitlines() if part.strip())
+
+
 def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """``-o/--output`` with these forms; empty is the table."""
     return click.option(
         "-o", "--output", "output", type=click.Choice(forms), default=None, help=f"One of {', '.join(forms)}."
     )
+
+
+def print_names(resource: str, names: Iterable[str]) -> None:
+    """``-o name``: ``resource/name``, a line each, as kubectl writes and reads it."""
+    for name in names:
+        print(f"{resource}/{name}")
 
 
 def print_documents(value: Any, form: str) -> None:

@@ -18,7 +18,6 @@ from syncline.cli.output import output_option, print_documents
 from syncline.cli.planview import describe_plan
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
-from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, namespace_of
 
@@ -164,7 +163,7 @@ def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync 
     settings = AppSettings(control_namespace=namespace_of(app))
     try:
         return _planned(link, look_at(link, settings.control_namespace), app, settings, request)
-    except (CommandFailed, ApiError, OSError):
+    except (CommandFailed, OSError):
         return None  # the sync itself will say what is wrong
 
 

@@ -14,7 +14,7 @@ import click
 
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.output import output_option, print_documents, print_names
 from syncline.cli.poolview import describe_history, describe_pool, history_rows, node_rows, pool_row, pool_table
 from syncline.kube import client
 from syncline.kube.client import PatchType
@@ -29,6 +29,7 @@ __all__ = ["get_pool", "history", "list_pools", "pause", "pool", "resume", "time
 
 NODE, EVENT = GVK("", "v1", "Node"), GVK("", "v1", "Event")
 MANAGER = "syncline-pool"
+RESOURCE = f"machineconfigpool.{POOL.group}"
 NAME = re.compile(r"[^a-z0-9.-]+")
 MAX_NAME = 200
 """Characters of a Hold's name that come from pool and person."""
@@ -168,7 +169,7 @@ def _holds(link: Connection) -> tuple[Hold, ...]:
 
 
 @pool.command("list")
-@output_option("json", "yaml")
+@output_option("json", "yaml", "name")
 @connection_options
 def list_pools(output: str | None, kubeconfig: str | None, context: str | None) -> None:
     """List pools: how far they are, whether they are paused, and who holds them since when.
@@ -180,7 +181,9 @@ def list_pools(output: str | None, kubeconfig: str | None, context: str | None) 
         pools = link.ask(client.list_(link.resource(POOL))).get("items") or []
         holds, now = _holds(link), link.now()
     rows = [pool_row(one, [hold for hold in holds if name_of(one) in hold.pools and hold.lives(now)]) for one in pools]
-    if output:
+    if output == "name":
+        print_names(RESOURCE, map(name_of, pools))
+    elif output:
         print_documents(rows, output)
     else:
         print(pool_table(rows, now))
@@ -188,7 +191,7 @@ def list_pools(output: str | None, kubeconfig: str | None, context: str | None) 
 
 @pool.command("get")
 @click.argument("name", metavar="POOL")
-@output_option("json", "yaml")
+@output_option("json", "yaml", "name")
 @connection_options
 def get_pool(name: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
     """Show one pool: configs, counts, who holds it, what its conditions say, and its nodes.
@@ -203,7 +206,9 @@ def get_pool(name: str, output: str | None, kubeconfig: str | None, context: str
         holds, now = _holds(link), link.now()
     row = pool_row(found, [hold for hold in holds if name in hold.pools and hold.lives(now)])
     mine = node_rows(found, pools, nodes)
-    if output:
+    if output == "name":
+        print_names(RESOURCE, [name])
+    elif output:
         conditions = dig(found, "status", "conditions", default=[])
         print_documents(row | {"conditions": conditions, "nodes": mine}, output)
     else:

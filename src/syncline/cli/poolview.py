@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from syncline.base.clock import time_or_none
-from syncline.cli.output import age, table
+from syncline.cli.output import age, one_line, table
 from syncline.kube.holds import Hold, pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, owner_references, uid_of
 from syncline.machineconfig.drain.progress import BlockedNote, Progress
@@ -146,14 +146,13 @@ def _note(node: Obj) -> str:
 def describe_pool(row: dict[str, Any], pool: Obj, nodes: Sequence[dict[str, str]], now: datetime) -> str:
     machines = row["machines"]
     counts = ", ".join(f"{machines[key]} {key}" for key in ("updated", "ready", "unavailable", "degraded"))
-    limit = dig(pool, "spec", "maxUnavailable")
     lines = [
         f"Name:           {row['name']}",
         f"State:          {row['state']}",
         f"Wanted:         {row['configuration']['wanted'] or '-'}",
         f"Reached:        {row['configuration']['reached'] or '-'}",
         f"Machines:       {machines['total']} ({counts})",
-        f"MaxUnavailable: {1 if limit is None else limit}",
+        f"MaxUnavailable: {_limit(pool)}",
     ]
     if row["paused"]:
         since = f" for {age(time_or_none(row['pausedSince']), now)}" if row["pausedSince"] else ""
@@ -163,11 +162,16 @@ def describe_pool(row: dict[str, Any], pool: Obj, nodes: Sequence[dict[str, str]
         lines.append(f"Held:           {hold['owner']} for {since} until {hold['expiresAt']}: {hold['reason'] or '-'}")
     for condition in dig(pool, "status", "conditions", default=[]):
         if condition.get("status") == "True" and condition.get("message"):
-            lines.append(f"{condition['type'] + ':':<15} {condition['message']}")
+            lines.append(f"{condition['type'] + ':':<15} {one_line(condition['message'])}")
     cells = [(n["name"], n["ready"], n["schedulable"], n["state"], n["current"], n["desired"]) for n in nodes]
-    told = [f"  {n['name']}: {n['note']}" for n in nodes if n["note"]]
+    told = [f"  {n['name']}: {one_line(n['note'])}" for n in nodes if n["note"]]
     header = ("NODE", "STATUS", "SCHEDULABLE", "STATE", "CURRENT", "DESIRED")
     return "\n".join([*lines, *(["", table(header, cells)] if cells else []), *told])
+
+
+def _limit(pool: Obj) -> str:
+    limit = dig(pool, "spec", "maxUnavailable")
+    return "1" if limit is None else "0 (taken as 1)" if limit == 0 else str(limit)
 
 
 # -- nodes -----------------------------------------------------------------------------------------------------------
@@ -220,7 +224,7 @@ def describe_node(node: Obj, pools: Sequence[Obj], record: Obj | None, now: date
         lines.append(f"Image:       {images[0] if images[0] == images[1] else ' -> '.join(images)}")
     lines += _told_by(record)
     if row["note"]:
-        lines.append(f"Note:        {row['note']}")
+        lines.append(f"Note:        {one_line(row['note'])}")
     note = BlockedNote.of(node)
     lines += [f"Would help:  {fix}" for fix in (note.fixes if note is not None else ())]
     cells = [
@@ -249,7 +253,12 @@ def _pins(one: Obj) -> str:
 
 def _phase_cells(condition: Obj, now: datetime) -> tuple[str, ...]:
     since = age(time_or_none(str(condition.get("lastTransitionTime"))), now)
-    return str(condition.get("type")), str(condition.get("status")), since, str(condition.get("message") or "-")
+    return (
+        str(condition.get("type")),
+        str(condition.get("status")),
+        since,
+        one_line(str(condition.get("message") or "")) or "-",
+    )
 
 
 # -- history ---------------------------------------------------------------------------------------------------------
@@ -288,7 +297,7 @@ def describe_history(rows: Sequence[dict[str, Any]], events: Sequence[Obj], now:
     if events:
         lines.append("")
     for event in sorted(events, key=_said_at):
-        lines.append(f"{_said_at(event)}  {event.get('reason')}: {event.get('message')}")
+        lines.append(f"{_said_at(event)}  {event.get('reason')}: {one_line(str(event.get('message') or ''))}")
     return "\n".join(lines)
 
 

@@ -32,8 +32,9 @@ def summary(timeline: Timeline) -> str:
     if timeline.began is None:
         return text
     length = age(timeline.began, timeline.ended or timeline.now)
-    at_once = {1: "one at a time"}.get(timeline.most_at_once, f"up to {timeline.most_at_once} at once")
-    return f"{text} {'in' if timeline.ended else 'after'} {length}, {at_once}"
+    most = timeline.most_at_once
+    at_once = "" if not most else ", one at a time" if most == 1 else f", up to {most} at once"
+    return f"{text} {'in' if timeline.ended else 'after'} {length}{at_once}"
 
 
 def describe_timeline(timeline: Timeline, width: int = 100) -> str:

@@ -98,3 +98,13 @@ def test_safe_yaml_keeps_every_text_and_number() -> None:
 
 def test_ignition_as_json_is_never_damaged() -> None:
     assert hints(FCOS + 'systemd: {units: [{name: a.service, contents: "\\n[U]\\na=\\u2028b\\n"}]}') == []
+
+
+@pytest.mark.parametrize(
+    ("behind", "told"),
+    [("", []), ("---\n", []), ("---\na: 1\n", ["1 more document follows"]), ("---\na: 1\n" * 2, ["2 more documents"])],
+)
+def test_documents_behind_the_first_are_told_since_butane_leaves_them_out(behind: str, told: list[str]) -> None:
+    found = hints(f"{FCOS}{behind}")
+    assert len(found) == len(told)
+    assert all(wanted in line for wanted, line in zip(told, found, strict=True))

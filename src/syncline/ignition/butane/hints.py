@@ -17,8 +17,9 @@ from syncline.ignition.jsontext import SIZE_MAX
 from syncline.ignition.parsing import parse
 from syncline.ignition.report import Path, Severity
 from syncline.ignition.schema import Object, Schema
+from syncline.kube.yaml import load_all
 
-__all__ = ["config_hints", "text_hints"]
+__all__ = ["config_hints", "document_hints", "text_hints"]
 
 Config = dict[str, Any]
 
@@ -85,6 +86,14 @@ def text_hints(value: Any, path: Path = ()) -> Iterator[Finding]:
             yield _hint(path, "a line separator of Unicode damages the text in this output; --safe-yaml keeps it")
     elif isinstance(value, int) and abs(value) >= _LARGE:
         yield _hint(path, f"{value} is written with an exponent, and not every reader takes that for an integer")
+
+
+def document_hints(source: bytes) -> Iterator[Finding]:
+    """Documents behind the first are lost without a word."""
+    more = sum(document.value is not None for document in load_all(source).documents) - 1
+    if more > 0:
+        told = "1 more document follows" if more == 1 else f"{more} more documents follow"
+        yield Finding(Severity.INFO, f"{told}, and Butane reads the first alone; give each a file of its own", ())
 
 
 def _hint(path: Path, message: str) -> Finding:

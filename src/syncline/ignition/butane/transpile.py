@@ -103,6 +103,10 @@ def transpile(source: bytes, options: Options | None = None) -> Transpiled:
     except DecodeError as problem:
         return Transpiled(None, None, Report(), str(problem))
     run = _Run(options, spec, list(unused_keys(root, kind, document)))
+    if options.hints:
+        from syncline.ignition.butane.hints import document_hints
+
+        run.hints += document_hints(source)
     value, refusal = _translated(run, document)
     locator = Locator(root)
     report = Report(tuple(finding.entry(locator) for finding in run.findings))
@@ -136,7 +140,7 @@ def _translated(run: _Run, document: Config) -> tuple[Config | None, str | None]
 
         config = wrap(document, config)
     if run.options.hints:
-        run.hints = [in_document(finding, places) for finding in _hints(run, config, prefix)]
+        run.hints += [in_document(finding, places) for finding in _hints(run, config, prefix)]
     return config, None
 
 
