@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from syncline.base.action import Action
-from syncline.control.plan import Emit, Patch, Plan, Result, SetStatus
+from syncline.control.plan import Emit, Patch, Plan, Requeue, Result, SetStatus
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.disk import Difference
 from syncline.machineconfig.agent.hosts import HostFacts
 from syncline.machineconfig.agent.observe import WRITING, AgentObserved
-from syncline.machineconfig.agent.plan import plan_agent, settle_agent
+from syncline.machineconfig.agent.plan import POST_ACTION, REBOOT_FROM, REBOOTING, plan_agent, settle_agent
 from syncline.machineconfig.agent.script import FINALIZE_FAILURE
 from syncline.machineconfig.agent.steps import CheckDisk, Checked, DropStaged, StageSystem, WriteFiles
 from syncline.machineconfig.agent.writing import UpdateError
@@ -134,3 +134,49 @@ def test_nothing_is_done_to_a_machine_before_the_node_is_known_to_be_as_it_was_s
     there = replace(there, checked=there.checked or Checked(None))
     first = next(one for one in actions(plan_agent(there, NOW)) if not isinstance(one, Emit | SetStatus))
     assert isinstance(first, Patch) and first.body["metadata"]["resourceVersion"] == "7"
+
+
+# -- what people are told ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("minutes", "state", "told"),
+    [(9, DONE, False), (11, DONE, True), (11, "Degraded", False)],
+    ids=["it is waited for", "too long", "that is told"],
+)
+def test_an_uncordon_that_does_not_come_is_told_after_ten_minutes(minutes: int, state: str, told: bool) -> None:
+    resumed = {"type": "Resumed", "status": "True", "lastTransitionTime": "2025-12-31T23:00:00Z"}
+    there = seen(OLD, NEW, stored=NEW, **{STATE: state, DESIRED_DRAIN: "uncordon-new", LAST_DRAIN: "drain-new"})
+    record: Obj = {"metadata": {"name": "edge"}, "status": {"conditions": [resumed]}}
+    now = datetime(2025, 12, 31, 23, minutes, tzinfo=UTC)
+    plan = plan_agent(replace(there, record=record), now)
+    see = "Please see machine-config-controller logs for more information"
+    why = f"failed to uncordon node: edge after 10 minutes. {see}"
+    assert events(plan) == ({"FailedToUncordon": why} if told else {})
+    assert notes_of(plan) == ({STATE: "Degraded", REASON: why} if told else {})
+    if minutes < 10:
+        assert plan.outcome == Requeue(60.0, "the uncordon of edge", background=True)
+    assert actions(plan_agent(there, now)) == [], "nobody can tell since when"
+
+
+def test_a_boot_into_what_is_not_wanted_any_more_is_told() -> None:
+    notes = {POST_ACTION: REBOOTING, REBOOT_FROM: "boot-1"}
+    told = "Booting node edge, currentConfig old, desiredConfig new"
+    assert events(plan_agent(seen(OLD, NEW, stored=OLD, **notes), NOW)) == {"BootResync": told}
+    assert events(plan_agent(seen(OLD, NEW, stored=NEW, **notes), NOW)) == {}
+
+
+@pytest.mark.parametrize(("pool", "told"), [("master", True), ("worker", False)])
+def test_each_move_of_a_master_is_told_of_its_pool(pool: str, told: bool) -> None:
+    there = seen(OLD, NEW, stored=NEW, **{STATE: "Working", DESIRED_DRAIN: "uncordon-new", LAST_DRAIN: "uncordon-new"})
+    there = replace(there, checked=Checked(None), pool={"metadata": {"name": pool}})
+    found = [one for one in actions(plan_agent(there, NOW)) if isinstance(one, Emit)]
+    changes = [one.message for one in found if one.event_reason == "AnnotationChange"]
+    assert changes == ([f"Node edge now has {CURRENT}=new", f"Node edge now has {STATE}=Done"] if told else [])
+
+
+def test_nobody_looks_for_drift_while_an_update_goes_on() -> None:
+    there = replace(seen(OLD, NEW, stored=OLD), checked=Checked(None))
+    assert events(plan_agent(there, NOW))["ConfigDriftMonitorStopped"] == "Config Drift Monitor stopped"
+    again = replace(seen(OLD, NEW, stored=OLD, **{STATE: "Degraded"}), checked=Checked(None))
+    assert "ConfigDriftMonitorStopped" not in events(plan_agent(again, NOW))

@@ -218,7 +218,7 @@ def _comparable(log: Sequence[Obj]) -> list[Obj]:
     found = []
     for entry in log:
         kind = next(iter(entry))
-        if kind in ("note", "driftMonitor"):
+        if kind in ("note", "driftMonitor") or str(entry.get("event")).startswith("Normal ConfigDriftMonitor"):
             continue
         found.append(entry)
     return found

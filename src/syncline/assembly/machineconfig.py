@@ -17,29 +17,31 @@ from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.kube.holds import ROOM_LEASE
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import name_of
+from syncline.kube.objects import ObjectRef, name_of
 from syncline.machineconfig.agent.controller import AgentController
 from syncline.machineconfig.agent.hosts import Hosts
 from syncline.machineconfig.agent.metrics import agent_metrics
+from syncline.machineconfig.agent.observe import CLUSTER
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.drain.controller import DrainController
 from syncline.machineconfig.drain.plan import DrainSettings
 from syncline.machineconfig.images.controller import ImageController
 from syncline.machineconfig.kubelet.controller import KubeletConfigController
-from syncline.machineconfig.names import MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
+from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.nodes.controller import NodeConfigController
 from syncline.machineconfig.pinned.controller import PinnedImagesController
 from syncline.machineconfig.pinned.selecting import PinnedSelectionController
 from syncline.machineconfig.policies.controller import PolicyController
 from syncline.machineconfig.pools.controller import PoolController
 from syncline.machineconfig.pools.lease import RoomLeaseController
-from syncline.machineconfig.pools.metrics import pool_metrics
-from syncline.machineconfig.pools.observe import LEASES, NODE
+from syncline.machineconfig.pools.metrics import cluster_metrics, pool_metrics
+from syncline.machineconfig.pools.observe import LEASES, NODE, OS_BUILD, OS_CONFIG
 from syncline.machineconfig.pools.plan import PoolSettings
 from syncline.machineconfig.pools.records import NodeRecordController
 from syncline.machineconfig.render.controller import RenderController
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import Release
+from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.runtime.controller import RuntimeConfigController
 from syncline.machineconfig.templates.controller import TemplateController
 
@@ -128,4 +130,7 @@ def machine_config_gauges(cache: Snapshot, now: datetime) -> str:
         return ""
     nodes, records = cache.objects(NODE), {name_of(each): each for each in cache.objects(MACHINE_CONFIG_NODE)}
     families = pool_metrics(pools, nodes, cache.objects(MACHINE_CONFIG), now)
+    controller_config = cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME))
+    images = cache.objects(OS_CONFIG), cache.objects(OS_BUILD)
+    families += cluster_metrics(cache.get(CLUSTER), controller_config, pools, *images)
     return gauges([*families, *agent_metrics(nodes, records, now)])

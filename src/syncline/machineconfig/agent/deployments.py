@@ -14,6 +14,7 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Host
+from syncline.machineconfig.extensions import unsupported_packages
 
 __all__ = ["Deployment", "Deployments", "deployments_of", "has_deployed"]
 
@@ -37,6 +38,11 @@ class Deployment:
     removals: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     version: str = ""
+
+    @property
+    def unsupported(self) -> int:
+        """Packages, put on the image or taken from it, that no extension brings."""
+        return len(unsupported_packages((*self.packages, *self.foreign, *self.removals)))
 
     @property
     def removed_kernels(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.agent.script import UNSUPPORTED
 from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DONE, FAILED_STATES, REASON, STATE
 from syncline.machineconfig.pools.metrics import Family, Labels
 
@@ -20,6 +21,13 @@ __all__ = ["agent_metrics"]
 DRIFT = ("content mismatch", "mode mismatch")
 REBOOT_FAILED = "reboot command failed"
 PIVOT_FAILED = "error running rpm-ostree"
+CORE_OS_NAMES = {
+    "Red Hat Enterprise Linux CoreOS": "RHCOS",
+    "CentOS Stream CoreOS": "SCOS",
+    "Fedora CoreOS": "FCOS",
+}
+"""As ``nodeInfo.osImage`` begins, and upstream's label."""
+MAX_DIGITS = 7
 LOOK_S = 30.0
 """How often upstream asks a kubelet how it is."""
 
@@ -45,15 +53,37 @@ def agent_metrics(nodes: Sequence[Obj], records: Mapping[str, Obj], now: datetim
     ]
     drifted = zip(said, failing(*DRIFT), strict=True)
     drift = [(labels, moved[name] if there else 0.0) for name, (labels, there) in drifted]
+    systems = [(_of(name_of(node), **dict(_system(node))), 1.0) for node in kept]
+    packages = [(_of(name), float(_count(have.get(UNSUPPORTED)))) for name, have in said.items()]
     kubelets = [(_of(name_of(node)), _unwell(node, now)) for node in kept]
     return [
         ("mcd_state", "state of daemon on specified node", states),
         ("mcd_update_state", "completed update config or error", updates),
         ("mcd_config_drift", "timestamp for config drift", drift),
+        ("mcd_host_os_and_version", "os that MCD is running on and version if RHCOS", systems),
+        (
+            "mcd_local_unsupported_packages",
+            "Total number of locally layered unsupported packages installed on the node",
+            packages,
+        ),
         ("mcd_kubelet_state", "state of kubelet health monitor", kubelets),
         ("mcd_reboots_failed_total", "Total number of reboots that failed.", failing(REBOOT_FAILED)),
         ("mcd_pivot_errors_total", "Total number of errors encountered during pivot.", failing(PIVOT_FAILED)),
     ]
+
+
+def _system(node: Obj) -> Labels:
+    """What upstream reads on the machine, from what its kubelet tells: there the name of a system is for people."""
+    told = str(dig(node, "status", "nodeInfo", "osImage") or "")
+    for name, short in CORE_OS_NAMES.items():
+        if told.startswith(name):
+            return ("os", short), ("version", (told.removeprefix(name).split() or [""])[0])
+    word = (told.split() or [""])[0].upper()
+    return ("os", word if word.isalpha() else "unsupported"), ("version", "")
+
+
+def _count(text: str | None) -> int:
+    return int(text) if text is not None and text.isdigit() and len(text) < MAX_DIGITS else 0
 
 
 def _of(node: str, **labels: str) -> Labels:

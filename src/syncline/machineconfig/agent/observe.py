@@ -68,7 +68,7 @@ class AgentObserved:
     being written, if there is one. ``birth``: what a machine without annotations begins with. ``policies``: effective
     ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it. ``checked``,
     ``booted``, ``irreconcilable``: what this pass found on the disk, what runs, and what of ``desired`` it will never
-    have; None: not asked, or nobody can tell."""
+    have; None: not asked, or nobody can tell. ``pool``: the one that owns it."""
 
     node: Obj
     facts: HostFacts
@@ -83,6 +83,7 @@ class AgentObserved:
     booted: Booted | None = None
     irreconcilable: list[Obj] | None = None
     controller_config: Obj | None = None
+    pool: Obj | None = None
 
     @property
     def topology(self) -> str:
@@ -122,10 +123,9 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
     def config(name: str) -> Obj | None:
         return cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) if name else None
 
-    setting = cache.get(CLUSTER)
+    setting, pool, misplaced = cache.get(CLUSTER), None, ""
     try:
-        primary_pool(node, cache.objects(POOL))
-        misplaced = ""
+        pool = primary_pool(node, cache.objects(POOL))
     except MembershipError as error:
         misplaced = str(error)
     return AgentObserved(
@@ -139,6 +139,7 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
         misplaced=misplaced,
         controller_config=cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)),
         waived=waived_sections(setting),
+        pool=pool,
     )
 
 

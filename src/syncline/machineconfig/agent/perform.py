@@ -154,7 +154,7 @@ class HostPerformer:
             finalize_failure=failure or "",
             booted=deployed.booted if deployed is not None else None,
         )
-        return Checked(difference, failure)
+        return Checked(difference, failure, deployed.booted.unsupported if deployed is not None else None)
 
 
 def _irreconcilable(host: Host, action: CompareInstalled) -> list[Obj] | None:

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.base.action import Action as Step
+from syncline.base.clock import parse_time
 from syncline.control.plan import Patch, Plan, Requeue, Result, Retry, SetStatus
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action
@@ -91,6 +92,8 @@ class AgentSettings:
 
     drain_limit_s: float = 3600.0
     """After this long a drain that has not ended makes the node Degraded; it goes on all the same."""
+    uncordon_limit_s: float = 600.0
+    """The same of the uncordon at the end of an update."""
 
 
 def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
@@ -144,8 +147,12 @@ def _after_reboot(seen: AgentObserved, now: datetime) -> Plan:
         again = Requeue(REBOOT_AGAIN_S, "its reboot", background=True)
         return Plan(((RebootHost(name, request, "its update needs it"),),), again, f"{name} has not rebooted yet")
     script = Script(seen, now, f"{name} has rebooted")
-    script.phase(Phase("RebootedNode", "True", "RebootedNode", "Node has rebooted"))
     script.annotate({POST_ACTION: "", REBOOT_FROM: None})
+    script.phase(Phase("RebootedNode", "True", "RebootedNode", "Node has rebooted"))
+    stored = name_of(facts.stored) if facts.stored is not None else ""
+    if stored and stored != have.get(DESIRED):
+        told = f"Booting node {name}, currentConfig {stored}, desiredConfig {have.get(DESIRED, '')}"
+        script.event("BootResync", told)
     return script.plan()
 
 
@@ -154,21 +161,38 @@ def _request(target: str, boot_id: str) -> str:
 
 
 def _await_drain(seen: AgentObserved, asked: str, now: datetime, settings: AgentSettings) -> Plan:
-    """A newer target is not looked at before the drain has ended."""
-    name = name_of(seen.node)
-    progress = Progress.of(seen.node)
-    if progress is None or not asked.startswith("drain-"):
+    """A newer target is not looked at before the drain, or its end, has been done."""
+    name, verb = name_of(seen.node), asked.partition("-")[0]
+    began, limit_s, limit = _asked(seen, verb, settings)
+    if began is None:
         return Plan(why=f"{name} waits for {asked}")
-    left = (progress.began + timedelta(seconds=settings.drain_limit_s) - now).total_seconds()
+    left = (began + timedelta(seconds=limit_s) - now).total_seconds()
     if left > 0:
-        return Plan(outcome=Requeue(left, f"the drain of {name}", background=True), why=f"{name} waits for {asked}")
+        what = f"the {verb} of {name}"
+        return Plan(outcome=Requeue(left, what, background=True), why=f"{name} waits for {asked}")
     if annotations_of(seen.node).get(STATE) in FAILED_STATES:
         return Plan(why=f"{name} waits for {asked}, and says so")
-    text = f"failed to drain node: {name} after 1 hour. Please see machine-config-controller logs for more information"
+    text = (
+        f"failed to {verb} node: {name} after {limit}. Please see machine-config-controller logs for more information"
+    )
     script = Script(seen, now, text)
-    script.event("FailedToDrain", text, warning=True)
+    script.event(f"FailedTo{verb.capitalize()}", text, warning=True)
     say_degraded(script, name, text)
     return script.plan()
+
+
+def _asked(seen: AgentObserved, verb: str, settings: AgentSettings) -> tuple[datetime | None, float, str]:
+    """Since when a drain or its end is waited for, for how many seconds at most, and how people say that. None: nobody
+    can tell. Of the end the record does, which says that the node has resumed just before it asks."""
+    if verb == "drain":
+        progress = Progress.of(seen.node)
+        return progress.began if progress is not None else None, settings.drain_limit_s, "1 hour"
+    if verb != "uncordon":
+        return None, 0, ""
+    conditions = dig(seen.record, "status", "conditions") or ()
+    resumed: Obj = next((each for each in conditions if each.get("type") == "Resumed"), {})
+    since = resumed.get("lastTransitionTime") if resumed.get("status") == "True" else None
+    return parse_time(str(since)) if since else None, settings.uncordon_limit_s, "10 minutes"
 
 
 # -- an update ------------------------------------------------------------------------------------------------------
@@ -230,6 +254,7 @@ def _begun(seen: AgentObserved, now: datetime, why: str) -> Script:
     name, state = name_of(seen.node), annotations_of(seen.node).get(STATE)
     if state not in (*FAILED_STATES, "Working"):
         script.annotate({STATE: "Working"})
+        script.event("ConfigDriftMonitorStopped", "Config Drift Monitor stopped")
     script.phase(Phase("Updated", "False", "Updated", f"Node {name} needs an update"))
     script.event("AddSigtermProtection", "Adding SIGTERM protection")
     return script

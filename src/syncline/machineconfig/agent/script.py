@@ -11,17 +11,31 @@ from datetime import datetime
 
 from syncline.base.action import Action as Step
 from syncline.control.plan import Emit, Outcome, Patch, Plan, Retry, set_status
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, annotations_of, name_of, resource_version
 from syncline.machineconfig.agent.observe import AgentObserved
-from syncline.machineconfig.names import FAILED_STATES, REASON, STATE, annotation
+from syncline.machineconfig.names import (
+    CURRENT,
+    CURRENT_IMAGE,
+    DESIRED,
+    DESIRED_IMAGE,
+    FAILED_STATES,
+    MASTER,
+    REASON,
+    STATE,
+    annotation,
+)
 from syncline.machineconfig.phases import Phase, advance
 
-__all__ = ["COMPONENT", "FINALIZE_FAILURE", "MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
+__all__ = ["COMPONENT", "FINALIZE_FAILURE", "MAX_REASON", "UNSUPPORTED", "Script", "fail", "give_up", "say_degraded"]
 
 NODE = GVK("", "v1", "Node")
 COMPONENT = "machineconfigdaemon"
 MAX_REASON = 2000
 FINALIZE_FAILURE = annotation("ostree-finalize-staged-failure")
+UNSUPPORTED = "syncline.dev/unsupported-packages"
+"""Of a node: how many packages somebody has put on its image, or taken from it, that no extension brings."""
+TOLD_OF_MASTERS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE)
 REPORT = "irreconcilableChanges"
 
 
@@ -37,7 +51,7 @@ class Script:
         self.steps: list[tuple[Step, ...]] = []
         self._seen, self._now, self._why = seen, now, why
         self._record, self._node, self._proven = seen.record, seen.node, proven
-        self._untold = self._finalization()
+        self._untold = self._finalization() | self._packages()
 
     def annotate(self, notes: Mapping[str, str | None]) -> None:
         notes = {**self._untold, **notes}
@@ -50,6 +64,19 @@ class Script:
         have = {key: value for key, value in {**annotations_of(self._node), **notes}.items() if value is not None}
         self._node = self._node | {"metadata": self._node["metadata"] | {"annotations": have}}
         self.do(Patch(NODE, "", name_of(self._seen.node), body, self._why))
+        self._tell_masters(notes)
+
+    def _tell_masters(self, notes: Mapping[str, str | None]) -> None:
+        """Of the nodes that the cluster stands on people want to see each move."""
+        name, pool = name_of(self._seen.node), self._seen.pool
+        if pool is None or name_of(pool) != MASTER:
+            return
+        have = annotations_of(self._seen.node)
+        for key in TOLD_OF_MASTERS:
+            if key in notes and (notes[key] or "") != have.get(key, ""):
+                told = f"now has {key}={notes[key]}" if notes[key] is not None else f"no longer has {key}"
+                typed = {"apiVersion": MACHINE_CONFIG_POOL.api_version, "kind": MACHINE_CONFIG_POOL.kind} | pool
+                self.do(Emit(typed, "AnnotationChange", f"Node {name} {told}", COMPONENT))
 
     def _finalization(self) -> dict[str, str]:
         """What the boot before failed with as it put in place what was staged: most likely why this boot lacks it."""
@@ -59,6 +86,12 @@ class Script:
         if failure:
             self.event("FailedFinalization", failure, warning=True)
         return {FINALIZE_FAILURE: failure}
+
+    def _packages(self) -> dict[str, str]:
+        found = self._seen.checked.unsupported if self._seen.checked is not None else None
+        if found is None or annotations_of(self._node).get(UNSUPPORTED, "0") == str(found):
+            return {}
+        return {UNSUPPORTED: str(found)}
 
     def event(self, reason: str, message: str, *, warning: bool = False) -> None:
         self.do(Emit(self._seen.node, reason, message, COMPONENT, warning=warning))

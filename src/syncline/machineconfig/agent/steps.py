@@ -209,10 +209,12 @@ class RebootHost:
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What a comparison of the disk found; None: nothing differs. ``finalize_failure``: why what was staged was not put
-    in place for this boot, empty if it was, or nothing was; None: nobody has asked."""
+    in place for this boot, empty if it was, or nothing was; ``unsupported``: packages that no extension brings. None:
+    nobody has asked, or the machine cannot tell."""
 
     difference: Difference | None
     finalize_failure: str | None = None
+    unsupported: int | None = None
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.drain.plan import UPSTREAM
 from syncline.machineconfig.drain.progress import Progress
 from syncline.machineconfig.names import annotation
+from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, belonging, members
 from syncline.machineconfig.pools.nodestate import target_of
 
-__all__ = ["Family", "Labels", "pool_metrics"]
+__all__ = ["Family", "Labels", "cluster_metrics", "pool_metrics"]
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 Family: TypeAlias = tuple[str, str, list[tuple[Labels, float]]]
@@ -50,6 +51,43 @@ def pool_metrics(pools: Sequence[Obj], nodes: Sequence[Obj], configs: Sequence[O
     chosen = [(_by("pool", p), float(_overridden(by_name.get(target_of(p))))) for p in pools if target_of(p)]
     found.append(("os_image_url_override", "state of OS image override", chosen))
     return found
+
+
+def cluster_metrics(
+    setting: Obj | None,
+    controller_config: Obj | None,
+    pools: Sequence[Obj],
+    configs: Sequence[Obj],
+    builds: Sequence[Obj],
+) -> list[Family]:
+    """Of image mode and of boot images. ``setting``: MachineConfiguration ``cluster``; ``configs`` and ``builds``:
+    MachineOSConfigs and MachineOSBuilds."""
+    states: list[tuple[Labels, float]] = []
+    for pool in pools:
+        build = layering_of(pool, configs, builds).build
+        if build is not None:
+            states.append(((*_by("pool", pool), ("state", _build_state(build))), 1.0))
+    unmanaged = float(_boot_images_are_anyones(setting, controller_config))
+    return [
+        ("mco_mosc_count", "number of MachineOSConfig objects in the cluster", [((), float(len(configs)))]),
+        ("ocl_build_state", "Current state of OCL build for a pool", states),
+        ("mcc_boot_image_skew_enforcement_none", "boot image skew enforcement mode is None", [((), unmanaged)]),
+    ]
+
+
+def _build_state(build: Obj) -> str:
+    said = dig(build, "status", "conditions", default=[])
+    true = {str(each.get("type")) for each in said if each.get("status") == "True"}
+    return next((one for one in ("Failed", "Interrupted", "Succeeded", "Building") if one in true), "Pending").lower()
+
+
+def _boot_images_are_anyones(setting: Obj | None, controller_config: Obj | None) -> bool:
+    """A machine that comes may boot an image that is too old, and nobody minds; where no machine comes that is fine."""
+    told = dig(setting, "status", "bootImageSkewEnforcementStatus", "mode")
+    infra = dig(controller_config, "spec", "infra", "status", default={}) or {}
+    alone = infra.get("controlPlaneTopology") == "SingleReplica"
+    metal = dig(infra, "platformStatus", "type") == "BareMetal"
+    return told == "None" and not alone and not metal
 
 
 def _by(label: str, obj: Obj) -> Labels:
