@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,10 +15,11 @@ from syncline.control.plan import Delete, Emit, Evict, Patch, Plan, Requeue, Res
 from syncline.kube.errors import ApiError, InternalError, NotFound, TooManyRequests
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of, ref_of
 from syncline.kube.patches import json_merge_patch
+from syncline.machineconfig.drain.feasible import Sight
 from syncline.machineconfig.drain.observe import Observed
 from syncline.machineconfig.drain.plan import UNWRITABLE, DrainSettings, plan, settle
 from syncline.machineconfig.drain.pods import departures, warning_line
-from syncline.machineconfig.drain.progress import PROGRESS, Progress
+from syncline.machineconfig.drain.progress import KEEP_CORDON, PROGRESS, Progress
 from syncline.machineconfig.drain.registries import RegistriesError, configs_change_safely
 from syncline.machineconfig.names import DESIRED_DRAIN, GROUP, LAST_DRAIN
 from syncline.machineconfig.phases import IMAGE_MODE_GATE, Phase, advance
@@ -383,3 +385,30 @@ def test_without_evictions_pods_are_deleted_in_order_up_to_the_first_that_is_ref
     assert desk.sync(DrainSettings()) == (["add after 1m0s"], None)
     assert (desk.told["deleted"], set(desk.pods)) == ({"a/a"}, {"a/b", "a/c"})
     assert "Error is: Internal error occurred: boom The drain" in desk.told["phases"]["Drained"]["message"]
+
+
+def test_a_cordon_that_somebody_made_and_lifted_is_not_kept_after_the_update() -> None:
+    desk = asked_for_a_drain("p", cordoned=True, evictionAnswers={"a/p": "429"})
+    desk.sync(DrainSettings())
+    assert annotations_of(desk.node)[KEEP_CORDON] == "true"
+    desk.node = json_merge_patch(desk.node, {"spec": {"unschedulable": None}})
+    desk.sync(DrainSettings())
+    assert KEEP_CORDON not in annotations_of(desk.node)
+    desk.node = json_merge_patch(desk.node, {"metadata": {"annotations": {DESIRED_DRAIN: "uncordon-rendered-b"}}})
+    desk.sync(DrainSettings())
+    assert not dig(desk.node, "spec", "unschedulable")
+
+
+def test_a_blocked_drain_is_told_once_however_long_its_reason_is() -> None:
+    space, labels = "a" * 63, {"app": "x"}
+    pod = {"metadata": {"name": "p", "namespace": space, "uid": "u", "labels": labels}, "spec": {"nodeName": "node-0"}}
+    pod["status"] = {"phase": "Running"}
+    spec = {"selector": {"matchLabels": labels}, "maxUnavailable": 0}
+    budgets = [{"metadata": {"name": f"{i:0200}", "namespace": space}, "spec": spec} for i in range(20)]
+    node = asked_for_a_drain().node
+    seen = Observed(node, (pod,), forecast=lambda: Sight([node], [pod], budgets))
+    first = plan(seen, AT)
+    (patch,), (told,) = first.steps
+    assert isinstance(patch, Patch) and isinstance(told, Emit)
+    again = replace(seen, node=json_merge_patch(node, patch.body))
+    assert plan(again, AT).steps == (), "it is no news"

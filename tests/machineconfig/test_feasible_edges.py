@@ -44,6 +44,10 @@ def ill(one: Obj, at: str, restarts: int = 0) -> Obj:
     return changed(one, conditions=conditions, containerStatuses=[{"name": "c", "restartCount": restarts}])
 
 
+def scheduled(one: Obj, at: str) -> Obj:
+    return changed(one, conditions=[{"type": "PodScheduled", "status": "True", "lastTransitionTime": at}])
+
+
 def wide(name: str, **resources: str) -> Obj:
     """A node with other resources."""
     found = node(name)
@@ -175,6 +179,14 @@ CASES: dict[str, tuple[Sight, Outlook]] = {
     "but not within seconds": (Sight(TWO, [pod("p"), going(pod("q", "b"), "2026-09-01T11:59:55Z")], [HALF]), CAN),
     "who fell ill a moment ago is expected to recover": (
         Sight(TWO, [pod("p"), ill(pod("q", "b"), A_MOMENT_AGO)], [HALF]),
+        CAN,
+    ),
+    "who found its node a moment ago is just starting, however long it had to wait": (
+        Sight(TWO, [pod("p"), scheduled(pod("q", "b"), A_MOMENT_AGO)], [HALF]),
+        CAN,
+    ),
+    "of whom nothing is told yet, too": (
+        Sight(TWO, [pod("p"), changed(pod("q", "b", made=A_MOMENT_AGO), conditions=[])], [HALF]),
         CAN,
     ),
     "who has been ill for long is not": (Sight(TWO, [pod("p"), ill(pod("q", "b"), LONG_AGO)], [HALF]), BLOCKED),

@@ -75,6 +75,8 @@ STUCK = (
 """Why a container waits, where waiting longer does not help."""
 AT_ONCE = timedelta(seconds=10)
 """Within this time a controller has made another pod for one that goes."""
+TURNS = ("PodScheduled", "Initialized", "Ready")
+"""Conditions whose change shows that a pod is on its way."""
 MAX_RESTARTS = 3
 """A pod whose containers began more often than this is not believed to come back by itself."""
 BEHIND = " ← "
@@ -513,13 +515,13 @@ def _created(pod: Obj) -> datetime:
 
 
 def _began(pod: Obj) -> datetime:
-    """When it was made, or fell ill without having done so often."""
+    """When it was made, found its node, or fell ill without having done so often."""
     restarts = max((int(each.get("restartCount") or 0) for each in _containers(pod)), default=0)
     if restarts > MAX_RESTARTS:
         return _created(pod)
     conditions = dig(pod, "status", "conditions", default=[])
-    changed = (_time(each.get("lastTransitionTime")) for each in conditions if each.get("type") == "Ready")
-    return max(_created(pod), *changed)
+    changed = (_time(each.get("lastTransitionTime")) for each in conditions if each.get("type") in TURNS)
+    return max([_created(pod), *changed])
 
 
 def _time(text: object) -> datetime:

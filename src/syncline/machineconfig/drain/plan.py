@@ -27,7 +27,15 @@ from syncline.kube.objects import (
 )
 from syncline.machineconfig.drain.feasible import Outlook, Verdict, judge
 from syncline.machineconfig.drain.observe import Observed
-from syncline.machineconfig.drain.progress import BLOCKED, KEEP_CORDON, PROGRESS, BlockedNote, Progress, insists
+from syncline.machineconfig.drain.progress import (
+    BLOCKED,
+    KEEP_CORDON,
+    MAX_TEXT,
+    PROGRESS,
+    BlockedNote,
+    Progress,
+    insists,
+)
 from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 from syncline.machineconfig.phases import Phase, advance
@@ -161,8 +169,8 @@ def _blocked_note(
         return None, None
     old = BlockedNote.of(seen.node)
     since = old.since if old is not None and old.request == wanted else now
-    fixes = tuple(str(each) for each in proposals(sight, verdict, now))
-    note = BlockedNote(wanted, since, verdict.message(), fixes)
+    fixes = tuple(text for each in proposals(sight, verdict, now) if len(text := str(each)) <= MAX_TEXT)
+    note = BlockedNote(wanted, since, verdict.message()[:MAX_TEXT], fixes)
     if note == old:
         return note, None
     return note, Emit(seen.node, "DrainBlocked", note.sentence(), COMPONENT, warning=True)
@@ -180,6 +188,8 @@ def _begin(seen: Observed, wanted: str, lifted: Progress | None, now: datetime, 
     notes: dict[str, str | None] = {PROGRESS: progress.text(), BLOCKED: None}
     if _cordoned_by_others(seen.node):
         notes[KEEP_CORDON] = "true"
+    elif KEEP_CORDON in annotations_of(seen.node) and not _cordoned(seen.node):
+        notes[KEEP_CORDON] = None  # whoever had cordoned it has lifted that, too
     patch = _write(seen.node, notes, "its agent asks for a drain", unschedulable=True)
     events = _too_long(seen, progress, now, settings)
     return Plan((*_phase(seen, parent, child, now), (patch, *events)), why=f"cordon node {name_of(seen.node)}")

@@ -20,6 +20,7 @@ __all__ = [
     "INSIST",
     "INSISTS",
     "KEEP_CORDON",
+    "MAX_TEXT",
     "PROGRESS",
     "BlockedNote",
     "Progress",
@@ -37,6 +38,7 @@ INSIST = "syncline.dev/drain"
 INSISTS = "insist"
 """Value of :data:`INSIST` on a Node or a pool: cordon and drain although the drain cannot finish."""
 MAX_TEXT = 2000
+"""Characters of a note's message, and of each way out: half a command helps nobody."""
 
 
 def insists(*objects: Obj | None) -> bool:
@@ -99,7 +101,7 @@ class BlockedNote:
         return self.message + would_help(self.fixes)
 
     def text(self) -> str:
-        found = {"request": self.request, "since": format_time(self.since), "message": self.message[:MAX_TEXT]}
+        found = {"request": self.request, "since": format_time(self.since), "message": self.message}
         return _json(found | ({"fixes": list(self.fixes)} if self.fixes else {}))
 
 
