@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.assembly.test_destinations_live import ask, secret_for
+from tests.assembly.test_destinations_live import ask, secret_for, until
 from tests.cli.test_verbs_live import CONFIG, WEB, Repository, Shell
 from tests.live import Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
 from syncline.gitops.application.observe import AppSettings
+from syncline.kube.objects import dig
 
 BROKEN = """apiVersion: apps/v1
 kind: Deployment
@@ -71,13 +72,22 @@ def test_an_application_in_another_cluster_by_its_verbs(
     shell("app", "delete", "shop", "--yes", "--wait")
 
 
-def test_what_blocks_an_application_is_explained_from_the_cluster_it_is_in(shell: Shell, tmp_path: Path) -> None:
+def test_what_blocks_an_application_is_explained_from_the_cluster_it_is_in(
+    shell: Shell, clusters: tuple[Served, Served], tmp_path: Path
+) -> None:
     repository = Repository(tmp_path / "stuck")
     repository.commit(stuck=BROKEN)
     shell(
         "app", "create", "stuck", "--repo", str(repository.folder), "--dest-name", "far", "--dest-namespace", "default"
     )
     shell("app", "sync", "stuck", "--timeout", "300")
+
+    def unplaced() -> bool:
+        pods = ask(clusters[1], "GET", "/api/v1/namespaces/default/pods")["items"]
+        told = [each for pod in pods for each in dig(pod, "status", "conditions", default=[])]
+        return any((each["type"], each["status"]) == ("PodScheduled", "False") for each in told)
+
+    until(unplaced, True)
     said = shell("explain", "stuck", code=3)
     assert "0/1 nodes are available" in said and "didn't match Pod's node affinity/selector" in said
     shell("app", "delete", "stuck", "--yes", "--wait")

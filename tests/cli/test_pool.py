@@ -42,11 +42,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def _until_served(link: Connection) -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     named = f"metadata.name=machineconfigpools.{GROUP}"
-    for event in link.watch(Request("GET", path, {"watch": "1", "fieldSelector": named, "timeoutSeconds": "30"})):
+    for event in link.watch(Request("GET", path, {"watch": "1", "fieldSelector": named, "timeoutSeconds": "300"})):
         conditions = dig(event, "object", "status", "conditions", default=[])
         if any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions):
             return
-    raise AssertionError("the definition was not established in 30 s")
+    raise AssertionError("the definition was not established in 300 s")
 
 
 def ask(served: Served, path: str) -> Any:
