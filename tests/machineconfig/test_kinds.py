@@ -8,6 +8,7 @@ import pytest
 from tests.cluster.world import World
 
 from syncline.kube.errors import ApiError
+from syncline.kube.kinds.descriptions import DESCRIPTIONS, described
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import Obj
@@ -161,3 +162,19 @@ def test_only_one_list_of_registries_may_be_given(world: World) -> None:
     body = thing("Image", "cluster", spec, "config.openshift.io/v1")
     said = refusal(world, "/apis/config.openshift.io/v1/images", body)
     assert "Only one of blockedRegistries or allowedRegistries may be set" in said
+
+
+@pytest.mark.parametrize("crd", machine_config_crds(), ids=lambda crd: crd["spec"]["names"]["kind"])
+def test_kubectl_explain_has_words_for_every_field_that_people_write(crd: Obj) -> None:
+    kind = crd["spec"]["names"]["kind"]
+    fields = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    silent = {name for name, schema in fields.items() if not schema.get("description")}
+    if kind in ("MachineConfig", "MachineConfigPool", "KubeletConfig", "ContainerRuntimeConfig", "PinnedImageSet"):
+        assert not silent, f"{kind}.spec"
+
+
+def test_words_are_for_fields_that_there_are() -> None:
+    kinds = {crd["spec"]["names"]["kind"] for crd in machine_config_crds()}
+    assert set(DESCRIPTIONS) <= kinds
+    with pytest.raises(KeyError):
+        described("MachineConfig", {"type": "object", "properties": {}})

@@ -106,6 +106,16 @@ def test_the_picture_is_one_svg_with_a_bar_for_each_stretch_and_no_links_elsewhe
     assert {each.findtext(f"{SVG}title", "").split()[0] for each in bars} == {"worker-0", "worker-1", "worker-2"}
 
 
+def test_the_picture_has_colours_for_dark_screens_a_length_for_each_node_and_no_empty_legend(rolled: Rolled) -> None:
+    text = draw_timeline(seen(rolled.one))
+    texts = [each.text for each in ElementTree.fromstring(text).iter(f"{SVG}text")]
+    assert "prefers-color-scheme:dark" in text
+    assert [each for each in texts if each in ("50s", "51s", "52s")] and "changed in place" not in texts
+    assert {"drained and written", "reboots"} <= set(texts)
+    working = draw_timeline(rolled.under_way)
+    assert any(str(each.text).endswith("s …") for each in ElementTree.fromstring(working).iter(f"{SVG}text"))
+
+
 def test_names_that_look_like_markup_stay_text_in_the_picture(rolled: Rolled) -> None:
     found = rolled.one.get(f"{NODES}/worker-0")
     node = found | {"metadata": found["metadata"] | {"name": "<b>&"}}

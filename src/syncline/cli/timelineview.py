@@ -143,14 +143,21 @@ def _seconds(length: timedelta | None) -> int | None:
 
 # -- as a picture ----------------------------------------------------------------------------------------------------
 
-ROW, TOP, PLOT, RIGHT = 24, 66, 640, 20
-COLOURS = {Stretch.DRAINS: "#d9a441", Stretch.REBOOTS: "#3b6ea5", Stretch.IN_PLACE: "#4f9d69"}
+ROW, TOP, PLOT, RIGHT = 24, 66, 640, 70
+CLASSES = {Stretch.DRAINS: "drains", Stretch.REBOOTS: "reboots", Stretch.IN_PLACE: "place"}
 WORDS = {Stretch.DRAINS: "drained and written", Stretch.REBOOTS: "reboots", Stretch.IN_PLACE: "changed in place"}
-DEGRADED = "#c0392b"
+STYLE = """<style>
+.ground{fill:#fbfaf7}.title{fill:#222;font-weight:bold}.name{fill:#333}.wrong{fill:#c0392b}.faint{fill:#706b62}
+.grid{stroke:#dcd8cf}.drains{fill:#d9a441}.reboots{fill:#3b6ea5}.place{fill:#4f9d69}
+@media(prefers-color-scheme:dark){.ground{fill:#1d1f21}.title{fill:#eceae4}.name{fill:#d6d3cc}.wrong{fill:#ff7b6b}
+.faint{fill:#a09c93}.grid{stroke:#3a3d40}.drains{fill:#d9a441}.reboots{fill:#6fa3dc}.place{fill:#6cbd87}}
+</style>"""
+"""Colours for light ground, and for those whose screen is dark."""
 
 
 def draw_timeline(timeline: Timeline) -> str:
-    """The same as an SVG of its own: no fonts, scripts or links from elsewhere, readable on light and dark ground."""
+    """The same as an SVG of its own: no fonts, scripts or links from elsewhere, on light or dark ground as the reader
+    has it."""
     shown, left = _shown(timeline)
     began, until = timeline.began or timeline.now, timeline.ended or timeline.now
     length = max((until - began).total_seconds(), 1.0)
@@ -167,42 +174,55 @@ def draw_timeline(timeline: Timeline) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         'font-family="ui-monospace, monospace" font-size="13">',
-        f'<rect width="{width}" height="{height}" rx="8" fill="#fbfaf7"/>',
-        _text(20, 28, summary(timeline), weight="bold"),
+        STYLE,
+        f'<rect width="{width}" height="{height}" rx="8" class="ground"/>',
+        _text(20, 28, summary(timeline), "title"),
     ]
     for tick in _ticks(length):
         x = x_of(began + timedelta(seconds=tick))
-        parts.append(f'<line x1="{x}" y1="{TOP - 8}" x2="{x}" y2="{bottom}" stroke="#dcd8cf"/>')
-        parts.append(_text(x, TOP - 14, _offset(tick), anchor="middle", colour="#777"))
+        parts.append(f'<line x1="{x}" y1="{TOP - 8}" x2="{x}" y2="{bottom}" class="grid"/>')
+        parts.append(_text(x, TOP - 14, _offset(tick), "faint", anchor="middle"))
     for index, each in enumerate(shown):
         parts += _drawn_row(each, TOP + ROW * index, margin, x_of, until)
     x = float(margin)
-    for stretch, colour in COLOURS.items():
-        parts.append(f'<rect x="{x}" y="{bottom + 16}" width="12" height="12" rx="2" fill="{colour}"/>')
-        parts.append(_text(x + 18, bottom + 27, WORDS[stretch], colour="#555"))
+    for stretch in _met(shown):
+        parts.append(f'<rect x="{x}" y="{bottom + 16}" width="12" height="12" rx="2" class="{CLASSES[stretch]}"/>')
+        parts.append(_text(x + 18, bottom + 27, WORDS[stretch], "faint"))
         x += 40 + 8 * len(WORDS[stretch])
-    parts += [_text(20, bottom + 54 + 18 * index, line, colour="#555") for index, line in enumerate(left)]
+    parts += [_text(20, bottom + 54 + 18 * index, line, "faint") for index, line in enumerate(left)]
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _met(shown: Sequence[NodeTimeline]) -> list[Stretch]:
+    """What the picture has bars of; a legend of anything else would be looked for in vain."""
+    there = {span.stretch for each in shown for span in each.spans}
+    return [stretch for stretch in CLASSES if stretch in there]
 
 
 def _drawn_row(
     each: NodeTimeline, y: int, margin: int, x_of: Callable[[datetime], float], until: datetime
 ) -> list[str]:
-    colour = DEGRADED if each.outcome is Outcome.DEGRADED else "#333"
-    parts = [_text(margin - 10, y + 15, each.node, anchor="end", colour=colour)]
+    parts = [
+        _text(margin - 10, y + 15, each.node, "wrong" if each.outcome is Outcome.DEGRADED else "name", anchor="end")
+    ]
+    end = float(margin)
     for span in each.spans:
         left, right = x_of(span.since), x_of(span.until or until)
         title = f"{each.node} {span.stretch} {span.since:%H:%M:%S} - {f'{span.until:%H:%M:%S}' if span.until else '…'}"
+        width = max(round(right - left, 1), 2.0)
         parts.append(
-            f'<rect x="{left}" y="{y + 3}" width="{max(round(right - left, 1), 2.0)}" height="{ROW - 8}" rx="3" '
-            f'fill="{COLOURS[span.stretch]}"><title>{escape(title)}</title></rect>'
+            f'<rect x="{left}" y="{y + 3}" width="{width}" height="{ROW - 8}" rx="3" '
+            f'class="{CLASSES[span.stretch]}"><title>{escape(title)}</title></rect>'
         )
+        end = max(end, round(left + width, 1))
+    if each.spans and each.targeted is not None:
+        took = age(each.targeted, each.ended or until) + ("" if each.ended else " …")
+        parts.append(_text(end + 6, y + 15, took, "faint"))
     return parts
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start", colour: str = "#222", weight: str = "") -> str:
-    bold = f' font-weight="{weight}"' if weight else ""
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}"{bold}>{escape(text)}</text>'
+def _text(x: float, y: float, text: str, look: str, *, anchor: str = "start") -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{look}">{escape(text)}</text>'
 
 
 def _ticks(length_s: float) -> list[int]:

@@ -5,6 +5,7 @@ and habits work unchanged; the descriptions are ours. A cluster that has these k
 
 from __future__ import annotations
 
+from syncline.kube.kinds.descriptions import described
 from syncline.kube.kinds.structure import (
     ANY,
     BOOL,
@@ -152,7 +153,7 @@ def definition(
         "name": gvk.version,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": schema},
+        "schema": {"openAPIV3Schema": described(gvk.kind, schema)},
         "subresources": {"status": {}} if status else {},
     }
     if columns:

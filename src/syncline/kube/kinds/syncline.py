@@ -22,7 +22,7 @@ def hold_crd() -> Obj:
             "expiresAt": TIME | {"description": "when it ends by itself, however its owner fared"},
             "owner": STR | {"description": "who holds: a person, or an Application's operation"},
             "pools": pools | {"description": "names of MachineConfigPools"},
-            "reason": STR,
+            "reason": STR | {"description": "why; people see it"},
         },
         "expiresAt",
         "owner",
@@ -36,6 +36,7 @@ def hold_crd() -> Obj:
         {"jsonPath": ".spec.owner", "name": "Owner", "type": "string"},
         {"jsonPath": ".spec.reason", "name": "Reason", "type": "string"},
         {"jsonPath": ".spec.expiresAt", "name": "Expires", "type": "string"},
+        {"jsonPath": ".metadata.creationTimestamp", "name": "Age", "type": "date"},
     ]
     version: Obj = {
         "name": VERSION,
