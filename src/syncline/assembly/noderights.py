@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from syncline.base.secret import Secret
 from syncline.kube.objects import GVK, Obj
+from syncline.machineconfig.agent.serverauthority import CONFIG_MAP
 
 __all__ = [
     "CSR",
@@ -94,6 +95,8 @@ def node_rights() -> list[Obj]:
         _rule(node, ["nodes/status"], ["patch", "update"]),
         _rule(config, ["machineconfigs", "machineconfigpools", "machineconfignodes", "pinnedimagesets"], READ),
         _rule(config, ["controllerconfigs"], READ),
+        # Certificates that are no secret, by their name alone: their namespace need not be there yet.
+        _rule(node, ["configmaps"], ["get"]) | {"resourceNames": [CONFIG_MAP[1]]},
         _rule(config, ["machineconfignodes/status"], ["patch", "update"]),
         _rule(["operator.openshift.io"], ["machineconfigurations"], READ),
         _rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], READ),

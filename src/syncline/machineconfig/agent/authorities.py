@@ -2,7 +2,7 @@
 
 A rotated authority reaches every node at once, also of a paused pool, without a new rendered config, a drain or a
 reboot. The node says in an annotation which ControllerConfig it has. Source: reference machine-config 4.9; Machine
-Config Operator ``certificate_writer.go``. The authorities inside ``/etc/kubernetes/kubeconfig`` are not touched.
+Config Operator ``certificate_writer.go``. For those inside kubeconfigs see ``machineconfig/agent/serverauthority.py``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,26 @@ from dataclasses import dataclass, field
 
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, resource_version
 from syncline.machineconfig.agent.host import Host
+from syncline.machineconfig.agent.serverauthority import (
+    KUBECONFIG,
+    KUBELETS_KUBECONFIG,
+    ServerAuthorityError,
+    is_rotating,
+    rotation,
+    with_authority,
+)
+from syncline.machineconfig.agent.writing import UpdateError, run_checked
 from syncline.machineconfig.names import annotation
 
-__all__ = ["AUTHORITIES", "FILES", "Authorities", "AuthorityError", "authorities_due", "write_authorities"]
+__all__ = [
+    "AUTHORITIES",
+    "FILES",
+    "Authorities",
+    "AuthorityError",
+    "authorities_due",
+    "write_authorities",
+    "write_server_authority",
+]
 
 AUTHORITIES = annotation("lastSyncedControllerConfigResourceVersion")
 """Of a node: the ControllerConfig whose authorities are on its disk."""
@@ -36,19 +53,22 @@ class AuthorityError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Authorities:
-    """``files``: contents by absolute path. ``registries``: bundles by the name of a registry's folder."""
+    """``files``: contents by absolute path. ``registries``: bundles by the name of a registry's folder. ``server``: by
+    which the API server is to be known as well; empty: by what is there."""
 
     version: str
     files: tuple[tuple[str, bytes], ...] = field(repr=False)
     registries: tuple[tuple[str, bytes], ...] = field(repr=False)
+    server: bytes = field(default=b"", repr=False)
 
 
 def authorities_due(node: Obj, controller_config: Obj | None) -> Authorities | None:
-    """What the node is to get now; None: it has it. Raises AuthorityError."""
+    """What the node is to get now; None: it has it. ``server`` is left to who can ask. Raises AuthorityError."""
     if controller_config is None:
         return None
     version = resource_version(controller_config)
-    if not version or annotations_of(node).get(AUTHORITIES) == version:
+    known = annotations_of(node).get(AUTHORITIES) == version and not is_rotating(node, controller_config)
+    if not version or known:
         return None
     files = ((path, _decoded(controller_config, field)) for field, path in FILES.items())
     return Authorities(version, tuple(files), tuple(_bundles(controller_config)))
@@ -94,6 +114,28 @@ def write_authorities(host: Host, authorities: Authorities) -> None:
             host.remove_all(f"{REGISTRIES}/{folder}")
     for folder, data in authorities.registries:
         _write(host, f"{REGISTRIES}/{folder}/ca.crt", data, 0o644)
+
+
+def write_server_authority(host: Host, bundle: bytes) -> None:
+    """The kubelet's first, and its restart; then the one by which a rotation is known to be done: a death in between
+    loses no restart. Machines without a kubeconfig have nothing to rotate. Raises HostError and UpdateError."""
+    if bundle and host.exists(KUBECONFIG):
+        try:
+            _rotate(host, bundle)
+        except ServerAuthorityError as error:
+            raise UpdateError(str(error)) from error
+
+
+def _rotate(host: Host, bundle: bytes) -> None:
+    found = rotation(host.read(KUBECONFIG), bundle)
+    if found is None:
+        return
+    if found.restart and host.exists(KUBELETS_KUBECONFIG):
+        own = with_authority(KUBELETS_KUBECONFIG, host.read(KUBELETS_KUBECONFIG), found.authority)
+        _write(host, KUBELETS_KUBECONFIG, own, 0o600)
+        for command in (("systemctl", "daemon-reload"), ("systemctl", "restart", "kubelet.service")):
+            run_checked(host, *command)
+    _write(host, KUBECONFIG, found.kubeconfig, 0o600)
 
 
 def _write(host: Host, path: str, data: bytes, mode: int) -> None:

@@ -68,7 +68,8 @@ class AgentObserved:
     being written, if there is one. ``birth``: what a machine without annotations begins with. ``policies``: effective
     ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it. ``checked``,
     ``booted``, ``irreconcilable``: what this pass found on the disk, what runs, and what of ``desired`` it will never
-    have; None: not asked, or nobody can tell. ``pool``: the one that owns it."""
+    have; None: not asked, or nobody can tell. ``pool``: the one that owns it.
+    ``server``: certificates of the API server that are to be known, empty where nobody tells any; None: not asked."""
 
     node: Obj
     facts: HostFacts
@@ -84,6 +85,7 @@ class AgentObserved:
     irreconcilable: list[Obj] | None = None
     controller_config: Obj | None = None
     pool: Obj | None = None
+    server: bytes | None = None
 
     @property
     def topology(self) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Generator
 from typing import Any, assert_never, get_args
 
 from syncline.base.action import Work
-from syncline.kube.objects import Obj
-from syncline.machineconfig.agent.authorities import write_authorities
+from syncline.kube.client import Request, Response, get
+from syncline.kube.errors import Forbidden, NotFound
+from syncline.kube.objects import Obj, ResourceInfo
+from syncline.machineconfig.agent.authorities import write_authorities, write_server_authority
 from syncline.machineconfig.agent.birth import begin_machine
 from syncline.machineconfig.agent.changes import changed_units, config_of
 from syncline.machineconfig.agent.deployments import has_deployed
@@ -18,7 +20,8 @@ from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
 from syncline.machineconfig.agent.images import pin_images, pull_images
 from syncline.machineconfig.agent.irreconcilable import irreconcilable_changes, status_changes
-from syncline.machineconfig.agent.staging import drop_staged, run_checked, stage_system
+from syncline.machineconfig.agent.serverauthority import CONFIG_MAP, KUBECONFIG, bundle_of
+from syncline.machineconfig.agent.staging import drop_staged, stage_system
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     Checked,
@@ -33,6 +36,7 @@ from syncline.machineconfig.agent.steps import (
     Provision,
     Pulled,
     PullImages,
+    ReadServerAuthority,
     RebootHost,
     RunService,
     SetUsers,
@@ -42,14 +46,14 @@ from syncline.machineconfig.agent.steps import (
     WriteFiles,
 )
 from syncline.machineconfig.agent.users import set_passwords, update_keys
-from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, update_files
+from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, run_checked, update_files
 from syncline.machineconfig.names import INSTALLED
 
 __all__ = ["HOST_STEPS", "HostPerformer"]
 
 HOST_STEPS = get_args(HostStep)
 CRIO = "crio"
-KUBECONFIG = "/etc/kubernetes/kubeconfig"
+CONFIG_MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)
 
 
 class HostPerformer:
@@ -59,6 +63,8 @@ class HostPerformer:
         self._hosts = hosts
 
     def perform(self, action: HostStep) -> Generator[Any, Any, Any]:
+        if isinstance(action, ReadServerAuthority):
+            return (yield from _server_authority())
         if self._hosts.in_place:
             yield from ()
             return self._do(action)
@@ -89,6 +95,7 @@ class HostPerformer:
                 self._write(host, action)
             case WriteAuthorities():
                 write_authorities(host, action.authorities)
+                write_server_authority(host, action.authorities.server)
             case SetUsers():
                 old, new = (_users(one) for one in (action.old, action.new))
                 update_keys(host, new, old)
@@ -110,6 +117,8 @@ class HostPerformer:
                 return self._check(host, action)
             case CompareInstalled():
                 return _irreconcilable(host, action)
+            case ReadServerAuthority():
+                raise AssertionError("it is asked of the cluster, not of a host")
             case PullImages():
                 return pull_images(self._hosts, action)
             case PinImages():
@@ -155,6 +164,14 @@ class HostPerformer:
             booted=deployed.booted if deployed is not None else None,
         )
         return Checked(difference, failure, deployed.booted.unsupported if deployed is not None else None)
+
+
+def _server_authority() -> Generator[Request, Response, bytes]:
+    """Whoever may not read it has none, as upstream."""
+    answer = yield get(CONFIG_MAPS, *CONFIG_MAP)
+    if answer.status in (Forbidden.code, NotFound.code):
+        return b""
+    return bundle_of(answer.or_raise())
 
 
 def _irreconcilable(host: Host, action: CompareInstalled) -> list[Obj] | None:

@@ -27,11 +27,13 @@ from syncline.machineconfig.agent.imagemode import embedded, extracted
 from syncline.machineconfig.agent.joining import plan_joining
 from syncline.machineconfig.agent.observe import STAGED_AGAIN, WRITING, WRITING_IMAGE, AgentObserved
 from syncline.machineconfig.agent.script import MAX_REASON, Script, fail, give_up, say_degraded
+from syncline.machineconfig.agent.serverauthority import ROTATED, is_rotating, rotated_flag
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     CompareInstalled,
     DropStaged,
     LookAtBoot,
+    ReadServerAuthority,
     RebootHost,
     RunService,
     SetUsers,
@@ -104,15 +106,9 @@ def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = Age
     joining = plan_joining(seen, now)
     if joining is not None:
         return joining
-    try:
-        authorities = authorities_due(seen.node, seen.controller_config)
-    except AuthorityError as error:
-        return fail(seen, str(error), now)
+    authorities = _authorities(seen, now)
     if authorities is not None:
-        script = Script(seen, now, f"{name} gets the authorities of today")
-        script.do(WriteAuthorities(name, authorities, "they come past rendered configs"))
-        script.annotate({AUTHORITIES: authorities.version})
-        return script.plan(Requeue(0, "authorities written"))
+        return authorities
     if have.get(POST_ACTION) == REBOOTING and have.get(REBOOT_FROM):
         return _after_reboot(seen, now)
     if drain_is_open(seen.node):
@@ -132,6 +128,30 @@ def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = Age
     if due is None:
         return _watch(seen, now)
     return _come_to_rest(seen, due, now) if due.arrived else _update(seen, due, now)
+
+
+def _authorities(seen: AgentObserved, now: datetime) -> Plan | None:
+    """None: it has those of today, as far as there are any."""
+    name, config, have = name_of(seen.node), seen.controller_config, annotations_of(seen.node)
+    try:
+        due = authorities_due(seen.node, config)
+    except AuthorityError as error:
+        return fail(seen, str(error), now)
+    if due is None or config is None:
+        return None
+    rotating = is_rotating(seen.node, config)
+    if rotating and seen.server is None:
+        return Plan(((ReadServerAuthority(name, "they rotate"),),), why=f"what {name} is to know the API server by")
+    notes = {AUTHORITIES: due.version}
+    if not rotating or seen.server:  # those that are not there yet are asked for again
+        notes |= {ROTATED: rotated_flag(config)} if rotated_flag(config) or ROTATED in have else {}
+    if all(have.get(key) == value for key, value in notes.items()):
+        return None
+    script = Script(seen, now, f"{name} gets the authorities of today")
+    due = replace(due, server=(seen.server or b"") if rotating else b"")
+    script.do(WriteAuthorities(name, due, "they come past rendered configs"))
+    script.annotate(notes)
+    return script.plan(Requeue(0, "authorities written"))
 
 
 def _lost(seen: AgentObserved) -> str:
@@ -482,7 +502,7 @@ def settle_agent(
     return seen, _undo(seen, [r.action for r in results if r.ok], failed, now)
 
 
-QUESTIONS = (CheckDisk, CompareInstalled, LookAtBoot)
+QUESTIONS = (CheckDisk, CompareInstalled, LookAtBoot, ReadServerAuthority)
 """Steps whose values decide what comes next."""
 
 
@@ -491,6 +511,8 @@ def answered(seen: AgentObserved, question: Step, value: Any) -> AgentObserved:
     match question:
         case LookAtBoot():
             return replace(seen, booted=value)
+        case ReadServerAuthority():
+            return replace(seen, server=value)
         case CompareInstalled():
             return replace(seen, irreconcilable=value)
     return replace(seen, checked=value)

@@ -15,23 +15,15 @@ from syncline.machineconfig.agent.deployments import KERNEL, Deployment, Deploym
 from syncline.machineconfig.agent.host import Host
 from syncline.machineconfig.agent.kernel import change_arguments
 from syncline.machineconfig.agent.steps import StageSystem
-from syncline.machineconfig.agent.writing import CORE_OS, UpdateError
+from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, run_checked
 from syncline.machineconfig.extensions import change_packages, wanted_packages
 
-__all__ = ["born_with", "drop_staged", "not_staged", "run_checked", "stage_system", "staging_commands"]
+__all__ = ["born_with", "drop_staged", "not_staged", "stage_system", "staging_commands"]
 
 Command: TypeAlias = tuple[str, ...]
 _REAL_TIME = ("kernel-rt-core", "kernel-rt-modules", "kernel-rt-modules-extra")
 _BIG_PAGES = ("kernel-64k-core", "kernel-64k-modules", "kernel-64k-modules-core", "kernel-64k-modules-extra")
 _OWN = (KERNEL, *(f"{KERNEL}-{part}" for part in ("core", "modules", "modules-core", "modules-extra")))
-
-
-def run_checked(host: Host, *command: str) -> None:
-    """Raises UpdateError."""
-    done = host.run(command)
-    if not done.ok:
-        line = " ".join(command)
-        raise UpdateError(f"error running {line}: {done.output}: exit status {done.code}")
 
 
 def drop_staged(host: Host) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "Provision",
     "PullImages",
     "Pulled",
+    "ReadServerAuthority",
     "RebootHost",
     "RunService",
     "SetUsers",
@@ -129,6 +130,18 @@ class WriteAuthorities:
 
     def describe(self) -> str:
         return f"write the authorities of ControllerConfig {self.authorities.version} on {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadServerAuthority:
+    """What machines are to know the API server by, from the cluster; its value: certificates in PEM, empty where nobody
+    has put any there."""
+
+    node: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"read what {self.node} is to know the API server by"
 
 
 @dataclass(frozen=True)
@@ -287,6 +300,7 @@ HostStep: TypeAlias = (
     | EndFirstBoot
     | EndJoining
     | WriteFiles
+    | ReadServerAuthority
     | WriteAuthorities
     | SetUsers
     | DropStaged

@@ -21,6 +21,7 @@ __all__ = [
     "kept_path",
     "mode_of",
     "owner_of",
+    "run_checked",
     "stamp_path",
     "update_files",
     "write_files",
@@ -48,6 +49,14 @@ _OLD_LINKS = (
 
 class UpdateError(OSError):
     """A step of an update that could not be done; the text is upstream's. What was done before stays."""
+
+
+def run_checked(host: Host, *command: str) -> None:
+    """Raises UpdateError."""
+    done = host.run(command)
+    if not done.ok:
+        line = " ".join(command)
+        raise UpdateError(f"error running {line}: {done.output}: exit status {done.code}")
 
 
 def kept_path(path: str) -> str:
