@@ -20,7 +20,7 @@ from syncline.gitops.application.manifests import Manifests
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, owner_references
 
-__all__ = ["FULL", "REDUCED", "Day", "Size", "live_through", "outline"]
+__all__ = ["FULL", "REDUCED", "Day", "Size", "budget", "live_through", "outline", "template", "workload"]
 
 MERGE = "application/merge-patch+json"
 DRAIN_RETRY_S = 5.0
@@ -101,14 +101,16 @@ def _namespace(index: int) -> str:
     return f"team-{index}"
 
 
-def _template(app: str, image: str, annotations: dict[str, str] | None = None) -> Obj:
+def template(app: str, image: str = "shop:1", annotations: dict[str, str] | None = None) -> Obj:
+    """A pod of a tenth of a core."""
     container = {"name": "main", "image": image, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
     spec = {"containers": [container], "automountServiceAccountToken": False}
     return {"metadata": {"labels": {"app": app}, "annotations": annotations or {}}, "spec": spec}
 
 
-def _workload(kind: str, name: str, template: Obj, **spec: Any) -> Obj:
-    body = {"selector": {"matchLabels": {"app": name}}, "template": template} | spec
+def workload(kind: str, name: str, pod: Obj, **spec: Any) -> Obj:
+    """``pod``: the template of its pods, of the same name."""
+    body = {"selector": {"matchLabels": {"app": name}}, "template": pod} | spec
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": body}
 
 
@@ -117,8 +119,9 @@ def _service(name: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
-def _budget(name: str) -> Obj:
-    spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": name}}}
+def budget(name: str, down: int | str = 1) -> Obj:
+    """Of the pods of that app ``down`` may be missing."""
+    spec = {"maxUnavailable": down, "selector": {"matchLabels": {"app": name}}}
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
 
 
@@ -160,23 +163,23 @@ class Day:
             self._send("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         self.world.driver.advance(1)
         for namespace, name in self.apps():
-            made = _workload("Deployment", name, _template(name, "shop:1"), replicas=self.size.replicas)
+            made = workload("Deployment", name, template(name, "shop:1"), replicas=self.size.replicas)
             self._send("POST", self._path("apps/v1", namespace, "deployments"), made)
             self._send("POST", self._path("v1", namespace, "services"), _service(name))
-            self._send("POST", self._path("policy/v1", namespace, "poddisruptionbudgets"), _budget(name))
+            self._send("POST", self._path("policy/v1", namespace, "poddisruptionbudgets"), budget(name))
         self._fill_others()
         self.world.driver.advance(120)
 
     def _fill_others(self) -> None:
-        agent = _workload("DaemonSet", "agent", _template("agent", "agent:1"))
+        agent = workload("DaemonSet", "agent", template("agent", "agent:1"))
         self._send("POST", self._path("apps/v1", "kube-system", "daemonsets"), agent)
         for index in range(self.size.namespaces):
-            base = _workload("StatefulSet", "base", _template("base", "base:1"), replicas=3, serviceName="base")
+            base = workload("StatefulSet", "base", template("base", "base:1"), replicas=3, serviceName="base")
             self._send("POST", self._path("apps/v1", _namespace(index), "statefulsets"), base)
         for number in range(self.size.crashing):
             name = f"crashing-{number}"
             notes = {"syncline.dev/run-seconds": "20", "syncline.dev/exit-code": "1"}
-            made = _workload("Deployment", name, _template(name, "broken:1", notes), replicas=2)
+            made = workload("Deployment", name, template(name, "broken:1", notes), replicas=2)
             self._send("POST", self._path("apps/v1", _namespace(0), "deployments"), made)
 
     # -- what happens ----------------------------------------------------------------------------------------------
@@ -212,12 +215,12 @@ class Day:
     def _job(self, number: int) -> Script:
         """A Job whose pod fails once."""
         notes = {"syncline.dev/run-seconds": "15"}
-        template = _template("work", "work:1", notes)
-        template["spec"] |= {"restartPolicy": "OnFailure"}
+        pod = template("work", "work:1", notes)
+        pod["spec"] |= {"restartPolicy": "OnFailure"}
         if number % 2:
-            template["metadata"]["annotations"]["syncline.dev/exit-code"] = "1,0"
+            pod["metadata"]["annotations"]["syncline.dev/exit-code"] = "1,0"
         namespace = _namespace(number % self.size.namespaces)
-        spec = {"template": template, "completions": 3, "parallelism": 2, "ttlSecondsAfterFinished": 1800}
+        spec = {"template": pod, "completions": 3, "parallelism": 2, "ttlSecondsAfterFinished": 1800}
         made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"work-{number}"}, "spec": spec}
         self._send("POST", self._path("batch/v1", namespace, "jobs"), made)
         yield from ()

@@ -2,17 +2,19 @@
 
 Nothing is left out: the render controller makes the config, the pool controller targets, each node is cordoned and
 drained, the agent writes files on the simulated disk, the machine reboots, and all phases are told. In virtual time,
-on one core.
+on one core. First with machines alone, then with pods on them that budgets protect: whether a drain can end is played
+before each cordon, pods are evicted, made anew, placed and started elsewhere.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
-from bench.day import NoSources
+from bench.day import NoSources, budget, template, workload
 from bench.processes import resident_mib_of
 from bench.table import Table
 from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop
@@ -21,7 +23,9 @@ from syncline.assembly.virtual import VirtualWorld
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.serve import tune_garbage_collection
+from syncline.control.plan import Evict, Result
 from syncline.control.virtual import LoopActor
+from syncline.control.workqueue import Key
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig
@@ -29,7 +33,7 @@ from syncline.machineconfig.agent.controller import AgentController
 from syncline.machineconfig.names import GROUP, POOL
 from syncline.machineconfig.pools.controller import PoolController
 
-__all__ = ["PoolOfMachines", "controller_config", "figures", "rolled"]
+__all__ = ["Pods", "PoolOfMachines", "controller_config", "figures", "rolled"]
 
 APIS = f"/apis/{GROUP}/v1"
 ROLE = f"{GROUP}/role"
@@ -67,8 +71,24 @@ def _config(name: str, path: str, text: str) -> Obj:
     return _object("MachineConfig", name, {"config": config}, {ROLE: "worker"})
 
 
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """What runs on the machines: Deployments with a budget each, of which ``down`` replicas may be missing, and
+    DaemonSets. ``a_space``: Deployments of a namespace."""
+
+    deployments: int
+    replicas: int
+    daemon_sets: int = 1
+    down: str | int = "10%"
+    a_space: int = 10
+
+    def __str__(self) -> str:
+        daemons = f", {self.daemon_sets} DaemonSets" if self.daemon_sets else ""
+        return f"{self.deployments * self.replicas:,} pods, {self.deployments:,} budgets{daemons}"
+
+
 class PoolOfMachines:
-    """``nodes`` workers, ``limit`` of them at a time; ``joined`` when all have their first config."""
+    """``nodes`` workers, ``limit`` of them at a time; made when all have their first config."""
 
     def __init__(self, nodes: int, limit: Any = "10%", seed: int = 1) -> None:
         world = self.world = VirtualWorld(NoSources(), nodes=0, seed=seed)  # type: ignore[arg-type]
@@ -91,6 +111,35 @@ class PoolOfMachines:
             world.send("POST", "/api/v1/nodes", node_object(spec))
         first = self.target
         world.driver.until(lambda: self._status("machineCount") == nodes and self.at(first), limit_s=WAIT_S)
+
+    def run(self, pods: Pods) -> None:
+        """Returns when all of them are ready."""
+        send = self.world.send
+        for number in range(pods.deployments):
+            space = f"team-{number // pods.a_space}"
+            if number % pods.a_space == 0:
+                send(
+                    "POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
+                )
+            name = f"app-{number}"
+            apps = f"/apis/apps/v1/namespaces/{space}"
+            send("POST", f"{apps}/deployments", workload("Deployment", name, template(name), replicas=pods.replicas))
+            send("POST", f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets", budget(name, pods.down))
+        for number in range(pods.daemon_sets):
+            path = "/apis/apps/v1/namespaces/kube-system/daemonsets"
+            send("POST", path, workload("DaemonSet", f"agent-{number}", template(f"agent-{number}")))
+        self._pods = pods
+        self.world.driver.until(self.all_ready, limit_s=WAIT_S)
+
+    def all_ready(self) -> bool:
+        """As the Deployments and DaemonSets themselves say."""
+        found = self.world.cluster_actor.loop.cache
+        ready = sum(
+            int(dig(one, "status", key, default=0))
+            for kind, key in (("Deployment", "readyReplicas"), ("DaemonSet", "numberReady"))
+            for one in found.objects(GroupKind("apps", kind))
+        )
+        return ready == self._pods.deployments * self._pods.replicas + self._pods.daemon_sets * self._count
 
     @property
     def pool(self) -> Obj:
@@ -137,22 +186,50 @@ class PoolOfMachines:
         return best * 1000
 
 
-def rolled(table: Table, nodes: int, limit: Any) -> None:
+class Moved:
+    """Evictions that drains ask for from now on."""
+
+    def __init__(self, pool: PoolOfMachines) -> None:
+        self.evicted = self.refused = 0
+        pool.loop.onlooker = self
+
+    def planned(self, *_: Any) -> None: ...
+
+    def acted(self, _key: Key, result: Result, _began: datetime, _ended: datetime) -> None:
+        if isinstance(result.action, Evict):
+            self.evicted += result.ok
+            self.refused += not result.ok
+
+
+def rolled(table: Table, nodes: int, limit: Any, pods: Pods | None = None) -> None:
     """One roll-out over so many machines."""
-    table.title(f"{nodes:,} machines, maxUnavailable {limit}")
+    table.title(f"{nodes:,} machines, maxUnavailable {limit}" + (f", {pods}" if pods is not None else ""))
     begun = time.process_time()
     pool = PoolOfMachines(nodes, limit)
     table.row("all join", f"{time.process_time() - begun:.1f} s CPU")
+    if pods is not None:
+        begun, writes = time.process_time(), pool.world.core.store.revision
+        pool.run(pods)
+        cpu, writes = time.process_time() - begun, pool.world.core.store.revision - writes
+        table.row("all pods are ready", f"{cpu:.1f} s CPU", f"{writes / cpu:,.0f} writes/s")
     store, driver = pool.world.core.store, pool.world.driver
     begun, writes, passes = time.process_time(), store.revision, driver.steps
+    moved = Moved(pool)
     took = pool.roll("motd")
     cpu, writes, passes = time.process_time() - begun, store.revision - writes, driver.steps - passes
     table.row("all are updated", f"{cpu:.1f} s CPU", f"{took} of virtual time")
     each = f"{writes / nodes:.1f} writes, {passes / nodes:.1f} passes"
     table.row("  a node", f"{cpu / nodes * 1000:.1f} ms", each)
+    if pods is not None:
+        table.row("  pods evicted", f"{moved.evicted:,}", f"{moved.refused:,} evictions refused by budgets")
     table.row("  passes per second", f"{passes / cpu:,.0f}/s", f"{writes / cpu:,.0f} writes/s")
     table.row("a look at the pool when one node changed", f"{pool.pass_ms(20):.1f} ms")
     table.row("resident", f"{resident_mib_of(os.getpid()):.0f} MiB")
+
+
+SMALL = Pods(50, 40)
+"""Four pods a machine for 500 machines."""
+LARGE = Pods(500, 40)
 
 
 def figures(table: Table, *, quick: bool) -> None:
@@ -160,3 +237,5 @@ def figures(table: Table, *, quick: bool) -> None:
     tune_garbage_collection()  # as the server does
     for nodes, limit in ((200, "10%"),) if quick else ((500, "10%"), (500, 1), (5_000, "10%")):
         rolled(table, nodes, limit)
+    for nodes, pods in ((100, Pods(10, 40)),) if quick else ((500, SMALL), (5_000, LARGE)):
+        rolled(table, nodes, "10%", pods)
