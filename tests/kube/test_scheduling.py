@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import syncline.kube.scheduling as scheduling
 from syncline.kube.objects import Obj
 from syncline.kube.podresources import requests_of
 from syncline.kube.scheduling import NO_NODES, Cluster, Counted, choose, explain
@@ -327,3 +328,51 @@ def test_what_is_kept_from_look_to_look_never_changes_what_is_counted() -> None:
             (s.name, s.pods, s.used, s.owners) for s in anew.nodes
         ]
         kept.nodes[0].place(pod("guest", cpu="2"))  # what a pass tries must not stay
+
+
+# -- large clusters ---------------------------------------------------------------------------------------------------
+
+
+def test_of_many_nodes_as_many_are_looked_at_as_by_kube_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of a hundred, half of two hundred, a tenth of five thousand, a twentieth of ten thousand."""
+    looks: list[str] = []
+    judged = scheduling._Filters.refusal
+
+    def looked(self: Any, state: Any) -> Any:
+        looks.append(state.name)
+        return judged(self, state)
+
+    monkeypatch.setattr(scheduling._Filters, "refusal", looked)
+    found = {}
+    for count in (3, 100, 150, 500, 5_000, 10_000):
+        looks.clear()
+        assert choose(pod(), Cluster.of([node(f"n{at:05}") for at in range(count)], []))[0]
+        found[count] = len(looks)
+    assert found == {3: 3, 100: 100, 150: 100, 500: 230, 5_000: 500, 10_000: 500}
+
+
+def test_a_pod_finds_the_only_place_among_many_and_hears_of_every_node_where_there_is_none() -> None:
+    nodes = [node(f"n{at:03}", cordoned=at != 77) for at in range(300)]
+    assert choose(pod(), Cluster.of(nodes, []))[0] == "n077"
+    full = Cluster.of(nodes, [pod(f"p{at}", on="n077") for at in range(3)])
+    name, refused = choose(pod(), full)
+    assert (name, len(refused)) == ("", 300)
+
+
+def test_a_node_that_was_nominated_or_pinned_is_found_among_many() -> None:
+    nodes = Cluster.of([node(f"n{at:03}") for at in range(300)], [])
+    for name in ("n000", "n123", "n299"):
+        assert choose(pod() | {"status": {"nominatedNodeName": name}}, nodes)[0] == name
+        field = [{"key": "metadata.name", "operator": "In", "values": [name]}]
+        terms = {"nodeSelectorTerms": [{"matchFields": field}]}
+        pinned = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        assert choose(pod(affinity=pinned), nodes)[0] == name
+
+
+def test_pods_of_one_controller_do_not_crowd_where_only_a_part_of_the_nodes_is_looked_at() -> None:
+    cluster = Cluster.of([node(f"n{at:03}") for at in range(300)], [])
+    states = {state.name: state for state in cluster.nodes}
+    for at in range(200):
+        one = pod(f"p{at}", cpu="1")
+        states[choose(one, cluster)[0]].place(one)
+    assert max(len(state.pods) for state in cluster.nodes) <= 2

@@ -10,10 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube.objects import Obj, ObjectRef, name_of
+from syncline.control.cache import Cache
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
+from syncline.kube.scheduling import Counted
+from syncline.machineconfig.drain import observe as observing
 from syncline.machineconfig.drain.feasible import Outlook, Sight, Trial, _Play, judge
+from syncline.machineconfig.drain.observe import BUDGET, DAEMON_SET, NODE, POD, observe
 from syncline.machineconfig.drain.proposals import proposals
-from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
+from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, POOL
 
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
 LONG_AGO, JUST_NOW = "2026-08-01T00:00:00Z", "2026-09-01T11:59:00Z"
@@ -213,6 +218,56 @@ def test_what_is_proposed_depends_on_what_is_missing() -> None:
     assert str(only) == "leave one budget for each pod, without x/c: kubectl -n x delete pdb c"
 
 
+class Counting(Cache):
+    """Notes of which kinds it was asked for everything."""
+
+    def __init__(self, indices: Any) -> None:
+        super().__init__(Mapper(), indices)
+        self.read_all: list[str] = []
+
+    def objects(self, kind: GroupKind, namespace: str = "") -> list[Obj]:
+        self.read_all += [] if namespace else [kind.kind]
+        return super().objects(kind, namespace)
+
+
+def cached(sight: Sight, counted: Counted) -> tuple[Sight, Counting]:
+    """The same cluster in a cache, as the drain controller has it."""
+    cache = Counting(observing.indices())
+    drained = next(iter(sight.nodes))
+    for kind, objs in ((NODE, sight.nodes), (POD, sight.pods), (BUDGET, sight.budgets)):
+        for obj in objs:
+            cache.put(kind, obj)
+        cache.mark_synced(kind)
+    for ref in sight.daemon_sets:
+        metadata = {"name": ref.name, "namespace": ref.namespace}
+        cache.put(DAEMON_SET, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata})
+    for kind in (DAEMON_SET, POOL):
+        cache.mark_synced(kind)
+    asking = {DESIRED_DRAIN: "drain-x", LAST_DRAIN: "uncordon-w"}
+    cache.put(NODE, drained | {"metadata": drained["metadata"] | {"annotations": asking}})
+    seen = observe(cache, ObjectRef("", "Node", "", name_of(drained)), counted)
+    cache.put(NODE, drained)
+    assert seen is not None and seen.forecast is not None
+    cache.read_all.clear()
+    return seen.forecast(), cache
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_cluster_that_is_asked_for_what_matters_gives_the_verdict_of_one_that_is_read_whole(case: str) -> None:
+    sight = CASES[case][0]
+    counted = Counted()
+    for _ in range(2):
+        found, _cache = cached(sight, counted)
+        assert judge(found, "a", NOW) == judge(sight, "a", NOW)
+        assert proposals(found, judge(found, "a", NOW), NOW) == proposals(sight, judge(sight, "a", NOW), NOW)
+
+
+def test_pods_of_other_nodes_and_budgets_are_not_read_where_everybody_may_go() -> None:
+    found, cache = cached(Sight([node("a"), node("b")], [pod("p"), pod("q", "b")], [budget(minAvailable=1)]), Counted())
+    assert judge(found, "a", NOW).outlook is CAN
+    assert "Pod" not in cache.read_all and "Node" not in cache.read_all
+
+
 @given(st.permutations(range(4)), st.permutations(range(3)))
 def test_the_order_in_which_pods_and_nodes_are_seen_makes_no_difference(pods: list[int], nodes: list[int]) -> None:
     mine = [pod("p"), pod("q"), pod("r", "b"), pod("s", None)]
@@ -261,5 +316,5 @@ def test_whom_budgets_let_go_at_once_would_also_go_one_by_one(
     budgets = [budget(f"b{at}", maxUnavailable=limit) for at, limit in enumerate(limits)]
     sight = Sight([node("a"), node("b", "8" if roomy else "1")], pods, budgets)
     leaving = [each for each in pods if each["spec"].get("nodeName") == "a"]
-    if _Play(sight, "a", NOW, Trial(), leaving)._all_may_go_now():
-        assert _Play(sight, "a", NOW, Trial(), leaving)._in_rounds() == ()
+    if _Play(sight, "a", NOW, Trial(), leaving, budgets)._all_may_go_now():
+        assert _Play(sight, "a", NOW, Trial(), leaving, budgets)._in_rounds() == ()

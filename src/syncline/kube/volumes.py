@@ -218,6 +218,8 @@ class PodVolumes:
 
     def refusal(self, node: Obj) -> str:
         """Why the node is none for the pod's volumes; empty if it is."""
+        if not self._bound and not self.unbound:
+            return ""
         if any(not reaches(node, each) for each in self._bound):
             return _AFFINITY
         if self.unbound and self.choices(node) is None:

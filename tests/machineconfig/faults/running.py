@@ -27,8 +27,8 @@ SETTLE_S = 420.0
 """Who was refused for five minutes tries again two minutes later."""
 REST_S = 900.0
 MOST_WRITES = 130
-"""Of one node and one fault, beyond those of the undisturbed run; refused ones are tried again: a cordon five times in a
-pass, and a dozen passes in the five minutes in which everything is refused."""
+"""Of one node and one fault, beyond those of the undisturbed run; refused ones are tried again: a cordon five times in
+a pass, and a dozen passes in the five minutes in which everything is refused."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ __all__ = [
     "is_finished",
     "is_ready",
     "needed",
+    "selector_of",
     "spared_by_policy",
     "unbudgeted",
     "uncounted",
@@ -43,9 +44,14 @@ def covers(budget: Obj, pod: Obj) -> bool:
     """Whether evictions of the pod spend the budget; a selector that cannot be read covers nothing."""
     if namespace_of(budget) != namespace_of(pod):
         return False
-    selector = dig(budget, "spec", "selector")
-    found = _selector(_encode(selector)) if selector is not None else None
+    found = selector_of(budget)
     return found is not None and found.matches(labels_of(pod))
+
+
+def selector_of(budget: Obj) -> Selector | None:
+    """None: there is none, or none that can be read."""
+    selector = dig(budget, "spec", "selector")
+    return _selector(_encode(selector)) if selector is not None else None
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -9,6 +9,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, differ
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, labels_of
+from syncline.kube.scheduling import Counted
 from syncline.machineconfig.drain import observe as observing
 from syncline.machineconfig.drain import plan as planning
 from syncline.machineconfig.drain.observe import BUDGET, NODE, POD, READS, Observed
@@ -44,6 +45,7 @@ class DrainController:
     def __init__(self, settings: DrainSettings | None = None) -> None:
         self._settings = settings or DrainSettings()
         self.indices = observing.indices()
+        self._counted = Counted()
         self.watches = (
             Watch(POD, observing.node_of_pod, differ(is_terminating, lambda pod: dig(pod, "status", "phase"))),
             Watch(BUDGET, observing.held_back, differ(_allows)),
@@ -51,7 +53,7 @@ class DrainController:
         )
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observing.observe(cache, ref)
+        return observing.observe(cache, ref, self._counted)
 
     def plan(self, seen: Observed, now: datetime) -> Plan:
         return planning.plan(seen, now, self._settings)

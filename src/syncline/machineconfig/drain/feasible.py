@@ -10,7 +10,7 @@ Called by the drain controller and by ``explain``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -57,6 +57,7 @@ __all__ = [
     "judge",
     "play",
     "replace_spec",
+    "waits",
     "without_update_taint",
 ]
 
@@ -97,9 +98,10 @@ class Outlook(StrEnum):
     BLOCKED = "cannot finish"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sight:
-    """The cluster as a drain depends on it."""
+    """The cluster as a drain depends on it. Of its thousands of pods a play asks for some; who can find these
+    otherwise than by reading all of them answers :meth:`on`, :meth:`under`, :meth:`waiting` and :meth:`cluster` so."""
 
     nodes: Sequence[Obj]
     pods: Sequence[Obj]
@@ -107,6 +109,22 @@ class Sight:
     daemon_sets: frozenset[ObjectRef] = frozenset()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     storage: Storage = field(default_factory=Storage)
+
+    def on(self, node: str) -> Sequence[Obj]:
+        """The pods on a node, in order."""
+        return [pod for pod in self.pods if _is_on(pod, node)]
+
+    def under(self, budgets: Sequence[Obj]) -> list[Obj]:
+        """The pods that any of the budgets covers, in order."""
+        return [pod for pod in self.pods if any(covers(budget, pod) for budget in budgets)]
+
+    def waiting(self) -> list[Obj]:
+        """The pods without a node that could get one."""
+        return [pod for pod in self.pods if waits(pod)]
+
+    def cluster(self, nodes: Sequence[Obj], placed: Sequence[Obj]) -> Cluster:
+        """A copy to place pods on, with ``nodes`` in place of its own, and pods on top."""
+        return Cluster.of(nodes, (*self.pods, *placed), self.namespaces, self.storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +250,14 @@ def _passes(taint: Obj) -> bool:
 def play(sight: Sight, node: str, now: datetime, trial: Trial | None = None) -> tuple[Blocked, ...]:
     """Who is left on the node when nothing moves any more; empty: the drain ends."""
     trial = trial or Trial()
+    budgets = sight.budgets
     if trial.changed_budgets:
-        changed = [trial.changed_budgets.get((namespace_of(each), name_of(each)), each) for each in sight.budgets]
-        sight = replace(sight, budgets=[each for each in changed if each is not None])
-    leaving = [pod for pod in sight.pods if _is_on(pod, node) and leaves(pod, sight.daemon_sets)]
-    if not any(covers(budget, pod) for budget in sight.budgets for pod in leaving):
+        changed = [trial.changed_budgets.get((namespace_of(each), name_of(each)), each) for each in budgets]
+        budgets = [each for each in changed if each is not None]
+    leaving = [pod for pod in sight.on(node) if leaves(pod, sight.daemon_sets)]
+    if not any(covers(budget, pod) for budget in budgets for pod in leaving):
         return ()  # without a budget nobody refuses
-    return _Play(sight, node, now, trial, leaving).run()
+    return _Play(sight, node, now, trial, leaving, budgets).run()
 
 
 def _is_on(pod: Obj, node: str) -> bool:
@@ -248,15 +267,18 @@ def _is_on(pod: Obj, node: str) -> bool:
 class _Play:
     """One drain on a copy."""
 
-    def __init__(self, sight: Sight, node: str, now: datetime, trial: Trial, leaving: list[Obj]) -> None:
+    def __init__(
+        self, sight: Sight, node: str, now: datetime, trial: Trial, leaving: list[Obj], budgets: Sequence[Obj]
+    ) -> None:
         self._now = now
         self._trial = trial
-        self._budgets = [b for b in sight.budgets if any(covers(b, pod) for pod in leaving)]
+        self._every_budget = budgets
+        self._budgets = [b for b in budgets if any(covers(b, pod) for pod in leaving)]
         self._sight = sight
         self._node = node
         self._leaving = [pod for pod in leaving if not is_terminating(pod)]
         self._added = [pod for pod in trial.extra_pods if not dig(pod, "spec", "nodeName")]
-        self._pods: list[Obj] = [pod for pod in (*sight.pods, *self._added) if self._is_covered(pod)]
+        self._pods: list[Obj] = [*sight.under(self._budgets), *(pod for pod in self._added if self._is_covered(pod))]
         self._healthy: set[int] = {id(pod) for pod in self._pods if self._hopeful(pod)}
         self._expected = {id(b): self._expect(b) for b in self._budgets}
         self._homeless: list[tuple[Obj, Homeless]] = []
@@ -264,7 +286,7 @@ class _Play:
         """Pods of the play by the identity of what was placed for them."""
 
     def _expect(self, budget: Obj) -> int:
-        there = [pod for pod in self._sight.pods if covers(budget, pod)]
+        there = self._sight.under((budget,))
         return expected_pods(budget, there) + sum(covers(budget, pod) for pod in self._added)
 
     def _build_cluster(self) -> None:
@@ -273,7 +295,7 @@ class _Play:
         nodes = [trial.changed_nodes.get(name_of(each), each) for each in sight.nodes]
         nodes = [_cordoned(each) if name_of(each) == self._node else each for each in (*nodes, *trial.extra_nodes)]
         placed = [pod for pod in trial.extra_pods if dig(pod, "spec", "nodeName")]
-        self._cluster = Cluster.of(nodes, (*sight.pods, *placed), sight.namespaces, sight.storage)
+        self._cluster = sight.cluster(nodes, placed)
         self._going = "being drained" if _is_cordoned(sight, self._node) else "to be drained"
 
     def _is_covered(self, pod: Obj) -> bool:
@@ -302,9 +324,9 @@ class _Play:
 
     def _waiting(self) -> list[Obj]:
         """Those of others take a node only where the trial brings one: else they would not wait."""
-        found = [pod for pod in self._pods if _waits(pod)]
+        found = [pod for pod in self._pods if waits(pod)]
         if self._trial.brings_room:
-            others = [pod for pod in self._sight.pods if _waits(pod) and not self._is_covered(pod)]
+            others = [pod for pod in self._sight.waiting() if not self._is_covered(pod)]
             found += sorted(others, key=_rank)[:MAX_WAITING]
         return found
 
@@ -321,7 +343,7 @@ class _Play:
         name, refused = choose(pod, self._cluster)
         removed: list[Obj] = []
         if not name:
-            victims = preempt(pod, self._cluster, refused, self._sight.budgets).victims
+            victims = preempt(pod, self._cluster, refused, self._every_budget).victims
             if victims is None:
                 told = Homeless(ref_of(_typed(stands_for)), self._refusal(pod, refused), waits_already)
                 self._homeless.append((pod, told))
@@ -453,7 +475,7 @@ class _Play:
         return not any(pod is other for other, _ in self._homeless)
 
 
-def _waits(pod: Obj) -> bool:
+def waits(pod: Obj) -> bool:
     """For a node, and nothing else holds it back."""
     return not (dig(pod, "spec", "nodeName") or _is_gated(pod) or is_terminating(pod) or is_finished(pod))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from syncline.control.cache import OfKind, Snapshot
 from syncline.kube.objects import (
@@ -17,8 +18,10 @@ from syncline.kube.objects import (
     namespace_of,
     ref_of,
 )
+from syncline.kube.scheduling import Cluster, Counted
 from syncline.kube.volumes import Storage, attach_limits, claim_names
-from syncline.machineconfig.drain.feasible import Sight
+from syncline.machineconfig.drain.budgets import selector_of
+from syncline.machineconfig.drain.feasible import Sight, waits
 from syncline.machineconfig.drain.pods import departures
 from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, MACHINE_CONFIG_NODE, POOL
@@ -46,6 +49,8 @@ STORAGE_CLASS, CSI_NODE = GroupKind("storage.k8s.io", "StorageClass"), GroupKind
 READS = (NAMESPACE, BUDGET, DAEMON_SET, POOL, MACHINE_CONFIG_NODE, CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE)
 ON_NODE = "drain/on-node"
 """Index: pods by the node that they are on."""
+WAITING = "drain/waiting"
+"""Index: pods without a node."""
 HELD_BACK = "drain/held-back"
 """Index: nodes whose drain is asked for and not begun."""
 
@@ -53,6 +58,7 @@ HELD_BACK = "drain/held-back"
 def indices() -> dict[str, object]:
     return {
         ON_NODE: OfKind(POD, lambda pod: (str(name),) if (name := dig(pod, "spec", "nodeName")) else ()),
+        WAITING: OfKind(POD, lambda pod: () if dig(pod, "spec", "nodeName") else ("",)),
         HELD_BACK: OfKind(NODE, lambda node: ("",) if BLOCKED in annotations_of(node) else ()),
     }
 
@@ -73,8 +79,8 @@ class Observed:
     """How often writing the node was refused in this pass."""
 
 
-def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None for nodes that ask for nothing and of which nothing is remembered."""
+def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> Observed | None:
+    """None for nodes that ask for nothing and of which nothing is remembered. ``counted``: kept by who looks often."""
     node = cache.get(ref)
     if node is None:
         return None
@@ -97,7 +103,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         trouble,
         cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
         pods is None or "eviction" in pods.subresources,
-        lambda: sight(cache),
+        lambda: _Indexed(cache, counted),
     )
 
 
@@ -111,6 +117,62 @@ def sight(cache: Snapshot) -> Sight:
     namespaces = {name_of(each): labels_of(each) for each in cache.objects(NAMESPACE)}
     storage = _storage(cache) if any(claim_names(pod) for pod in pods) else Storage()
     return Sight(cache.objects(NODE), pods, cache.objects(BUDGET), daemon_sets(cache), namespaces, storage)
+
+
+class _Indexed(Sight):
+    """The same from a cache that has :func:`indices`: what nobody asks for is not read."""
+
+    def __init__(self, cache: Snapshot, counted: Counted | None) -> None:
+        object.__setattr__(self, "_cache", cache)
+        object.__setattr__(self, "_counted", counted)
+
+    _cache: Snapshot
+    _counted: Counted | None
+
+    @cached_property
+    def nodes(self) -> Sequence[Obj]:
+        return self._cache.objects(NODE)
+
+    @cached_property
+    def pods(self) -> Sequence[Obj]:
+        return self._cache.objects(POD)
+
+    @cached_property
+    def budgets(self) -> Sequence[Obj]:
+        return self._cache.objects(BUDGET)
+
+    @cached_property
+    def daemon_sets(self) -> frozenset[ObjectRef]:
+        return daemon_sets(self._cache)
+
+    @cached_property
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        return {name_of(each): labels_of(each) for each in self._cache.objects(NAMESPACE)}
+
+    @cached_property
+    def storage(self) -> Storage:
+        return _storage(self._cache)
+
+    def on(self, node: str) -> Sequence[Obj]:
+        return self._cache.indexed(ON_NODE, node)
+
+    def under(self, budgets: Sequence[Obj]) -> list[Obj]:
+        found = {_place(pod): pod for budget in budgets for pod in self._covered(budget)}
+        return [found[place] for place in sorted(found)]
+
+    def _covered(self, budget: Obj) -> list[Obj]:
+        selector = selector_of(budget)
+        return [] if selector is None else self._cache.selected(POD, namespace_of(budget), selector)
+
+    def waiting(self) -> list[Obj]:
+        return [pod for pod in self._cache.indexed(WAITING, "") if waits(pod)]
+
+    def cluster(self, nodes: Sequence[Obj], placed: Sequence[Obj]) -> Cluster:
+        return Cluster.of(nodes, (*self.pods, *placed), self.namespaces, self.storage, self._counted)
+
+
+def _place(pod: Obj) -> tuple[str, str]:
+    return namespace_of(pod), name_of(pod)
 
 
 def _storage(cache: Snapshot) -> Storage:
