@@ -41,7 +41,7 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools import observe as pool_observing
-from syncline.machineconfig.pools.layered import Layering
+from syncline.machineconfig.pools.candidates import CANARIES
 from syncline.machineconfig.pools.observe import NODE
 from syncline.machineconfig.render.fixes import fix_for
 
@@ -153,10 +153,27 @@ def test_drift_takes_a_place_and_is_no_update() -> None:
     one = played(worker(), rendered(A), FILE, drifted, node("n1"))
     assert not one.turns and [name_of(each) for each in one.left(worker())] == ["n1"]
     nodes = one.scratch.cache.objects(NODE)
-    assert why_it_waits(nodes[1], nodes, [], 1, Layering()) == (
-        "n0 takes all that may be unavailable (maxUnavailable 1)"
-    )
+    assert why_it_waits(nodes[1], one.waits(worker()), 1) == "n0 takes all that may be unavailable (maxUnavailable 1)"
     assert failing_words(nodes[0]) == "node n0 is Degraded: content mismatch"
+
+
+@pytest.mark.parametrize(
+    ("limit", "notes", "why"),
+    [
+        (-1, {}, "maxUnavailable is -1: no node may ever begin"),
+        (2, {CANARIES: "1"}, "all canaries have to be at the new config before any other node begins"),
+    ],
+)
+def test_the_turn_of_a_node_does_not_come_for_the_reason_that_the_pool_controller_has(
+    limit: int, notes: dict[str, str], why: str
+) -> None:
+    """The canary cannot take the config on."""
+    folder = rendered(B, {"ignition": {"version": "3.2.0"}, "storage": {"directories": [{"path": "/var/x"}]}})
+    pool = worker(maxUnavailable=limit)
+    pool["metadata"]["annotations"] = notes
+    one = played(pool, rendered(A), folder, node("n0"), node("n1"))
+    last = one.left(pool)[-1]
+    assert why_it_waits(last, one.waits(pool), limit) == why
 
 
 def test_a_limit_that_is_none_is_an_error_of_the_pool() -> None:

@@ -41,7 +41,6 @@ from syncline.machineconfig.impact.waiting import failing_words, why_it_waits
 from syncline.machineconfig.names import CONTROLLER_CONFIG, CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable, update_order
-from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, members
 from syncline.machineconfig.pools.nodestate import target_of
 from syncline.machineconfig.pools.observe import HOLDS, LEASES, NODE, OS_BUILD, OS_CONFIG
@@ -230,7 +229,7 @@ class _Telling:
         left = sorted(played.left(pool), key=update_order)
         if played.cut:
             return (*told, *self._extrapolated(left, turns, before))
-        return (*told, *self._waiting(left, pool, played, turns))
+        return (*told, *self._waiting(left, pool, played))
 
     def _node(self, turn: Turn, before: str) -> NodeImpact:
         ends = None if turn.ended is None else (turn.ended - self._now).total_seconds()
@@ -278,18 +277,13 @@ class _Telling:
         anyway, changed = (_parts(self._scratch, one, other) for one, other in ((current, before), (before, new)))
         return anyway - changed
 
-    def _waiting(self, left: Sequence[Obj], pool: Obj, played: Rollout, turns: Sequence[Turn]) -> list[NodeImpact]:
+    def _waiting(self, left: Sequence[Obj], pool: Obj, played: Rollout) -> list[NodeImpact]:
         """Nodes whose turn does not come."""
-        name, cache = name_of(pool), played.scratch.cache
-        nodes = _members(played.scratch, pool)
-        stuck = [turn.node for turn in turns if turn.state is not State.DONE]
-        layering = layering_of(pool, cache.objects(OS_CONFIG), cache.objects(OS_BUILD))
-        limit, held = _limit(pool, len(nodes)), self._held(name)
-        reasons = [why_it_waits(node, nodes, stuck, limit, layering) for node in left]
+        name, waits = name_of(pool), played.waits(pool)
+        limit = _limit(pool, len(_members(played.scratch, pool)))
+        reasons = [why_it_waits(node, waits, limit) for node in left]
         if self._not_rendered(name)[0]:
             reasons = ["its pool cannot be rendered"] * len(left)
-        elif held and not turns:
-            reasons = [f"held by {held}"] * len(left)
         return [
             NodeImpact(name_of(node), name, State.WAITS, reason=why) for node, why in zip(left, reasons, strict=True)
         ]

@@ -7,7 +7,7 @@ expires. What is played here and not asked is only how long the steps take.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -52,6 +52,7 @@ from syncline.machineconfig.pools.membership import MembershipError, members
 from syncline.machineconfig.pools.nodestate import SeenNode, is_candidate, is_done, is_failing, target_of
 from syncline.machineconfig.pools.observe import NODE
 from syncline.machineconfig.pools.plan import PoolSettings
+from syncline.machineconfig.pools.waits import Wait
 
 __all__ = ["Rollout", "State", "Turn", "worked_out"]
 
@@ -116,9 +117,13 @@ class Rollout:
     _homes: dict[str, str] = field(default_factory=dict)
     _waves: dict[str, int] = field(default_factory=dict)
     _works: dict[tuple[str, str, str, str], Work | str] = field(default_factory=dict)
+    _now: datetime = field(init=False)
     _count: int = 0
     _looks: int = 0
     _idle: int = 0
+
+    def __post_init__(self) -> None:
+        self._now = self.began
 
     def play(self) -> None:
         for pool in self.scratch.cache.objects(POOL):
@@ -131,7 +136,7 @@ class Rollout:
         for pool in self.scratch.cache.objects(POOL):
             self._schedule(self.began, "pool", name_of(pool))
         while self._events and not self.cut:
-            now = self._events[0][0]
+            now = self._now = self._events[0][0]
             woken: dict[str, None] = {}
             while self._events and self._events[0][0] == now:
                 _, _, what, name = heappop(self._events)
@@ -340,6 +345,14 @@ class Rollout:
             self._begin(node, turn.pool, turn.wave, now)
 
     # -- afterwards ----------------------------------------------------------------------------------------------
+
+    def waits(self, pool: Obj) -> Sequence[Wait]:
+        """Why nodes of a pool are still behind it when nothing happens any more."""
+        seen = pool_observing.observe(self.scratch.cache, ref_of(pool))
+        if seen is None:
+            return ()
+        _, look = pool_planning.looked(seen, self._now, self.settings)
+        return look.waits.get(name_of(pool), ())
 
     def left(self, pool: Obj) -> list[Obj]:
         """Nodes that are not at what the pool wants, and whose turn has not begun."""
