@@ -263,6 +263,8 @@ def test_022_links_may_go_but_not_come() -> None:
     room.config("99-a", links)
     room.rest()
     assert "ignition links section contains changes" in says(room)
+    (told,) = [text for reason, text in room.events("default") if reason == "RenderRefused"]
+    assert told.startswith("pool worker keeps its configuration; MachineConfig 99-a: reconciliation failed between ")
 
 
 def test_023_a_bad_config_leaves_the_pool_where_it_was_and_says_why() -> None:

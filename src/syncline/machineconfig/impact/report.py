@@ -15,10 +15,10 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.impact.causes import ALWAYS, SEVERITY, Cause, severity
 from syncline.machineconfig.impact.pace import ASSUMED, Pace
 from syncline.machineconfig.impact.rollout import State
+from syncline.machineconfig.render.plan import NOT_RENDERED
 
 __all__ = ["NAMED", "Impact", "NodeImpact", "PoolImpact", "Refusal", "Verdict", "about", "joined"]
 
-_NOT_RENDERED = "could not generate rendered MachineConfig: "
 NAMED = 3
 """Nodes, causes or ways out that a sentence names; the rest is counted."""
 
@@ -42,7 +42,7 @@ class Refusal:
 
     def clauses(self) -> list[str]:
         """What is wrong, and what to do about it."""
-        message = " ".join(self.message.removeprefix(_NOT_RENDERED).split())
+        message = " ".join(self.message.removeprefix(NOT_RENDERED).split())
         told = message if not self.about else f"{self.about}: {message}"
         return [told, f"fix: {self.fix}"] if self.fix else [told]
 

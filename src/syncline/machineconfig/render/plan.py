@@ -23,13 +23,16 @@ from syncline.machineconfig.render.runc import RHEL10_STREAMS, RuncError, refuse
 from syncline.machineconfig.render.runc import refusal as runc_refusal
 from syncline.machineconfig.render.select import references, select
 from syncline.machineconfig.render.status import render_status
-from syncline.machineconfig.render.validate import invalid_spec
 from syncline.machineconfig.render.waiting import controller_config_wait, sub_controller_wait
 
-__all__ = ["MAX_BYTES", "Decision", "decide", "plan_render"]
+__all__ = ["MAX_BYTES", "NOT_RENDERED", "Decision", "decide", "plan_render"]
 
 MAX_BYTES = 1_572_864
 """JSON of a rendered MachineConfig; etcd takes no larger request."""
+
+
+NOT_RENDERED = "could not generate rendered MachineConfig: "
+"""How upstream begins what it says of a merge that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def plan_render(seen: RenderObserved, now: datetime) -> Plan:
         return Plan(outcome=Retry(decision.waits), why=f"pool {name} waits: {decision.waits}")
     if decision.error is not None:
         status = set_status(pool, render_status(pool, decision.error, now), "it cannot be rendered")
-        told = _culprits(seen) if status else ()
+        told = _blamed(pool, decision) if status else ()
         return Plan(
             steps=(told,) if told else (), status=status, why=f"pool {name} cannot be rendered: {decision.error}"
         )
@@ -79,13 +82,11 @@ def plan_render(seen: RenderObserved, now: datetime) -> Plan:
     )
 
 
-def _culprits(seen: RenderObserved) -> tuple[Emit, ...]:
-    """An Event for the MachineConfig that is refused on its own account."""
-    for config in select(seen.pool, seen.configs).configs:
-        wrong = invalid_spec(config.get("spec"))
-        if wrong:
-            return (events.refused(seen.pool, name_of(config), wrong.rstrip("\n")),)
-    return ()
+def _blamed(pool: Obj, decision: Decision) -> tuple[Emit, ...]:
+    """An Event that names the MachineConfig to correct, where one alone is to blame."""
+    if not decision.culprit or decision.error is None:
+        return ()
+    return (events.refused(pool, decision.culprit, decision.error.removeprefix(NOT_RENDERED)),)
 
 
 def _written(decision: Decision) -> tuple[Create | Replace, ...]:
@@ -124,7 +125,7 @@ def decide(seen: RenderObserved) -> Decision:
         rendered = _reconcilable(seen, selection.configs)
     except RenderError as error:
         # Reports of Ignition end with a line break.
-        text = f"could not generate rendered MachineConfig: {error}".rstrip("\n")
+        text = f"{NOT_RENDERED}{error}".rstrip("\n")
         return Decision(error=text, culprit=error.culprit)
     refused = _too_large(rendered.config) or _refused_runtime(seen, rendered)
     if refused is not None:
