@@ -14,8 +14,9 @@ from bench.table import Table
 from syncline.ignition import jsontext
 from syncline.machineconfig import configs as reading
 from syncline.machineconfig.compare import changes
+from syncline.machineconfig.names import GENERATED_VERSION
 from syncline.machineconfig.render.naming import rendered_name
-from syncline.machineconfig.render.rendering import GENERATED_VERSION, Release, render
+from syncline.machineconfig.render.rendering import Release, render
 
 __all__ = ["figures"]
 

@@ -9,7 +9,7 @@ import pytest
 from tests.machineconfig.recordings import cases, judge, same_text, without_nil
 
 from syncline.kube.objects import Obj, dig, name_of
-from syncline.machineconfig.generated import KUBELET, RUNTIME, GeneratedError, generated_name
+from syncline.machineconfig.generating.naming import KUBELET, RUNTIME, GeneratedError, generated_name
 from syncline.machineconfig.kubelet.cgroups import CgroupError, with_cgroup_arguments
 from syncline.machineconfig.kubelet.files import (
     KubeletError,

@@ -14,6 +14,7 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.kernel import parsed_arguments, running_of
 from syncline.machineconfig.agent.writing import UpdateError, update_files
 from syncline.machineconfig.drain.registries import change_is_safe
+from syncline.machineconfig.names import GENERATED_VERSION
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
 from syncline.machineconfig.pools.status import put_condition
 from syncline.machineconfig.pools.validity import summary
@@ -22,7 +23,7 @@ from syncline.machineconfig.render.naming import spec_yaml
 from syncline.machineconfig.render.observe import RenderObserved, RenderSettings
 from syncline.machineconfig.render.plan import decide
 from syncline.machineconfig.render.refusal import RenderError
-from syncline.machineconfig.render.rendering import GENERATED_VERSION, Release
+from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.runtime.files import invalid_runtime_config
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

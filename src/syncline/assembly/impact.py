@@ -14,8 +14,7 @@ from syncline.control.cache import Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, gvk_of, name_of, ref_of
 from syncline.machineconfig.impact.forecast import EVENTS, Change, Forecaster, kinds_read
 from syncline.machineconfig.impact.report import PoolImpact
-from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG, POOL
-from syncline.machineconfig.pools.rollout import CONTROLLER_CONFIG_NAME
+from syncline.machineconfig.names import CONTROLLER_CONFIG, CONTROLLER_CONFIG_NAME, MACHINE_CONFIG, POOL
 from syncline.machineconfig.render.controller import RenderController
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.observe import RenderSettings

@@ -27,7 +27,13 @@ from syncline.machineconfig.drain.controller import DrainController
 from syncline.machineconfig.drain.plan import DrainSettings
 from syncline.machineconfig.images.controller import ImageController
 from syncline.machineconfig.kubelet.controller import KubeletConfigController
-from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_NODE, POOL
+from syncline.machineconfig.names import (
+    CONTROLLER_CONFIG,
+    CONTROLLER_CONFIG_NAME,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_NODE,
+    POOL,
+)
 from syncline.machineconfig.nodes.controller import NodeConfigController
 from syncline.machineconfig.pinned.controller import PinnedImagesController
 from syncline.machineconfig.pinned.selecting import PinnedSelectionController
@@ -41,7 +47,6 @@ from syncline.machineconfig.pools.records import NodeRecordController
 from syncline.machineconfig.render.controller import RenderController
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.runtime.controller import RuntimeConfigController
 from syncline.machineconfig.templates.controller import TemplateController
 

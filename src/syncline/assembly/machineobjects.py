@@ -16,9 +16,8 @@ from syncline.kube.kinds.openshiftconfig import IMAGE_CONFIG, openshift_config_c
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import GVK, Obj
 from syncline.machineconfig.images.plan import BUILT_IN
-from syncline.machineconfig.render.rendering import GENERATED_VERSION, RELEASE, Release
-from syncline.machineconfig.render.select import ROLE
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME, GENERATED_VERSION, RELEASE, ROLE
+from syncline.machineconfig.render.rendering import Release
 
 __all__ = ["machineconfig_objects"]
 

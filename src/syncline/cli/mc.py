@@ -24,12 +24,12 @@ from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_
 from syncline.kube.objects import GVK, Obj, dig, gvk_of, name_of
 from syncline.machineconfig.compare import Change, changes
 from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME, GENERATED_VERSION, ROLE
 from syncline.machineconfig.render.origins import parts_of
 from syncline.machineconfig.render.refusal import RenderError
-from syncline.machineconfig.render.rendering import GENERATED_VERSION, Rendered, release_of, render
-from syncline.machineconfig.render.select import ROLE, select
+from syncline.machineconfig.render.rendering import Rendered, release_of, render
+from syncline.machineconfig.render.select import select
 from syncline.machineconfig.render.validate import invalid_spec
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 
 __all__ = ["diff", "get_config", "list_configs", "mc", "render_pool"]
 

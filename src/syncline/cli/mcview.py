@@ -14,7 +14,7 @@ from syncline.kube.objects import Obj, annotations_of, dig, labels_of, meta, nam
 from syncline.kube.selectors import SelectorError, label_selector_from
 from syncline.machineconfig.compare import Change, file_bytes
 from syncline.machineconfig.configs import ConfigError, lifted_config
-from syncline.machineconfig.render.merge import GENERATED_BY
+from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.origins import Part, parts_of_spec
 

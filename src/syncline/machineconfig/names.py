@@ -13,6 +13,7 @@ from syncline.kube.objects import Obj
 __all__ = [
     "ARBITER",
     "CONTROLLER_CONFIG",
+    "CONTROLLER_CONFIG_NAME",
     "CURRENT",
     "CURRENT_IMAGE",
     "DESIRED",
@@ -22,6 +23,8 @@ __all__ = [
     "ENCAPSULATED",
     "FAILED_STATES",
     "FIRST_PIVOT",
+    "GENERATED_BY",
+    "GENERATED_VERSION",
     "GROUP",
     "INSTALLED",
     "LABELS_APPLIED",
@@ -31,8 +34,11 @@ __all__ = [
     "MASTER",
     "NODE_ANNOTATIONS",
     "NOT_YET_SET",
+    "OVERRIDDEN",
     "POOL",
     "REASON",
+    "RELEASE",
+    "ROLE",
     "STATE",
     "TOPOLOGY",
     "UPDATE_TAINT",
@@ -44,6 +50,8 @@ POOL = kinds.MACHINE_CONFIG_POOL.group_kind
 MACHINE_CONFIG = kinds.MACHINE_CONFIG.group_kind
 MACHINE_CONFIG_NODE = kinds.MACHINE_CONFIG_NODE.group_kind
 CONTROLLER_CONFIG = kinds.CONTROLLER_CONFIG.group_kind
+CONTROLLER_CONFIG_NAME = "machine-config-controller"
+"""The only ControllerConfig."""
 
 
 def annotation(suffix: str) -> str:
@@ -62,6 +70,16 @@ LAST_DRAIN = annotation("lastAppliedDrain")
 FIRST_PIVOT = annotation("firstPivotConfig")
 LABELS_APPLIED = annotation("customPoolLabelsApplied")
 TOPOLOGY = annotation("controlPlaneTopology")
+
+ROLE = annotation("role")
+"""Label of a MachineConfig: the pool that it is meant for."""
+GENERATED_BY = annotation("generated-by-controller-version")
+"""Of a MachineConfig that a controller made: the hash of its build."""
+GENERATED_VERSION = annotation("generated-by-version")
+"""Of a ControllerConfig: the version of who made it."""
+RELEASE = annotation("release-image-version")
+OVERRIDDEN = annotation("os-image-url-overridden")
+"""Of a rendered config: somebody's MachineConfig names the OS image."""
 
 ENCAPSULATED = "/etc/ignition-machine-config-encapsulated.json"
 """The MachineConfig of the first boot, as the config server sends it: without its files."""

@@ -14,6 +14,7 @@ from syncline.machineconfig.agent.hosts import HostFacts, Hosts
 from syncline.machineconfig.agent.steps import Checked
 from syncline.machineconfig.names import (
     CONTROLLER_CONFIG,
+    CONTROLLER_CONFIG_NAME,
     CURRENT,
     CURRENT_IMAGE,
     DESIRED,
@@ -25,7 +26,6 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.server.world import image_for_new_machine, served_config, world_of
 
 __all__ = [

@@ -7,9 +7,8 @@ from syncline.kube.selectors import SelectorError, label_selector_from
 from syncline.machineconfig.causes.overview import Overview, Told, cause_of
 from syncline.machineconfig.causes.pools import pool_cause
 from syncline.machineconfig.causes.rendering import rendering_cause
-from syncline.machineconfig.names import CURRENT, POOL
+from syncline.machineconfig.names import CURRENT, POOL, ROLE
 from syncline.machineconfig.pools.nodestate import target_of
-from syncline.machineconfig.render.select import ROLE
 
 __all__ = ["APPLIED", "config_cause"]
 

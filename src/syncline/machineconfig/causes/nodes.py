@@ -10,7 +10,7 @@ from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.causes.overview import Overview, Told, awaited, node_ref, since_of, written_at
 from syncline.machineconfig.causes.whereabouts import LOOK_AT_AGENT, PATIENCE, whereabouts_of
-from syncline.machineconfig.drain.feasible import Blocked, Homeless, Outlook, Sight, judge
+from syncline.machineconfig.drain.feasible import Blocked, Homeless, Outlook, judge
 from syncline.machineconfig.drain.plan import UPSTREAM
 from syncline.machineconfig.drain.pods import leaves
 from syncline.machineconfig.drain.progress import BlockedNote, Progress
@@ -113,7 +113,7 @@ def _draining(over: Overview, node: Obj) -> Told:
     leaving = [pod for pod in sight.pods if _is_on(pod, name_of(node)) and leaves(pod, sight.daemon_sets)]
     verdict = judge(sight, name_of(node), now)
     steps = tuple(str(each) for each in proposals(sight, verdict, now))
-    because = tuple(_eviction(each, sight, steps) for each in verdict.blocked[:MAX_PODS])
+    because = tuple(_eviction(each, steps) for each in verdict.blocked[:MAX_PODS])
     evidence = tuple(("would help", step) for step in steps)
     if progress is None:
         since = note.since if note is not None else None
@@ -139,19 +139,19 @@ def _have(count: int, what: str) -> str:
     return f"1 {what} has" if count == 1 else f"{count} {what}s have"
 
 
-def _eviction(blocked: Blocked, sight: Sight, steps: tuple[str, ...]) -> Cause:
+def _eviction(blocked: Blocked, steps: tuple[str, ...]) -> Cause:
     fix = OR.join(steps[:MAX_STEPS])
     if not blocked.budget:
         text = blocked.message()
         return Cause(str(blocked.pod), "eviction refused", text, next_action="leave one budget for the pod")
     text = f"by budget {blocked.budget} ({blocked.numbers()})"
-    because = tuple(_pending(each, sight) for each in blocked.homeless[:1])
+    because = tuple(_pending(each) for each in blocked.homeless[:1])
     if not because and blocked.unwell:
         text = f"{text}; {blocked.unwell[0]}"
     return Cause(str(blocked.pod), "eviction refused", text, next_action=fix, because=because)
 
 
-def _pending(homeless: Homeless, sight: Sight) -> Cause:
+def _pending(homeless: Homeless) -> Cause:
     """The pod that waits, or will once its predecessor has gone."""
     if homeless.waits_already:
         return Cause(str(homeless.pod), "Pending", homeless.sentence)

@@ -18,14 +18,21 @@ from syncline.kube.objects import Obj, ObjectRef, dig, name_of, ref_of
 from syncline.machineconfig.causes.whereabouts import Records
 from syncline.machineconfig.drain import observe as drains
 from syncline.machineconfig.drain.feasible import Sight
-from syncline.machineconfig.names import ARBITER, CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_NODE, MASTER, POOL
+from syncline.machineconfig.names import (
+    ARBITER,
+    CONTROLLER_CONFIG,
+    CONTROLLER_CONFIG_NAME,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_NODE,
+    MASTER,
+    POOL,
+)
 from syncline.machineconfig.pools.observe import Observed, observe_plainly
 from syncline.machineconfig.pools.plan import looked
 from syncline.machineconfig.pools.rollout import PoolLook, World
 from syncline.machineconfig.render.observe import RenderSettings, observe_render
 from syncline.machineconfig.render.plan import Decision, decide
 from syncline.machineconfig.render.rendering import release_of
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 
 __all__ = ["Decided", "Overview", "Told", "awaited", "cause_of", "is_blocking", "node_ref", "since_of", "written_at"]
 

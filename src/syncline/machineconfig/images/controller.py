@@ -12,8 +12,8 @@ from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_
 from syncline.kube.kinds.openshiftconfig import DIGEST_MIRRORS, IMAGE_CONFIG, SOURCE_POLICY, TAG_MIRRORS
 from syncline.kube.objects import GVK, Obj, ObjectRef, name_of
 from syncline.machineconfig.images.plan import ImagesObserved, plan_images
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.runtime.mirrors import MirrorRules
 
 __all__ = ["ImageController"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from syncline.control.plan import Emit, Plan, Stalled
 from syncline.kube.objects import Obj, dig, labels_of, name_of
-from syncline.machineconfig.making import controller_reference, file_of, made_config, writes
+from syncline.machineconfig.generating.making import controller_reference, file_of, made_config, writes
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.runtime.files import RuntimeFile
 from syncline.machineconfig.runtime.mirrors import MirrorRules, RegistryError, registries_conf

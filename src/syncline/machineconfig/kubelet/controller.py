@@ -15,15 +15,15 @@ from syncline.kube.kinds.machineconfiguration import (
 )
 from syncline.kube.kinds.openshiftconfig import API_SERVER_CONFIG, NODE_CONFIG
 from syncline.kube.objects import Obj, ObjectRef, name_of
-from syncline.machineconfig.generated import KUBELET
-from syncline.machineconfig.generating import Files, GeneratingObserved, Kind, plan_generated
+from syncline.machineconfig.generating.naming import KUBELET
+from syncline.machineconfig.generating.observe import every_key, observe_generating
+from syncline.machineconfig.generating.plan import Files, GeneratingObserved, Kind, plan_generated
 from syncline.machineconfig.kubelet.files import (
     accepted_conditions,
     invalid_kubelet_config,
     kubelet_files,
     latency_profile,
 )
-from syncline.machineconfig.kubelet.observe import every_key, observe_generating
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.templates.bases import kubelet_configuration
 

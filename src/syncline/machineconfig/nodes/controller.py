@@ -16,12 +16,12 @@ from syncline.kube import yaml
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from syncline.kube.kinds.openshiftconfig import API_SERVER_CONFIG, NODE_CONFIG
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of
+from syncline.machineconfig.generating.making import file_of, made_config, writes
 from syncline.machineconfig.kubelet import schema
 from syncline.machineconfig.kubelet.cgroups import CgroupError, with_cgroup_arguments
 from syncline.machineconfig.kubelet.files import KUBELET_CONF, latency_profile
-from syncline.machineconfig.making import file_of, made_config, writes
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.templates.bases import kubelet_configuration
 
 __all__ = ["NodeConfigController", "NodesObserved", "plan_nodes"]

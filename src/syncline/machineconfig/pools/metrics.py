@@ -13,7 +13,7 @@ from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.drain.plan import UPSTREAM
 from syncline.machineconfig.drain.progress import Progress
-from syncline.machineconfig.names import annotation
+from syncline.machineconfig.names import OVERRIDDEN
 from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, belonging, members
 from syncline.machineconfig.pools.nodestate import target_of
@@ -23,7 +23,6 @@ __all__ = ["Family", "Labels", "cluster_metrics", "pool_metrics"]
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 Family: TypeAlias = tuple[str, str, list[tuple[Labels, float]]]
 """Name, help, gauges by labels."""
-OVERRIDDEN = annotation("os-image-url-overridden")
 _COUNTS = (
     ("mco_machine_count", "total number of machines in a specified pool", "machineCount"),
     ("mco_updated_machine_count", "total number of updated machines in specified pool", "updatedMachineCount"),

@@ -14,6 +14,7 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, nam
 from syncline.machineconfig.names import (
     ARBITER,
     CONTROLLER_CONFIG,
+    CONTROLLER_CONFIG_NAME,
     GROUP,
     MACHINE_CONFIG,
     MACHINE_CONFIG_NODE,
@@ -24,7 +25,7 @@ from syncline.machineconfig.pools.candidates import OPERATOR
 from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, belonging
 from syncline.machineconfig.pools.nodestate import SeenNode
-from syncline.machineconfig.pools.rollout import CONTROLLER_CONFIG_NAME, World
+from syncline.machineconfig.pools.rollout import World
 from syncline.machineconfig.pools.seenrecords import SeenRecord
 
 __all__ = ["HOLDS", "LEASES", "NODE", "POD", "READS", "Observed", "indices", "observe", "observe_plainly"]

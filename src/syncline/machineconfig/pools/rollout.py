@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
-from syncline.machineconfig.names import ARBITER, DESIRED, MASTER, TOPOLOGY, UPDATE_TAINT
+from syncline.machineconfig.names import ARBITER, CONTROLLER_CONFIG_NAME, DESIRED, MASTER, TOPOLOGY, UPDATE_TAINT
 from syncline.machineconfig.pools.blocked import blocked_drains, chains
 from syncline.machineconfig.pools.candidates import (
     Chosen,
@@ -32,10 +32,9 @@ from syncline.machineconfig.pools.nodestate import Nodes, candidates_of, facts_o
 from syncline.machineconfig.pools.status import PoolNodes, pool_status, update_line
 from syncline.machineconfig.pools.waits import Reason, Wait
 
-__all__ = ["CONTROLLER_CONFIG_NAME", "PoolLook", "World", "look_at_pool", "tell_status"]
+__all__ = ["PoolLook", "World", "look_at_pool", "tell_status"]
 
 ARBITER_TOPOLOGY = "HighlyAvailableArbiter"
-CONTROLLER_CONFIG_NAME = "machine-config-controller"
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,10 @@ from dataclasses import dataclass
 
 from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
-from syncline.machineconfig.names import annotation
+from syncline.machineconfig.names import GENERATED_BY, OVERRIDDEN, RELEASE
 from syncline.machineconfig.pools.status import condition_is
 
 __all__ = ["Expected", "invalid", "summary"]
-
-GENERATED_BY = annotation("generated-by-controller-version")
-RELEASE = annotation("release-image-version")
-OVERRIDDEN = annotation("os-image-url-overridden")
 
 
 @dataclass(frozen=True, slots=True)

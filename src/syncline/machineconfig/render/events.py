@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, annotations_of, name_of
-from syncline.machineconfig.render.merge import GENERATED_BY
-from syncline.machineconfig.render.rendering import RELEASE
+from syncline.machineconfig.names import GENERATED_BY, RELEASE
 
 __all__ = ["COMPONENT", "image_overridden", "refused", "rendered", "selecting_all"]
 

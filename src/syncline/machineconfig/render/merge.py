@@ -12,12 +12,12 @@ from syncline.ignition import merging
 from syncline.ignition.typed import canonical
 from syncline.kube.objects import Obj, annotations_of, name_of
 from syncline.machineconfig.configs import NEWEST, NEWEST_VERSION, ConfigError, lifted_config
+from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.select import merge_order
 
-__all__ = ["GENERATED_BY", "BaseImages", "Merged", "merge_configs"]
+__all__ = ["BaseImages", "Merged", "merge_configs"]
 
-GENERATED_BY = "machineconfiguration.openshift.io/generated-by-controller-version"
 DEFAULT_KERNEL = "default"
 KERNELS = ("realtime", "64k-pages")
 

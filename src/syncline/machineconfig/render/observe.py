@@ -15,9 +15,8 @@ from syncline.kube.kinds.machineconfiguration import (
     MACHINE_CONFIGURATION,
 )
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, name_of
-from syncline.machineconfig.names import CURRENT, DESIRED, FIRST_PIVOT
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME, CURRENT, DESIRED, FIRST_PIVOT
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 
 __all__ = ["NODE", "RenderObserved", "RenderSettings", "observe_render"]
 

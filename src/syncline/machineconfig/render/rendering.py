@@ -11,16 +11,13 @@ from dataclasses import dataclass
 
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from syncline.kube.objects import Obj, annotations_of, dig, meta, name_of
-from syncline.machineconfig.render.merge import GENERATED_BY, BaseImages, Merged, merge_configs
+from syncline.machineconfig.names import GENERATED_BY, GENERATED_VERSION, OVERRIDDEN, RELEASE
+from syncline.machineconfig.render.merge import BaseImages, Merged, merge_configs
 from syncline.machineconfig.render.naming import rendered_name
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.validate import invalid_spec
 
-__all__ = ["GENERATED_VERSION", "OVERRIDDEN", "RELEASE", "Release", "Rendered", "base_images", "release_of", "render"]
-
-GENERATED_VERSION = "machineconfiguration.openshift.io/generated-by-version"
-RELEASE = "machineconfiguration.openshift.io/release-image-version"
-OVERRIDDEN = "machineconfiguration.openshift.io/os-image-url-overridden"
+__all__ = ["Release", "Rendered", "base_images", "release_of", "render"]
 
 
 @dataclass(frozen=True, slots=True)

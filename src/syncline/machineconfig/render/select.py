@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
 from syncline.kube.objects import Obj, dig, labels_of, meta, name_of
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
+from syncline.machineconfig.names import ROLE, WORKER
 from syncline.machineconfig.render.refusal import RenderError
 
-__all__ = ["ROLE", "Selection", "bootstrap_configs", "may_select", "merge_order", "pools_of", "references", "select"]
-
-ROLE = "machineconfiguration.openshift.io/role"
-WORKER = "worker"
+__all__ = ["Selection", "bootstrap_configs", "may_select", "merge_order", "pools_of", "references", "select"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from typing import Any
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG
 from syncline.kube.objects import Obj, dig, meta, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 
-__all__ = ["CONTROLLER_CONFIG_NAME", "controller_config_wait", "sub_controller_wait"]
-
-CONTROLLER_CONFIG_NAME = "machine-config-controller"
+__all__ = ["controller_config_wait", "sub_controller_wait"]
 
 
 def controller_config_wait(config: Obj | None) -> str | None:

@@ -14,9 +14,9 @@ from syncline.kube.kinds.machineconfiguration import (
     MACHINE_CONFIG_POOL,
 )
 from syncline.kube.objects import Obj, ObjectRef, name_of
-from syncline.machineconfig.generated import RUNTIME
-from syncline.machineconfig.generating import Files, GeneratingObserved, Kind, plan_generated
-from syncline.machineconfig.kubelet.observe import every_key, observe_generating
+from syncline.machineconfig.generating.naming import RUNTIME
+from syncline.machineconfig.generating.observe import every_key, observe_generating
+from syncline.machineconfig.generating.plan import Files, GeneratingObserved, Kind, plan_generated
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.runtime.files import (
     dropin_files,

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of
-from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG, POOL
+from syncline.machineconfig.names import CONTROLLER_CONFIG, CONTROLLER_CONFIG_NAME, MACHINE_CONFIG, POOL
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.observe import OS_BUILD, OS_CONFIG
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 
 __all__ = ["World", "address_in_cluster", "image_for_new_machine", "served_config", "world_of"]
 

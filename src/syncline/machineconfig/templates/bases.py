@@ -11,9 +11,9 @@ import json
 
 from syncline.kube import yaml
 from syncline.kube.objects import Obj, dig
+from syncline.machineconfig.generating.making import file_of, made_config
 from syncline.machineconfig.kubelet.files import KUBELET_CONF
 from syncline.machineconfig.kubelet.tls import tls_settings
-from syncline.machineconfig.making import file_of, made_config
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.runtime.files import STORAGE_PATH
 from syncline.machineconfig.runtime.registries import POLICY_PATH, REGISTRIES_PATH

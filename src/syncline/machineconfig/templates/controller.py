@@ -11,8 +11,8 @@ from syncline.control.plan import Plan
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG
 from syncline.kube.kinds.openshiftconfig import API_SERVER_CONFIG
 from syncline.kube.objects import Obj, ObjectRef, name_of
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.templates.plan import TemplatesObserved, plan_templates
 
 __all__ = ["TemplateController"]

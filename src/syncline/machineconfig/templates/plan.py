@@ -9,8 +9,9 @@ from datetime import datetime
 from syncline.base.clock import format_time
 from syncline.control.plan import Patch, Plan, set_status
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, meta, name_of
-from syncline.machineconfig.making import writes
-from syncline.machineconfig.render.rendering import GENERATED_VERSION, RELEASE, Release
+from syncline.machineconfig.generating.making import writes
+from syncline.machineconfig.names import GENERATED_VERSION, RELEASE
+from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.templates.bases import base_configs
 
 __all__ = ["OURS", "TemplatesObserved", "plan_templates"]

@@ -9,9 +9,9 @@ from syncline.control.controller import MapToKeys
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from syncline.kube.kinds.openshiftconfig import API_SERVER_CONFIG, NODE_CONFIG
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of
-from syncline.machineconfig.generating import GeneratingObserved
+from syncline.machineconfig.generating.plan import GeneratingObserved
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.render.waiting import CONTROLLER_CONFIG_NAME
 
 __all__ = ["every_key", "observe_generating"]
 

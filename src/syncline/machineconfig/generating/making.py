@@ -9,9 +9,8 @@ from syncline.control.plan import Create, Replace
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
 from syncline.kube.objects import Obj, annotations_of, labels_of, meta, name_of
 from syncline.machineconfig.configs import NEWEST_VERSION
-from syncline.machineconfig.render.merge import GENERATED_BY
+from syncline.machineconfig.names import GENERATED_BY, ROLE
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.render.select import ROLE
 
 __all__ = ["controller_reference", "file_of", "made_config", "writes"]
 

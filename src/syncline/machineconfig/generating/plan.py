@@ -14,15 +14,15 @@ from syncline.base.clock import format_time
 from syncline.control.plan import Delete, Done, Outcome, Patch, Plan, Retry, SetStatus, Stalled, set_status
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, is_terminating, labels_of, meta, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
-from syncline.machineconfig.generated import (
+from syncline.machineconfig.generating.making import controller_reference, file_of, made_config, writes
+from syncline.machineconfig.generating.naming import (
     SUFFIX,
     GeneratedError,
     Generator,
     deprecated_name,
     generated_name,
 )
-from syncline.machineconfig.making import controller_reference, file_of, made_config, writes
-from syncline.machineconfig.render.merge import GENERATED_BY
+from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.render.waiting import controller_config_wait
 
