@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from tests.gitops.behaviours.play import APPS, Play, config, job
+from tests.gitops.behaviours.play import APPS, NOWHERE, Play, config, deployment, job
 from tests.scenes.pools import _definition
 
 from syncline.base.clock import format_time, parse_time
@@ -127,12 +127,33 @@ def test_the_hold_goes_with_an_application_that_is_deleted_in_the_middle() -> No
 
 def test_the_hold_is_renewed_while_the_operation_lives_and_kept_between_attempts() -> None:
     play = staged(machine_config("99-motd"), slow(seconds=4 * 3600))
+    play.patch(f"{APPS}/app", {"metadata": {"annotations": {"syncline.dev/hold-pools": "worker"}}})
     play.begin()
     play.driver.advance(3 * 3600)
     (held,) = play.world.send("GET", HOLDS)["items"]
     left = parse_time(held["spec"]["expiresAt"]) - play.world.clock.now()
     assert timedelta(minutes=39) < left <= timedelta(minutes=60)
+    assert paused(play), "who names the pools keeps them, however long a gate waits"
+
+
+def test_a_hook_that_waits_for_pools_gets_the_hold_back_at_once() -> None:
+    wait = slow(seconds=3600)
+    wait["spec"]["template"]["spec"]["containers"][0]["args"] = ["oc wait --for=condition=updated mcp worker"]
+    play = staged(machine_config("99-motd"), wait)
+    play.begin()
+    play.driver.advance(20)
+    assert play.state()["message"] == "waiting for completion of hook batch/Job/wait"
+    assert (play.names(HOLDS), paused(play)) == ([], False)
+
+
+def test_a_gate_that_waits_for_long_gets_the_hold_back_as_it_may_wait_for_what_the_machines_get() -> None:
+    needs = deployment("needs-huge-pages", pod=NOWHERE, sync_wave="1")
+    play = staged(machine_config("99-motd"), needs, config("last", sync_wave="2"))
+    play.begin()
+    play.driver.advance(4 * 60)
     assert paused(play)
+    play.driver.advance(2 * 60)
+    assert (play.names(HOLDS), paused(play), play.state()["phase"]) == ([], False, "Running")
 
 
 def test_a_hold_that_nobody_renews_ends_by_itself() -> None:

@@ -7,6 +7,8 @@ nothing: what the operation needs and lacks is taken, what belongs to no running
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -32,6 +34,8 @@ __all__ = ["HOLD_POOLS", "give_back_for_gate", "pools_to_hold", "released", "ren
 
 TAKES_EFFECT = timedelta(seconds=30)
 """After this long nobody honours Holds on this cluster, and the sync goes on as it would without."""
+PATIENCE = timedelta(minutes=5)
+"""So long machines wait for one gate. A Deployment that needs them has ten minutes, unless it says otherwise."""
 HOLD_POOLS = "syncline.dev/hold-pools"
 """Annotation of an Application: names of pools by comma, ``all``, or ``none``; without it what the sync changes
 decides."""
@@ -135,13 +139,39 @@ def _listed(pools: Iterable[str]) -> str:
     return f"pool {', '.join(sorted(pools))}"
 
 
-def give_back_for_gate(seen: AppObserved, operation: str, sync: SyncPlan) -> Plan | None:
-    """A gate on which only held pools or their nodes are outstanding would wait for its own Hold: give it back."""
+def give_back_for_gate(seen: AppObserved, operation: str, sync: SyncPlan, now: datetime) -> Plan | None:
+    """A gate that may wait for what its own Hold keeps from happening gets the Hold back first.
+
+    That is a gate on a condition of held pools or of nodes, at once; on a hook or Job whose own text speaks of machine
+    config pools, at once, as people's Jobs wait for a pool to be updated; and on anything else after
+    :data:`PATIENCE`, as it may need what the machines get. An Application that names its pools itself waits on.
+    """
     hold = _own(seen, operation)
-    if hold is None or sync.wait is None or sync.wait.kind is not WaitKind.CONDITION or not sync.wait.refs:
-        return None  # a held pool that is waited for by its health counts as Healthy
-    mine = all(ref.kind == "Node" or (ref.group_kind == POOL and ref.name in hold.pools) for ref in sync.wait.refs)
-    if not mine:
+    if hold is None or sync.wait is None or not sync.wait.refs:
         return None
-    why = f"the gate waits for {sync.wait.refs[0]}, which this operation's own Hold keeps from going on"
+    wait = sync.wait
+    named = annotations_of(seen.view.obj).get(HOLD_POOLS, "").strip()
+    if wait.kind is WaitKind.CONDITION:  # a held pool that is waited for by its health counts as Healthy
+        mine = all(ref.kind == "Node" or (ref.group_kind == POOL and ref.name in hold.pools) for ref in wait.refs)
+        why = f"the gate waits for {wait.refs[0]}, which this operation's own Hold keeps from going on" if mine else ""
+    elif named:
+        why = ""
+    elif waiter := next((ref for ref in wait.refs if _speaks_of_pools(seen, ref)), None):
+        why = f"the gate waits for {waiter}, which speaks of machine config pools and may wait for their update"
+    else:
+        long = wait.since is not None and now >= wait.since + PATIENCE
+        why = f"the gate waits for long: {wait.refs[0]} may need what {_listed(hold.pools)} gets" if long else ""
+    if not why:
+        return None
     return Plan(steps=seen.at_cluster(((Delete.of(hold.obj, why),),)), outcome=Requeue(0, why), why=why)
+
+
+_POOLS = re.compile(r"machineconfigpool|\bmcp\b", re.IGNORECASE)
+
+
+def _speaks_of_pools(seen: AppObserved, ref: ObjectRef) -> bool:
+    """Whether what is waited for runs commands in whose text pools occur."""
+    manifests = seen.pinned.objects if seen.pinned is not None else ()
+    texts = [seen.live.get(ref), *(obj for obj in manifests if ref_of(obj).group_kind == ref.group_kind)]
+    named = [obj for obj in texts if obj is not None and name_of(obj) == ref.name]
+    return any(_POOLS.search(json.dumps(obj.get("spec"), default=str)) for obj in named)

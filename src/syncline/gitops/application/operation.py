@@ -540,7 +540,7 @@ def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime
         () if known else tuple(Emit(view.obj, "GateOverdue", one.message, COMPONENT, warning=True) for one in overdue)
     )
     patch: tuple[Action, ...] = (*app_patch(view, status, why), *told)
-    back = give_back_for_gate(seen, running_operation(view), sync) if sync is not None else None
+    back = give_back_for_gate(seen, running_operation(view), sync, now) if sync is not None else None
     steps = back.steps if back is not None else ()
     return OperationPlan(steps=steps, status=patch, outcome=Requeue(wait, why), why=why)
 
