@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from syncline.cli.main import main
+from syncline.machineconfig.agent.disk import Difference
+from syncline.machineconfig.agent.steps import Checked
 
 BUTANE = """variant: openshift
 version: 4.16.0
@@ -64,3 +66,36 @@ def test_a_file_that_cannot_be_taken_is_one_clear_error(
     said = capsys.readouterr()
     assert said.out == "" and said.err.startswith("error: -f ") and told in said.err
     assert not (tmp_path / "root/etc/machine-config-daemon/currentconfig").exists()
+
+
+@pytest.mark.parametrize(
+    ("checked", "told"),
+    [
+        (Checked(None), "it is as it should be"),
+        (Checked(None, "", None), "it is as it should be"),
+        (Checked(Difference('content mismatch for file "/etc/a"')), 'content mismatch for file "/etc/a"'),
+        (Checked(None, "no space"), "what was staged was not put in place: no space"),
+    ],
+)
+def test_a_look_at_the_disk_is_told_in_words(checked: Checked, told: str) -> None:
+    assert checked.told == told
+
+
+def test_an_agent_below_a_directory_says_at_once_what_it_cannot_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k"}}],
+        "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1"}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    (tmp_path / "root").mkdir()
+    words = ["node-agent", "--once", "--patience", "0", "--node", "edge", "--root", str(tmp_path / "root")]
+    words += ["--kubeconfig", str(tmp_path / "kubeconfig")]
+    assert main(words) == 1
+    assert (
+        "does not run: an update that needs a reboot or a service will fail; with --offline" in capsys.readouterr().err
+    )
+    assert main([*words, "--offline"]) == 1
+    assert "does not run" not in capsys.readouterr().err

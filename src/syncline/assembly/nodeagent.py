@@ -46,6 +46,7 @@ from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.agent.plan import QUESTIONS, answered, plan_agent
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
+    Checked,
     EndFirstBoot,
     EndJoining,
     HostStep,
@@ -125,6 +126,13 @@ async def _keep_certificate(port: HttpPort, access: ClusterAccess, kubeconfig: P
     await keep_certificate(port, access, kubeconfig, clock)
 
 
+def _value(found: Any, otherwise: str) -> str:
+    """What a step found, in words."""
+    if isinstance(found, (Booted, Checked)):
+        return found.told
+    return found if isinstance(found, str) and found else otherwise
+
+
 class _Gated(AgentController):
     """Counts its passes; once ``closed`` it begins none."""
 
@@ -143,7 +151,7 @@ class _Gated(AgentController):
     ) -> tuple[AgentObserved, Plan] | None:
         for result in results:
             if isinstance(result.action, HOST_STEPS):
-                done = f"{result.value or 'done'}" if result.ok else f"failed: {result.error}"
+                done = _value(result.value, "done") if result.ok else f"failed: {result.error}"
                 log.log(logging.INFO if result.ok else logging.ERROR, "%s: %s", result.action.describe(), done)
         further = super().settle(seen, plan, results, now)
         return None if further is None else (further[0], self._told(further[1]))
@@ -416,8 +424,7 @@ def rehearse(seen: AgentObserved, now: datetime, performer: HostPerformer, tell:
         question = next((one for step in plan.steps for one in step if isinstance(one, QUESTIONS)), None)
         if question is not None:
             found = None if written and isinstance(question, CheckDisk) else perform_now(performer, question)
-            told = found.told if isinstance(found, Booted) else found or "it is as it should be"
-            tell(f"{question.describe()}: {told}")
+            tell(f"{question.describe()}: {_value(found, 'it is as it should be')}")
             seen = replace(answered(seen, question, found), facts=replace(seen.facts, touched=False))
             continue
         tell(plan.why)

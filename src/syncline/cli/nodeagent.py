@@ -90,6 +90,9 @@ def node_agent(
     name = node or platform.node().lower()
     host = _host(root, offline, dry_run)
     hosts = LinuxHosts(name, host, in_place=dry_run)
+    if not (host.running or offline or dry_run):
+        told = f"warning: the system below {root} does not run: an update that needs a reboot or a service will fail"
+        click.echo(f"{told}; with --offline it counts as booted anew", err=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
 
     async def serve() -> Standing:

@@ -158,7 +158,7 @@ def _resumed(found: Obj, ended: list[Hold], left: list[Hold]) -> str:
     text = f"machineconfigpool/{name} " + (f"{len(ended)} Hold(s) ended" if ended else "no Hold of yours")
     if left:
         return f"{text}; still held by {', '.join(f'{hold.owner} ({hold.name})' for hold in left)}"
-    if dig(found, "spec", "paused") is True and not ended:
+    if dig(found, "spec", "paused") is True:
         return f"{text}; spec.paused is set by {pause_writer(found)[0] or 'somebody'}: add --spec to clear it"
     return text
 

@@ -229,6 +229,14 @@ class Checked:
     finalize_failure: str | None = None
     unsupported: int | None = None
 
+    @property
+    def told(self) -> str:
+        """For people."""
+        found = [self.difference.text] if self.difference is not None else []
+        if self.finalize_failure:
+            found.append(f"what was staged was not put in place: {self.finalize_failure}")
+        return "; ".join(found) or "it is as it should be"
+
 
 @dataclass(frozen=True)
 class CheckDisk:
