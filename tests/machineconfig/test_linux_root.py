@@ -186,3 +186,19 @@ def test_entries_of_proc_are_read_as_they_are_on_a_running_machine() -> None:
         pytest.skip("this is no Linux")
     assert LinuxRoot(Path("/")).read(str(boot_id)) == boot_id.read_bytes()
     assert LinuxRoot(Path("/")).read("/proc/cmdline") == Path("/proc/cmdline").read_bytes()
+
+
+@pytest.mark.parametrize("owner", [(1 << 40, 0), (0, -2)])
+def test_an_owner_that_no_system_has_is_an_error_of_the_host(owner: tuple[int, int], tmp_path: Path) -> None:
+    """Only root gives files away; where we are not, that is noted."""
+    root = LinuxRoot(tmp_path)
+    try:
+        root.write("/a", b"x", owner=owner)
+    except HostError as error:
+        assert error.path == "/a" and not (tmp_path / "a").exists()
+    else:
+        assert root.notes
+
+
+def test_a_path_that_no_system_has_has_no_stamp(tmp_path: Path) -> None:
+    assert LinuxRoot(tmp_path).stamp("/etc/\0") == ()

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from syncline.machineconfig.agent.host import HostError, Stat
+from syncline.machineconfig.agent.host import MAX_FILE, HostError, Stat
 
 __all__ = ["LinuxRoot"]
 
@@ -26,7 +26,6 @@ DRAFT = ".syncline-draft"
 """One in each directory: what a crash left behind is taken by the next write there."""
 MAX_LINKS = 40
 MAX_DEPTH = 64
-MAX_READ = 64 << 20
 READ_BYTES = 64 << 10
 MAX_NOTES = 100
 NULL = "/dev/null"
@@ -82,8 +81,8 @@ class LinuxRoot:
                 found = _bounded(file)
         finally:
             os.close(opened)
-        if len(found) > MAX_READ:
-            raise HostError("read", path, f"more than {MAX_READ >> 20} MiB; put back what belongs there")
+        if len(found) > MAX_FILE:
+            raise HostError("read", path, f"more than {MAX_FILE >> 20} MiB; put back what belongs there")
         return found
 
     def names(self, path: str) -> list[str]:
@@ -97,7 +96,7 @@ class LinuxRoot:
         try:
             with self._walk(path) as (parent, name):
                 found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        except OSError:
+        except (OSError, ValueError):
             return ()
         return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
 
@@ -312,7 +311,7 @@ class LinuxRoot:
 
 def _bounded(file: BinaryIO) -> bytes:
     """One byte beyond the bound at most; in parts, as entries of /proc refuse to be asked for megabytes at once."""
-    parts, left = [], MAX_READ + 1
+    parts, left = [], MAX_FILE + 1
     while left > 0 and (part := file.read(min(left, READ_BYTES))):
         parts.append(part)
         left -= len(part)
@@ -372,7 +371,7 @@ def _told(operation: str, path: str) -> Iterator[None]:
         yield
     except HostError:
         raise
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         raise HostError(operation, path, _reason(error)) from error
 
 

@@ -209,18 +209,21 @@ class SimulatedHost:
     def _entry(self, operation: str, path: str) -> Entry | None:
         if path == "/":
             return Entry(EntryKind.DIRECTORY, mode=0o755)
-        try:
-            found = self.machine.root.read(path)
-        except ValueError as error:
-            raise HostError(operation, path, str(error)) from error
+        found = self._there(operation, path)
         if found is None:
             self._check_parents(operation, path)
         return found
 
+    def _there(self, operation: str, path: str) -> Entry | None:
+        try:
+            return self.machine.root.read(path)
+        except ValueError as error:
+            raise HostError(operation, path, str(error)) from error
+
     def _check_parents(self, operation: str, path: str) -> None:
         above = posixpath.dirname(path)
         while above != "/":
-            found = self.machine.root.read(above)
+            found = self._there(operation, above)
             if found is not None and found.kind is EntryKind.FILE:
                 raise HostError(operation, path, "not a directory")
             above = posixpath.dirname(above)
@@ -231,7 +234,7 @@ class SimulatedHost:
             parts = [part for part in path.split("/") if part]
             for at in range(len(parts)):
                 head = "/" + "/".join(parts[: at + 1])
-                found = self.machine.root.read(head)
+                found = self._there(operation, head)
                 if found is not None and found.kind is EntryKind.SYMLINK:
                     target = found.content.decode("utf-8", "replace")
                     path = posixpath.normpath(posixpath.join(posixpath.dirname(head), target, *parts[at + 1 :]))

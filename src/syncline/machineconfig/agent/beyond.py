@@ -8,6 +8,7 @@ from __future__ import annotations
 from syncline.kube.objects import Obj, dig, labels_of
 from syncline.machineconfig.agent.changes import kernel_type
 from syncline.machineconfig.agent.hosts import FixedSystem
+from syncline.machineconfig.agent.impossible import impossible
 from syncline.machineconfig.agent.kernel import missing_arguments
 
 __all__ = ["beyond_reach"]
@@ -20,6 +21,9 @@ BIG_PAGES, ARM = "64k-pages", "arm64"
 def beyond_reach(node: Obj, system: FixedSystem | None, new: Obj) -> str:
     """The field, what is missing, and what to do; empty: nothing is. An image alone passes, so that such machines can
     be in a pool with others; so does what people have done by hand."""
+    wrong = impossible(new)
+    if wrong:
+        return wrong
     architecture = labels_of(node).get(ARCHITECTURE) or dig(node, "status", "nodeInfo", "architecture") or ARM
     if kernel_type(new) == BIG_PAGES and architecture != ARM:
         told = "64k-pages is only supported for aarch64 architecture"

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Done", "Host", "HostError", "Stat"]
+__all__ = ["MAX_FILE", "Done", "Host", "HostError", "Stat"]
+
+MAX_FILE = 64 << 20
+"""Bytes of a file: larger ones are not read, so that none is to be written."""
 
 
 class HostError(OSError):
