@@ -58,7 +58,7 @@ class MemoryHost:
     def put(self, entry: Mapping[str, Any]) -> None:
         path, kind = entry["path"], entry.get("type") or "file"
         self.make_directories(posixpath.dirname(path))
-        mode = int(entry.get("mode") or ("0755" if kind == "dir" else "0644"), 8)
+        mode = int(entry.get("mode") or {"dir": "0755", "symlink": "0777"}.get(kind, "0644"), 8)
         stat = Stat(kind, mode, entry.get("uid") or 0, entry.get("gid") or 0, entry.get("target") or "")
         content = base64.b64decode(entry["base64"]) if "base64" in entry else (entry.get("text") or "").encode()
         self.tree[path] = Node(stat, content)

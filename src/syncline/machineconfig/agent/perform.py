@@ -135,7 +135,9 @@ class HostPerformer:
         changed = [by_name[name] for name in (*units.added, *units.updated)]
         if action.forced and host.exists(FORCE_FILE):
             host.remove(FORCE_FILE)
-        update_files(host, old, new, changed, forced=action.forced, sparing=action.sparing)
+        update_files(
+            host, old, new, changed, forced=action.forced, skip_certificate=action.rotated, sparing=action.sparing
+        )
         if host.exists(KUBECONFIG):
             host.write(KUBECONFIG, host.read(KUBECONFIG), mode=0o600)  # only root reads how to get into the cluster
 

@@ -20,7 +20,7 @@ from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.actions import Action
 from syncline.machineconfig.agent.authorities import AUTHORITIES, AuthorityError, authorities_due
 from syncline.machineconfig.agent.beyond import beyond_reach
-from syncline.machineconfig.agent.changes import changes_between
+from syncline.machineconfig.agent.changes import changes_between, kernel_type
 from syncline.machineconfig.agent.disk import Difference
 from syncline.machineconfig.agent.due import Due, DueError, drain_is_open
 from syncline.machineconfig.agent.imagemode import embedded, extracted
@@ -229,6 +229,10 @@ def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
         return fail(seen, seen.checked.difference.text, now, event="PreflightConfigDriftCheckFailed")
     if seen.policies is None:
         return Plan(outcome=Retry("NodeDisruptionPolicyStatus was not ready"), why="the policies are not ready")
+    try:
+        changes_between(old, new)
+    except ConfigError as error:
+        return fail(seen, f"could not calculate config diff: {error}", now)
     if seen.misplaced:
         return _misplaced(seen, now)
     beyond = beyond_reach(seen.node, seen.facts.fixed, new)
@@ -242,8 +246,6 @@ def _update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
         script = _begun(seen, now, str(error))
         give_up(script, name, str(error))
         return script.plan(Retry(str(error)))
-    except ConfigError as error:
-        return fail(seen, f"could not calculate config diff: {error}", now)
     return _carry_out(seen, old, new, work, now)
 
 
@@ -262,7 +264,8 @@ def _refuse(seen: AgentObserved, old: Obj, new: Obj, error: str, now: datetime) 
         f"Err: {error}"
     )
     script.phase(Phase("UpdatePrepared", "Unknown", "UpdatePrepared", told))
-    if annotations_of(seen.node).get(STATE) != "Unreconcilable":
+    have = annotations_of(seen.node)
+    if (have.get(STATE), have.get(REASON)) != ("Unreconcilable", text[:MAX_REASON]):
         script.event("FailedToReconcile", text, warning=True)
     give_up(script, name_of(seen.node), text, state="Unreconcilable")
     return script.plan(Retry(text))
@@ -284,7 +287,8 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: Work, now: datetim
     have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(new)
     drained = have.get(LAST_DRAIN) == f"drain-{target}"
     why = f"bring {name} from {name_of(old)} to {target}"
-    script = Script(seen, now, why) if drained and have.get(STATE) in RUNNING else _begun(seen, now, why)
+    goes_on = drained and have.get(STATE) in RUNNING and _prepared(seen)
+    script = Script(seen, now, why) if goes_on else _begun(seen, now, why)
     told = f"Update Compatible. Post Cfg Actions: [] Drain Required: {str(work.drain).lower()}"
     script.phase(Phase("UpdatePrepared", "True", "UpdatePrepared", told))
     if work.drain and seen.topology == SINGLE_REPLICA:
@@ -300,6 +304,13 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: Work, now: datetim
     _write(script, seen, old, new, work)
     _act(script, seen, target, work)
     return script.plan()
+
+
+def _prepared(seen: AgentObserved) -> bool:
+    """It was begun in an earlier pass, which asked for the drain; where no record of it is kept, that is assumed."""
+    conditions = dig(seen.record, "status", "conditions", default=()) or ()
+    found = next((one for one in conditions if one.get("type") == "UpdatePrepared"), {})
+    return seen.record is None or found.get("status") == "True"
 
 
 def _not_drained(script: Script) -> None:
@@ -327,23 +338,10 @@ def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) 
     )
     config, own = extracted(new)
     script.annotate({WRITING: name_of(new), **({WRITING_IMAGE: own} if own else {})})
-    script.do(WriteFiles(name, old, new, seen.facts.forced, why))
+    script.do(WriteFiles(name, old, new, seen.facts.forced, why, rotated=True))
     if changes.passwd:
         script.do(SetUsers(name, old, new, why))
-    image = str(dig(new, "spec", "osImageURL") or "")
-    if changes.os_update or changes.extensions or changes.kernel_type:
-        script.event("InClusterUpgrade", f"Updating from oscontainer {image}")
-    if changes.os_changes:
-        script.event("OSUpdateStarted", changes.os_changes)
-        script.do(DropStaged(name, why))
-        if image and image == dig(old, "spec", "osImageURL"):
-            told = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
-            script.event("OSUpgradeSkipped", f"{told} MachineConfig ({name_of(old)})")
-        script.do(StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(seen.node)))
-        if changes.os_update and image and image != dig(old, "spec", "osImageURL"):
-            told = f"OS upgrade applied; new MachineConfig ({name_of(new)}) has new OS image ({image})"
-            script.event("OSUpgradeApplied", told)
-        script.event("OSUpdateStaged", "Changes to OS staged")
+    _stage(script, StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(seen.node)))
     script.do(StoreConfig(name, config, why, own))
     script.phase(
         Phase(executed, "True", applied, "Updated the Files and OS on disk as a part of the in progress phase"),
@@ -355,6 +353,27 @@ def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) 
             f"SSH Keys did {keys} need an update",
         ),
     )
+
+
+def _stage(script: Script, step: StageSystem) -> None:
+    """A kernel that is not the image's own, and image mode, are staged with every update."""
+    changes, old, new, kernel = step.changes, step.old, step.new, kernel_type(step.new)
+    image = str(dig(new, "spec", "osImageURL") or "")
+    if changes.os_update or changes.extensions or changes.kernel_type or changes.image_mode:
+        script.event("InClusterUpgrade", f"Updating from oscontainer {image}")
+    if not changes.os_changes and not changes.image_mode and kernel == "default":
+        return
+    script.event("OSUpdateStarted", changes.os_changes or f"Updating to a target config with {kernel} kernel")
+    script.do(DropStaged(step.node, step.reason))
+    same = image == (dig(old, "spec", "osImageURL") or "")
+    if same:
+        told = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
+        script.event("OSUpgradeSkipped", f"{told} MachineConfig ({name_of(old)})")
+    script.do(step)
+    if not same:
+        told = f"OS upgrade applied; new MachineConfig ({name_of(new)}) has new OS image ({image})"
+        script.event("OSUpgradeApplied", told)
+    script.event("OSUpdateStaged", "Changes to OS staged")
 
 
 def _act(script: Script, seen: AgentObserved, target: str, work: Work) -> None:
@@ -407,14 +426,15 @@ def _come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     if seen.checked.difference:
         anew = _stage_again(seen, due, seen.checked.difference, now)
         return anew or fail(seen, seen.checked.difference.text, now, event="OnDiskStateValidationFailed")
-    uncordon = f"uncordon-{target}"
+    uncordon, text = f"uncordon-{target}", f"In desired config {target}. Resumed normal operations."
+    resumed = Phase("Resumed", "True", "Resumed", f"{text} Applying proper annotations.")
     if have.get(DESIRED_DRAIN) != uncordon:
         script = Script(seen, now, f"{name} has {target}")
-        text = f"In desired config {target}. Resumed normal operations. Applying proper annotations."
-        script.phase(Phase("Resumed", "True", "Resumed", text))
+        script.phase(resumed)
         script.annotate({DESIRED_DRAIN: uncordon})
         return script.plan()
     script = Script(seen, now, f"{name} is done with {target}")
+    script.phase(resumed)  # a node of which this uncordon was asked long ago has not said so
     script.event("Uncordon", f"Update completed for config {target} and node has been uncordoned")
     script.event("NodeDone", f"Setting node {name}, currentConfig {target} to Done")
     again: dict[str, str | None] = {STAGED_AGAIN: None} if STAGED_AGAIN in have else {}
@@ -532,7 +552,7 @@ def _put_back(seen: AgentObserved, begun: Due, now: datetime) -> Plan:
         return Plan(outcome=Retry(str(error)), why=str(error))
     script = Script(seen, now, f"put {name} back to {name_of(begun.old)}")
     script.annotate({WRITING: name_of(begun.new)})  # it says so already: nothing is written by an old view
-    script.do(WriteFiles(name, new, old, False, UNDOING, sparing=True))
+    script.do(WriteFiles(name, new, old, False, UNDOING, sparing=True, rotated=True))
     if changes.passwd:
         script.do(SetUsers(name, new, old, UNDOING))
     if changes.os_changes:
@@ -575,7 +595,7 @@ def _undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: dateti
             case SetUsers(old=old, new=new) if old is not None:
                 script.do(SetUsers(name, new, old, UNDOING))
             case WriteFiles(old=old, new=new) if old is not None:
-                script.do(WriteFiles(name, new, old, False, UNDOING))
+                script.do(WriteFiles(name, new, old, False, UNDOING, rotated=True))
     script.annotate({REBOOT_FROM: None, **(_NOT_WRITING if isinstance(action, RunService | RebootHost) else {})})
     give_up(script, name, text, protected=not isinstance(action, RebootHost))
     return script.plan(Retry(text))

@@ -107,7 +107,8 @@ class EndJoining:
 @dataclass(frozen=True)
 class WriteFiles:
     """All files and the changed units of ``new``; what ``old`` had alone goes. Both are MachineConfigs. ``sparing``:
-    ``old`` may have been written in part only, so that what differs from it is somebody else's."""
+    ``old`` may have been written in part only, so that what differs from it is somebody else's. ``rotated``: the
+    kubelet's authority came past the configs, and a config may hold one of before."""
 
     node: str
     old: Obj | None = field(repr=False)
@@ -115,6 +116,7 @@ class WriteFiles:
     forced: bool
     reason: str
     sparing: bool = False
+    rotated: bool = False
 
     def describe(self) -> str:
         return f"write the files of {name_of(self.new)} on {self.node}"

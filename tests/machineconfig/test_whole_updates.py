@@ -1,0 +1,162 @@
+"""Laws of a whole update that no recording shows; each is what upstream's ``update`` did when it was given the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from tests.machineconfig.memory_host import MemoryHost
+from tests.machineconfig.recordings import same_text
+from tests.machineconfig.test_update_recorded import OneHost, Play
+
+from syncline.assembly.nodeagent import perform_now
+from syncline.kube.objects import Obj, annotations_of
+from syncline.machineconfig.agent.perform import HostPerformer
+from syncline.machineconfig.agent.steps import WriteFiles
+from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, REASON, STATE
+
+OLD, NEW, IMAGE = "rendered-worker-aaaa", "rendered-worker-bbbb", "quay.io/os@sha256:11"
+ROLE, CA = "node-role.kubernetes.io/worker", "/etc/kubernetes/kubelet-ca.crt"
+CLEAN = "rpm-ostree cleanup -p"
+BEGUN = "Normal AddSigtermProtection Adding SIGTERM protection"
+SKIPPED = (
+    "Normal OSUpgradeSkipped OS upgrade skipped; "
+    "new MachineConfig ({}) has same OS image ({}) as old MachineConfig ({})"
+)
+
+
+def file(path: str, text: str) -> Obj:
+    return {"path": path, "contents": {"source": f"data:,{text}"}, "mode": 420}
+
+
+def config(name: str, *files: Obj, **spec: object) -> Obj:
+    ignition = {"ignition": {"version": "3.5.0"}, "storage": {"files": list(files)}}
+    return {"metadata": {"name": name}, "spec": {"config": ignition, "osImageURL": IMAGE, **spec}}
+
+
+def pool(name: str) -> Obj:
+    return {"metadata": {"name": name}, "spec": {"nodeSelector": {"matchLabels": {ROLE: ""}}}}
+
+
+def update(
+    old: Obj,
+    new: Obj,
+    *,
+    notes: Obj | None = None,
+    policy: Obj | None = None,
+    fail: Sequence[str] = (),
+    pools: Sequence[str] = ("worker",),
+) -> Play:
+    """``policy``: what a changed ``/etc/x`` asks for."""
+    drained = {DESIRED_DRAIN: f"uncordon-{OLD}", LAST_DRAIN: f"uncordon-{OLD}"}
+    machine = "machineconfiguration.openshift.io/"
+    said = {f"{machine}currentConfig": OLD, f"{machine}desiredConfig": NEW, STATE: "Done", REASON: "", **drained}
+    play = Play(
+        {
+            "node": {"metadata": {"name": "node-0", "labels": {ROLE: ""}, "annotations": said | (notes or {})}},
+            "pools": [pool(name) for name in pools],
+            "old": old,
+            "new": new,
+            "policy": {"files": [{"path": "/etc/x", "actions": [policy]}]} if policy else {},
+            "tree": [{"path": each["path"], "text": "?"} for each in old["spec"]["config"]["storage"]["files"]],
+            "bootedImage": IMAGE,
+            "failCommands": list(fail),
+        }
+    )
+    play.run()
+    return play
+
+
+def said(play: Play, kind: str) -> list[str]:
+    return [entry[kind] for entry in play.log if kind in entry]
+
+
+NOTHING = {"type": "None"}
+X = config(NEW, file("/etc/x", "new"))
+
+
+def test_a_kernel_that_is_not_the_image_s_own_is_staged_with_every_update() -> None:
+    play = update(config(OLD, kernelType="realtime"), config(NEW, file("/etc/x", "n"), kernelType="realtime"))
+    events = said(play, "event")
+    assert said(play, "command")[0] == CLEAN
+    assert "Normal OSUpdateStarted Updating to a target config with realtime kernel" in events
+    assert SKIPPED.format(NEW, IMAGE, OLD) in events and "Normal OSUpdateStaged Changes to OS staged" in events
+
+
+def test_an_update_of_files_alone_stages_nothing() -> None:
+    play = update(config(OLD), X, policy=NOTHING)
+    assert said(play, "command") == [] and not any("OSUp" in event for event in said(play, "event"))
+
+
+def test_kernel_arguments_that_cannot_be_staged_leave_nothing_staged() -> None:
+    play = update(config(OLD), config(NEW, kernelArguments=["a"]), fail=["rpm-ostree kargs"])
+    assert said(play, "command") == [CLEAN, "rpm-ostree kargs --append=a", CLEAN]
+    assert play.error == "error running rpm-ostree kargs --append=a: Failed: rpm-ostree kargs --append=a: exit status 1"
+
+
+def test_an_undone_system_is_told_as_the_done_one_was() -> None:
+    play = update(config(OLD), config(NEW, kernelArguments=["a"]), fail=["systemd-run"])
+    events = [event for event in said(play, "event") if "OSUp" in event]
+    assert events == [
+        "Normal OSUpdateStarted Changing kernel arguments",
+        SKIPPED.format(NEW, IMAGE, OLD),
+        "Normal OSUpdateStaged Changes to OS staged",
+        "Normal OSUpdateStarted Changing kernel arguments",
+        SKIPPED.format(OLD, IMAGE, NEW),
+        "Normal OSUpdateStaged Changes to OS staged",
+    ]
+    assert [each for each in said(play, "command") if "kargs" in each] == [
+        "rpm-ostree kargs --append=a",
+        "rpm-ostree kargs --delete-if-present=a",
+    ]
+
+
+def test_a_config_that_cannot_be_read_is_told_before_a_node_of_two_pools() -> None:
+    broken = config(NEW) | {"spec": {"config": {"ignition": {"version": "9.0.0"}}}}
+    play = update(config(OLD), broken, pools=("infra", "gpu"))
+    assert play.error is not None and play.error.startswith("could not calculate config diff: parsing new Ignition")
+    assert BEGUN not in said(play, "event")
+
+
+def test_a_node_that_was_drained_before_says_that_its_update_begins() -> None:
+    drain = f"drain-{NEW}"
+    for state in ("Working", "Degraded"):
+        play = update(config(OLD), X, notes={STATE: state, DESIRED_DRAIN: drain, LAST_DRAIN: drain})
+        assert said(play, "event").count(BEGUN) == 1
+    assert said(update(config(OLD), X), "event").count(BEGUN) == 1, "also where it waits for its drain in between"
+
+
+def test_a_refusal_is_an_event_again_only_with_another_reason() -> None:
+    refused = config(NEW)
+    refused["spec"]["config"]["passwd"] = {"users": [{"name": "bob"}]}
+    first = update(config(OLD), refused, notes={STATE: "Unreconcilable", REASON: "something else"})
+    text = annotations_of(first.node)[REASON]
+    assert f"Warning FailedToReconcile {text}" in said(first, "event")
+    again = update(config(OLD), refused, notes={STATE: "Unreconcilable", REASON: text})
+    assert not any("FailedToReconcile" in event for event in said(again, "event")) and again.error == text
+
+
+def test_a_node_whose_uncordon_was_asked_before_says_that_it_works_again() -> None:
+    uncordon = f"uncordon-{NEW}"
+    play = update(config(OLD), X, policy=NOTHING, notes={DESIRED_DRAIN: uncordon, LAST_DRAIN: uncordon})
+    text = f"In desired config {NEW}. Resumed normal operations. Applying proper annotations."
+    assert f"Resumed=True Resumed: {text}" in said(play, "machineConfigNode")
+    assert annotations_of(play.node)[STATE] == "Done"
+
+
+def test_an_update_and_its_undoing_leave_the_authority_of_the_kubelet_alone() -> None:
+    for fail in ((), ("systemd-run",)):
+        play = update(config(OLD, file(CA, "old")), config(NEW, file(CA, "new"), file("/etc/x", "n")), fail=fail)
+        assert play.hosts.machine.read(CA) == b"?", "it came past the configs, and is newer than both"
+    machine = MemoryHost()
+    hosts = OneHost(machine, config(OLD), IMAGE, [])
+    perform_now(HostPerformer(hosts), WriteFiles("node-0", None, config(NEW, file(CA, "new")), True, "by hand"))
+    assert machine.read(CA) == b"new"
+
+
+def test_reports_compare_without_the_positions_that_nobody_tracks() -> None:
+    ours = "not valid\nReport: error at $.storage.files.0.path: path not simplified\n"
+    theirs = "not valid\nReport: error at $.storage.files.0.path, line 1 col 61: path not simplified\n"
+    older = 'x\nReport: error at line 1, column 7\n    1: {"a"}\n         ^\nno filesystem specified\n'
+    assert same_text(theirs, ours) and same_text(older, "x\nReport: error: no filesystem specified\n")
+    assert not same_text(theirs, json.loads(json.dumps(ours).replace("files.0", "files.1")))
