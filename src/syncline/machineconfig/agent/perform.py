@@ -98,8 +98,7 @@ class HostPerformer:
                 write_server_authority(host, action.authorities.server)
             case SetUsers():
                 old, new = (_users(one) for one in (action.old, action.new))
-                update_keys(host, new, old)
-                set_passwords(host, new, old)
+                _set_users(host, new, old)
             case DropStaged():
                 drop_staged(host)
             case StageSystem():
@@ -187,6 +186,19 @@ def _irreconcilable(host: Host, action: CompareInstalled) -> list[Obj] | None:
 
 def _users(config: Obj | None) -> list[Obj]:
     return list((config_of(config).get("passwd") or {}).get("users") or ())
+
+
+def _set_users(host: Host, new: list[Obj], old: list[Obj]) -> None:
+    """Keys whose passwords cannot be set are taken back."""
+    update_keys(host, new, old)
+    try:
+        set_passwords(host, new, old)
+    except UpdateError as error:
+        try:
+            update_keys(host, old, new)
+        except UpdateError as worse:
+            raise UpdateError(f"error rolling back SSH keys updates: [{worse}, {error}]") from error
+        raise
 
 
 def _run_service(host: Host, action: RunService) -> None:
