@@ -21,7 +21,7 @@ from syncline.machineconfig.agent.observe import AgentObserved
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.agent.plan import plan_agent, settle_agent
 from syncline.machineconfig.agent.reboot import reboot_command
-from syncline.machineconfig.agent.steps import CheckDisk
+from syncline.machineconfig.agent.steps import CheckDisk, Checked
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
@@ -160,7 +160,7 @@ class Play:
             kind = "Warning" if action.warning else "Normal"
             self.log.append({"event": f"{kind} {action.event_reason} {action.message}"})
         elif isinstance(action, CheckDisk) and action.reason == "before an update":
-            return None  # upstream's caller looks for drift, before the call that was recorded
+            return Checked(None)  # upstream's caller looks for drift, before the call that was recorded
         elif isinstance(action, CheckDisk) and action.booted:
             return self._perform(replace(action, booted=False))  # upstream looks at what has booted after a boot only
         elif isinstance(action, HOST_STEPS):
