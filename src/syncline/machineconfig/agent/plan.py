@@ -309,7 +309,7 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: Work, now: datetim
 def _prepared(seen: AgentObserved) -> bool:
     """It was begun in an earlier pass, which asked for the drain; where no record of it is kept, that is assumed."""
     conditions = dig(seen.record, "status", "conditions", default=()) or ()
-    found = next((one for one in conditions if one.get("type") == "UpdatePrepared"), {})
+    found: Obj = next((one for one in conditions if one.get("type") == "UpdatePrepared"), {})
     return seen.record is None or found.get("status") == "True"
 
 
@@ -341,7 +341,7 @@ def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) 
     script.do(WriteFiles(name, old, new, seen.facts.forced, why, rotated=True))
     if changes.passwd:
         script.do(SetUsers(name, old, new, why))
-    _stage(script, StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(seen.node)))
+    _stage(script, old, StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(seen.node)))
     script.do(StoreConfig(name, config, why, own))
     script.phase(
         Phase(executed, "True", applied, "Updated the Files and OS on disk as a part of the in progress phase"),
@@ -355,9 +355,9 @@ def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) 
     )
 
 
-def _stage(script: Script, step: StageSystem) -> None:
+def _stage(script: Script, old: Obj, step: StageSystem) -> None:
     """A kernel that is not the image's own, and image mode, are staged with every update."""
-    changes, old, new, kernel = step.changes, step.old, step.new, kernel_type(step.new)
+    changes, new, kernel = step.changes, step.new, kernel_type(step.new)
     image = str(dig(new, "spec", "osImageURL") or "")
     if changes.os_update or changes.extensions or changes.kernel_type or changes.image_mode:
         script.event("InClusterUpgrade", f"Updating from oscontainer {image}")
