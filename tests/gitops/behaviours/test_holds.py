@@ -127,26 +127,39 @@ def test_the_hold_goes_with_an_application_that_is_deleted_in_the_middle() -> No
 
 def test_the_hold_is_renewed_while_the_operation_lives_and_kept_between_attempts() -> None:
     play = staged(machine_config("99-motd"), slow(seconds=4 * 3600))
-    play.patch(f"{APPS}/app", {"metadata": {"annotations": {"syncline.dev/hold-pools": "worker"}}})
     play.begin()
     play.driver.advance(3 * 3600)
     (held,) = play.world.send("GET", HOLDS)["items"]
     left = parse_time(held["spec"]["expiresAt"]) - play.world.clock.now()
     assert timedelta(minutes=39) < left <= timedelta(minutes=60)
-    assert paused(play), "who names the pools keeps them, however long a gate waits"
+    assert paused(play), "a Job at work would be aborted by a reboot"
 
 
-def test_a_hook_that_waits_for_pools_gets_the_hold_back_at_once() -> None:
-    wait = slow(seconds=3600)
-    wait["spec"]["template"]["spec"]["containers"][0]["args"] = ["oc wait --for=condition=updated mcp worker"]
-    play = staged(machine_config("99-motd"), wait)
+def waits_for_pools(seconds: int) -> Obj:
+    hook = slow(seconds=seconds)
+    hook["spec"]["template"]["spec"]["containers"][0]["args"] = ["oc wait --for=condition=updated mcp worker"]
+    return hook
+
+
+def test_a_hook_that_waits_for_pools_gets_the_hold_back() -> None:
+    play = staged(machine_config("99-motd"), waits_for_pools(3600))
     play.begin()
-    play.driver.advance(20)
+    play.driver.advance(50)
+    assert paused(play), "it may just pause or resume a pool"
+    play.driver.advance(30)
     assert play.state()["message"] == "waiting for completion of hook batch/Job/wait"
     assert (play.names(HOLDS), paused(play)) == ([], False)
 
 
-def test_a_gate_that_waits_for_long_gets_the_hold_back_as_it_may_wait_for_what_the_machines_get() -> None:
+def test_an_application_that_names_its_pools_keeps_them_however_long_a_gate_waits() -> None:
+    play = staged(machine_config("99-motd"), waits_for_pools(3600))
+    play.patch(f"{APPS}/app", {"metadata": {"annotations": {"syncline.dev/hold-pools": "worker"}}})
+    play.begin()
+    play.driver.advance(1800)
+    assert paused(play)
+
+
+def test_a_gate_on_health_that_waits_for_long_gets_the_hold_back_as_it_may_wait_for_what_the_machines_get() -> None:
     needs = deployment("needs-huge-pages", pod=NOWHERE, sync_wave="1")
     play = staged(machine_config("99-motd"), needs, config("last", sync_wave="2"))
     play.begin()

@@ -26,7 +26,7 @@ from syncline.gitops.holds.model import (
     pools_reached,
 )
 from syncline.gitops.sync.actions import ApplyObject, DeleteHook, PruneObject, SyncAction
-from syncline.gitops.sync.model import SyncObserved, SyncPlan, WaitKind
+from syncline.gitops.sync.model import SyncObserved, SyncPlan, Wait, WaitKind
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, ref_of
 
@@ -34,8 +34,10 @@ __all__ = ["HOLD_POOLS", "give_back_for_gate", "pools_to_hold", "released", "ren
 
 TAKES_EFFECT = timedelta(seconds=30)
 """After this long nobody honours Holds on this cluster, and the sync goes on as it would without."""
-PATIENCE = timedelta(minutes=5)
-"""So long machines wait for one gate. A Deployment that needs them has ten minutes, unless it says otherwise."""
+WORK_PATIENCE = timedelta(minutes=1)
+"""So long machines wait for a Job that speaks of pools: to pause or resume one takes seconds."""
+HEALTH_PATIENCE = timedelta(minutes=5)
+"""So long machines wait for something to become healthy. A Deployment has ten minutes, unless it says otherwise."""
 HOLD_POOLS = "syncline.dev/hold-pools"
 """Annotation of an Application: names of pools by comma, ``all``, or ``none``; without it what the sync changes
 decides."""
@@ -140,30 +142,36 @@ def _listed(pools: Iterable[str]) -> str:
 
 
 def give_back_for_gate(seen: AppObserved, operation: str, sync: SyncPlan, now: datetime) -> Plan | None:
-    """A gate that may wait for what its own Hold keeps from happening gets the Hold back first.
+    """A gate that waits for what its own Hold keeps from happening, or seems to, gets the Hold back first.
 
-    That is a gate on a condition of held pools or of nodes, at once; on a hook or Job whose own text speaks of machine
-    config pools, at once, as people's Jobs wait for a pool to be updated; and on anything else after
-    :data:`PATIENCE`, as it may need what the machines get. An Application that names its pools itself waits on.
+    That is a gate on a condition of held pools or of nodes, at once; on hooks and Jobs whose own text speaks of machine
+    config pools, after :data:`WORK_PATIENCE`, as people's Jobs wait for a pool to be updated; on the health of anything
+    else after :data:`HEALTH_PATIENCE`, as it may need what the machines get. Other hooks and Jobs keep the Hold however
+    long they work: a reboot would abort them. So do Applications that name their pools themselves.
     """
     hold = _own(seen, operation)
     if hold is None or sync.wait is None or not sync.wait.refs:
         return None
-    wait = sync.wait
-    named = annotations_of(seen.view.obj).get(HOLD_POOLS, "").strip()
-    if wait.kind is WaitKind.CONDITION:  # a held pool that is waited for by its health counts as Healthy
-        mine = all(ref.kind == "Node" or (ref.group_kind == POOL and ref.name in hold.pools) for ref in wait.refs)
-        why = f"the gate waits for {wait.refs[0]}, which this operation's own Hold keeps from going on" if mine else ""
-    elif named:
-        why = ""
-    elif waiter := next((ref for ref in wait.refs if _speaks_of_pools(seen, ref)), None):
-        why = f"the gate waits for {waiter}, which speaks of machine config pools and may wait for their update"
-    else:
-        long = wait.since is not None and now >= wait.since + PATIENCE
-        why = f"the gate waits for long: {wait.refs[0]} may need what {_listed(hold.pools)} gets" if long else ""
+    why = _held_up(seen, hold, sync.wait, now)
     if not why:
         return None
     return Plan(steps=seen.at_cluster(((Delete.of(hold.obj, why),),)), outcome=Requeue(0, why), why=why)
+
+
+def _held_up(seen: AppObserved, hold: Hold, wait: Wait, now: datetime) -> str:
+    """Why the gate may wait for the Hold; empty: it does not."""
+    first = wait.refs[0]
+    if wait.kind is WaitKind.CONDITION:  # a held pool that is waited for by its health counts as Healthy
+        mine = all(ref.kind == "Node" or (ref.group_kind == POOL and ref.name in hold.pools) for ref in wait.refs)
+        return f"the gate waits for {first}, which this operation's own Hold keeps from going on" if mine else ""
+    waited = now - wait.since if wait.since is not None else timedelta(0)
+    if annotations_of(seen.view.obj).get(HOLD_POOLS, "").strip() or waited < WORK_PATIENCE:
+        return ""
+    if waiter := next((ref for ref in wait.refs if _speaks_of_pools(seen, ref)), None):
+        return f"the gate waits for {waiter}, which speaks of machine config pools and may wait for their update"
+    if wait.kind is not WaitKind.HEALTH or any(ref.kind == "Job" for ref in wait.refs) or waited < HEALTH_PATIENCE:
+        return ""
+    return f"the gate waits for long: {first} may need what {_listed(hold.pools)} gets"
 
 
 _POOLS = re.compile(r"machineconfigpool|\bmcp\b", re.IGNORECASE)
