@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,7 +21,7 @@ from syncline.cli.timelineview import describe_timeline, draw_timeline, timeline
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.causes.whereabouts import whereabouts_of
 from syncline.machineconfig.names import CURRENT, DESIRED
-from syncline.machineconfig.timeline import Outcome, Stretch, Timeline, timeline_of
+from syncline.machineconfig.timeline import NodeTimeline, Outcome, Stretch, Timeline, timeline_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -216,3 +216,35 @@ def test_the_picture_in_the_docs_is_what_is_drawn(update_golden: bool) -> None:
     if update_golden:
         PICTURE.write_text(text)
     assert text == PICTURE.read_text()
+
+
+def test_a_pool_in_image_mode_tells_whom_it_targeted_as_another_does() -> None:
+    aim, at = "rendered-worker-b", datetime(2026, 9, 1, tzinfo=UTC)
+    about = {"kind": "MachineConfigPool", "name": "worker"}
+    told = {"involvedObject": about, "reason": "SetDesiredConfigAndOSImage", "lastTimestamp": format_time(at)}
+    one = told | {"message": f"Targeted node n-0 to MachineConfig: {aim} / Image: quay.io/os@sha256:1"}
+    both = told | {"message": f"Set target for 2 nodes to MachineConfig: {aim} / Image: quay.io/os@sha256:1"}
+    node = {"metadata": {"name": "n-0", "annotations": {DESIRED: aim}}}
+    pool = {"metadata": {"name": "worker"}, "spec": {"configuration": {"name": aim}}}
+    (drawn,) = timeline_of(pool, [node], [one, both], at + timedelta(minutes=1)).nodes
+    assert (drawn.targeted, drawn.outcome) == (at, Outcome.WORKING)
+
+
+@pytest.mark.parametrize(
+    ("spans", "most"),
+    [
+        ([], 0),
+        ([(0, 5), (5, 9)], 1),
+        ([(0, 5), (4, 9), (4, None)], 3),
+        ([(0, 9), (1, 2), (3, 4)], 2),
+        ([(3, 3)], 0),
+    ],
+)
+def test_who_ends_makes_room_for_who_begins(spans: list[tuple[int, int | None]], most: int) -> None:
+    start = datetime(2026, 9, 1, tzinfo=UTC)
+
+    def at(minutes: int | None) -> datetime | None:
+        return start + timedelta(minutes=minutes) if minutes is not None else None
+
+    nodes = tuple(NodeTimeline("n", Outcome.DONE, at(since), at(until)) for since, until in spans)
+    assert Timeline("worker", "rendered-worker-b", start + timedelta(hours=1), nodes).most_at_once == most

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import accumulate
 
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
@@ -22,6 +23,8 @@ __all__ = ["NodeTimeline", "Outcome", "Span", "Stretch", "Timeline", "timeline_o
 
 _BEGINNINGS = ("AddSigtermProtection", "Drain")
 """What an agent tells as it takes an update up."""
+_TARGETED = ("SetDesiredConfig", "SetDesiredConfigAndOSImage")
+"""What the pool controller tells, the second in image mode."""
 
 
 class Stretch(StrEnum):
@@ -93,8 +96,12 @@ class Timeline:
     @property
     def most_at_once(self) -> int:
         """How many nodes were on their way at the same time, at most."""
-        known = [(each.targeted, each.ended or self.now) for each in self.nodes if each.targeted is not None]
-        return max((sum(a <= since < b for a, b in known) for since, _ in known), default=0)
+        steps: list[tuple[datetime, int]] = []
+        for each in self.nodes:
+            if each.targeted is not None and each.targeted < (each.ended or self.now):
+                steps += [(each.targeted, 1), (each.ended or self.now, -1)]
+        # Who ends at a moment makes room for who begins then.
+        return max(accumulate(change for _, change in sorted(steps)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +132,9 @@ def _sorted_out(pool: Obj, events: Iterable[Obj], config: str) -> tuple[dict[str
             continue
         if about.get("kind") == "Node":
             told.setdefault(str(about.get("name")), []).append(_Said(reason, message, at))
-        elif about.get("name") == name_of(pool) and reason == "SetDesiredConfig" and _names(message, config):
-            node = message.removeprefix("Targeted node ").split(" ", 1)[0]
+        elif about.get("name") == name_of(pool) and reason in _TARGETED and _names(message, config):
+            # Where several were targeted at once the Event only counts them.
+            node = message.removeprefix("Targeted node ").split(" ", 1)[0] if message.startswith("Targeted ") else ""
             targeted[node] = max(at, targeted.get(node, at))
     for said in told.values():
         said.sort(key=lambda each: each.at)

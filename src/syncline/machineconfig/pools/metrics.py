@@ -15,7 +15,7 @@ from syncline.machineconfig.drain.plan import UPSTREAM
 from syncline.machineconfig.drain.progress import Progress
 from syncline.machineconfig.names import OVERRIDDEN
 from syncline.machineconfig.pools.layered import layering_of
-from syncline.machineconfig.pools.membership import MembershipError, belonging, members
+from syncline.machineconfig.pools.membership import MembershipError, Pools, members
 from syncline.machineconfig.pools.nodestate import target_of
 
 __all__ = ["Family", "Labels", "cluster_metrics", "pool_metrics"]
@@ -43,7 +43,8 @@ def pool_metrics(pools: Sequence[Obj], nodes: Sequence[Obj], configs: Sequence[O
         for name, told, key in _COUNTS
     ]
     found.append(("mco_state", "state of a specified pool", list(_states(pools, nodes))))
-    alerts = [(_by("node", node), value) for node in nodes if (value := _alert(node, pools)) is not None]
+    known = Pools(pools)
+    alerts = [(_by("node", node), value) for node in nodes if (value := _alert(node, known)) is not None]
     found.append(("mcc_pool_alert", "pool status alert", alerts))
     overdue = [(_by("node", node), 1.0) for node in nodes if _drain_fails(node, now)]
     found.append(("mcc_drain_err", "logs failed drain", overdue))
@@ -112,10 +113,10 @@ def _states(pools: Sequence[Obj], nodes: Sequence[Obj]) -> Iterator[tuple[Labels
             yield labels, since
 
 
-def _alert(node: Obj, pools: Sequence[Obj]) -> float | None:
+def _alert(node: Obj, pools: Pools) -> float | None:
     """1 where a custom pool is ignored on a master; None for nodes of no pool."""
     try:
-        found = belonging(node, pools)
+        found = pools.belonging(node)
     except MembershipError:
         return None
     return float(found.alert) if found.pools else None
