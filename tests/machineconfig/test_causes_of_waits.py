@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
-from tests.machineconfig import rendering
+from tests.machineconfig import rendering, test_machines_updated
 from tests.machineconfig.room import APIS, CRDS, NODES, POOLS, PoolWorld
 from tests.machineconfig.test_causes import NODE, POOL, found, lines
 from tests.machineconfig.test_image_mode import open_definition
@@ -17,7 +18,9 @@ from syncline.base.cause import Cause
 from syncline.base.clock import format_micro_time, format_time
 from syncline.control.leader import NODE as HOST
 from syncline.kube.objects import Obj, dig
+from syncline.machineconfig.agent.hosts import CURRENT_CONFIG
 from syncline.machineconfig.causes.nodes import TURN
+from syncline.machineconfig.causes.remedies import remedy
 from syncline.machineconfig.names import DESIRED, GROUP, REASON, STATE
 from syncline.machineconfig.pools.candidates import CANARIES
 
@@ -421,3 +424,44 @@ def test_a_kubelet_config_says_what_became_of_it() -> None:
     assert "new for 0s: nobody has looked at it yet; then machine configs are made of it" in lines(one, kind, "good")[0]
     one.driver.advance(30)
     assert lines(one, kind, "good")[0].endswith("accepted for 30s: as 99-worker-generated-kubelet")
+
+
+# -- what agents say -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "step"),
+    [
+        ("Degraded", 'content mismatch for file "/etc/passwd"', "put /etc/passwd back as its MachineConfig has it"),
+        ("Degraded", 'mode mismatch for file: "/etc/x"; expected: 420', "touch /run/machine-config-daemon-force"),
+        ("Degraded", 'machineconfig.machineconfiguration.openshift.io "rendered-x" not found', "make MachineConfig re"),
+        (
+            "Degraded",
+            "unexpected on-disk state validating against x",
+            "touch /run/machine-config-daemon-force",
+        ),
+        ("Degraded", "could not apply update: restarting crio service failed. Error: exit", "journalctl -u crio"),
+        ("Degraded", "write /etc/x: No space left on device", "make room on the node's disk"),
+        ("Degraded", "something else", "correct what its reason says, or take the config back"),
+        ("Unreconcilable", "ignition disks section contains changes", "take it back, or leave the section as it was"),
+        ("Unreconcilable", "", "take it back, or make the machine anew"),
+    ],
+)
+def test_what_an_agent_says_has_a_remedy(state: str, reason: str, step: str) -> None:
+    assert step in remedy(state, reason)
+
+
+def test_a_rendered_config_that_somebody_deleted_while_nodes_had_it_can_be_made_again_as_is_told() -> None:
+    """The new one is made again by itself; of the old one only the disks know."""
+    one = test_machines_updated.world(2)
+    old = test_machines_updated.target(one)
+    new = test_machines_updated.apply(one, rendering.machine_config("99-a", rendering.files(("/etc/a", "x"))))
+    one.send("DELETE", f"{APIS}/machineconfigs/{new}")
+    one.send("DELETE", f"{APIS}/machineconfigs/{old}")
+    one.driver.advance(900)
+    assert one.get(f"{APIS}/machineconfigs/{new}")
+    step = lines(one, POOL, "worker")[-1]
+    assert step.startswith(f"next: make MachineConfig {old} again: its name and spec are in {CURRENT_CONFIG} on a node")
+    kind = {"apiVersion": f"{GROUP}/v1", "kind": "MachineConfig"}
+    one.send("POST", f"{APIS}/machineconfigs", json.loads(test_machines_updated.host(one).read(CURRENT_CONFIG)) | kind)
+    one.until_updated(new)

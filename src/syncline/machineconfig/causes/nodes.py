@@ -9,6 +9,7 @@ from syncline.base.cause import OR, Cause
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.causes.overview import Overview, Told, awaited, node_ref, since_of, written_at
+from syncline.machineconfig.causes.remedies import remedy
 from syncline.machineconfig.causes.whereabouts import LOOK_AT_AGENT, PATIENCE, whereabouts_of
 from syncline.machineconfig.drain.feasible import Blocked, Homeless, Outlook, judge
 from syncline.machineconfig.drain.plan import UPSTREAM
@@ -53,13 +54,12 @@ def node_cause(over: Overview, node: Obj, pool: Obj | None) -> Told:
 
 def _failed(over: Overview, node: Obj, state: str) -> Cause:
     """Its agent tries again and again; a config that is taken back waits for the node to take pods."""
-    fix = "correct what its reason says; a config that is taken back is taken up once the node is schedulable"
-    if dig(node, "spec", "unschedulable"):
-        fix += f": kubectl uncordon {name_of(node)}"
-    said = _conditions(over.records.get(name_of(node)))
+    said, reason = _conditions(over.records.get(name_of(node))), annotations_of(node).get(REASON, "")
     since = since_of(said, "NodeDegraded") if said.get("NodeDegraded", {}).get("status") == "True" else None
-    text = annotations_of(node).get(REASON, "") or "it gives no reason"
-    return Cause(str(node_ref(node)), state, text, since, next_action=fix)
+    fix = remedy(state, reason)
+    if dig(node, "spec", "unschedulable"):
+        fix += f"; a config that is taken back is taken up once the node takes pods: kubectl uncordon {name_of(node)}"
+    return Cause(str(node_ref(node)), state, reason or "it gives no reason", since, next_action=fix)
 
 
 def _silent(over: Overview, node: Obj) -> Told:
