@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,23 +137,27 @@ def test_a_newer_file_with_a_log_that_was_not_yet_moved_keeps_its_log(data: Path
     assert bytes_of(copy.parent) == before
 
 
+SOMEBODY_ELSE = """
+import os, pathlib, sys
+from syncline.cluster.disk import Disk, DiskError
+os.setresuid(65534, 65534, 65534)
+try:
+    Disk(pathlib.Path(sys.argv[1]))
+except DiskError as refused:
+    print(refused)
+"""
+
+
 def test_what_this_user_may_not_read_is_refused_with_its_owner_and_mode(data: Path) -> None:
-    if os.geteuid() == 0:
-        pid = os.fork()
-        if pid == 0:  # root may read everything: look as somebody else
-            os.chmod(data, 0o600)
-            for folder in [data.parent, *data.parents]:
-                if folder.stat().st_uid == 0 and str(folder).startswith("/tmp/"):
-                    os.chmod(folder, 0o755)
-            os.chmod(data.parent, 0o777)
-            (data.parent / f"{NAME}.lock").chmod(0o666)
-            os.setresuid(65534, 65534, 65534)
-            try:
-                Disk(data)
-            except DiskError as refused:
-                os._exit(0 if "belongs to user 0 with mode 0600" in str(refused) and "chmod 600" in str(refused) else 1)
-            os._exit(2)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    if os.geteuid() == 0:  # root may read everything: look as somebody else, in a process without other threads
+        with tempfile.TemporaryDirectory() as reached:  # the way to other folders is closed to others
+            seen = shutil.copytree(data.parent, Path(reached) / "data") / NAME
+            for path, mode in ((Path(reached), 0o755), (seen.parent, 0o777), (seen, 0o600)):
+                path.chmod(mode)
+            (seen.parent / f"{NAME}.lock").chmod(0o666)
+            looking = [sys.executable, "-c", SOMEBODY_ELSE, str(seen)]
+            told = subprocess.run(looking, capture_output=True, text=True, check=False)
+        assert "belongs to user 0 with mode 0600" in told.stdout and "chmod 600" in told.stdout, told
         return
     data.chmod(0)
     with pytest.raises(DiskError, match=f"belongs to user {os.geteuid()} with mode 0000"):
