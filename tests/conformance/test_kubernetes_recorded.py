@@ -35,7 +35,7 @@ def test_the_api_answers_as_kubernetes_did(folder: Path, tmp_path: Path, figure:
         replay = subprocess.run(
             [
                 *(sys.executable, str(FOLDER / "kubecheck"), "replay", "--kubeconfig", str(served.kubeconfig)),
-                *("--jobs", "8", "--patience", "8", "--quiet", "--min-percent", str(AGREEING_PERCENT)),
+                *("--jobs", "8", "--patience", "60", "--quiet", "--min-percent", str(AGREEING_PERCENT)),
                 *recordings,
             ],
             capture_output=True,
