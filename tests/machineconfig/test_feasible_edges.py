@@ -390,6 +390,28 @@ def test_a_budget_that_counts_controllers_is_made_to_count_pods() -> None:
     )
 
 
+def test_a_budget_that_no_number_opens_is_told_to_let_pods_go_that_are_not_ready() -> None:
+    ill_for_long = [ill(pod(each), LONG_AGO) for each in "pq"]
+    assert ways_out(Sight(TWO, ill_for_long, [HALF])) == [
+        "relax budget x/b (unhealthyPodEvictionPolicy AlwaysAllow): kubectl -n x patch pdb b --type=merge -p "
+        '\'{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}\''
+    ]
+
+
+def test_of_several_budgets_the_one_that_lets_the_pod_go_is_left() -> None:
+    strict, lax = budget("b", maxUnavailable=0), budget("c", maxUnavailable=1)
+    (only,) = ways_out(Sight(TWO, [pod("p")], [strict, lax]))
+    assert only == "leave one budget for each pod, without x/b: kubectl -n x delete pdb b"
+
+
+def test_where_none_of_them_does_one_is_left_and_relaxed() -> None:
+    (only,) = ways_out(Sight(TWO, [pod("p")], [budget("b", maxUnavailable=0), budget("c", maxUnavailable=0)]))
+    assert only == (
+        "leave one budget for each pod, without x/c and relax budget x/b (maxUnavailable 1): kubectl -n x delete pdb c "
+        '&& kubectl -n x patch pdb b --type=merge -p \'{"spec":{"maxUnavailable":1}}\''
+    )
+
+
 def test_a_new_node_carries_what_every_node_carries() -> None:
     tight = [pod("p", cpu="1"), pod("q", cpu="1")]
     every = elsewhere(pod("agent", cpu="2", owner="DaemonSet"))

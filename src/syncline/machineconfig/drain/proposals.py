@@ -41,7 +41,10 @@ WORKER_LABEL = "node-role.kubernetes.io/worker"
 MAX_PROPOSALS = 5
 MAX_OPENED = 20
 """Cordoned nodes that are tried one by one."""
-UNCORDON = "uncordon a node"
+MAX_KEPT = 2
+"""Of several budgets of a pod, those that are tried as the one that stays."""
+UNCORDON, BUDGETS = "uncordon a node", "change budgets"
+LIMITS = ("minAvailable", "maxUnavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +82,7 @@ def _ideas(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
     yield _another_node(sight, home)
     yield from _open_nodes(sight, verdict.node)
     yield from _another_replica(sight, verdict)
-    yield from _relaxed_budget(sight, verdict)
-    yield from _one_budget(sight, verdict)
-
-
-def _one_budget(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
-    """The API evicts no pod that several budgets cover: all but one of them go."""
-    extra = sorted({(b.pod.namespace, name) for b in verdict.blocked if not b.budget for name in b.budgets[1:]})
-    if extra:
-        commands = [f"kubectl -n {namespace} delete pdb {name}" for namespace, name in extra]
-        text = f"leave one budget for each pod, without {', '.join(f'{ns}/{name}' for ns, name in extra)}"
-        yield Trial(changed_budgets=dict.fromkeys(extra)), Proposal(text, " && ".join(commands))
+    yield from _other_budgets(sight, verdict)
 
 
 def _another_node(sight: Sight, home: Obj) -> tuple[Trial, Proposal]:
@@ -163,10 +156,10 @@ def _schedulable_master(node: Obj) -> Obj:
 
 
 def _another_replica(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
-    """One pod more of the blocked one's controller, started before the drain."""
+    """One pod more of the blocked one's controller, started before the drain; not where such pods are ill."""
     for pod in _blocked_pods(sight, verdict):
         owner = next((each for each in owner_references(pod) if each.get("controller")), None)
-        if owner is None or owner.get("kind") not in ("ReplicaSet", "StatefulSet"):
+        if owner is None or owner.get("kind") not in ("ReplicaSet", "StatefulSet") or not is_ready(pod):
             continue
         spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
         name = f"{name_of(pod)}-more"
@@ -196,39 +189,68 @@ def _same_owner(pod: Obj, owner: Obj) -> bool:
     return counts and any(each.get("uid") == owner.get("uid") for each in owner_references(pod))
 
 
-def _relaxed_budget(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
-    wanted = {(each.pod.namespace, each.budget) for each in verdict.blocked if each.budget}
-    budgets = [budget for budget in sight.budgets if (namespace_of(budget), name_of(budget)) in wanted]
-    if not budgets:
-        return
-    less = ""
-    for more in (1, None):  # by one pod first, then as far as it goes
-        relaxed = [_relaxed(sight, budget, more) for budget in budgets]
-        text = " and ".join(each.text for _, each in relaxed)
-        changed = {(namespace_of(budget), name_of(budget)): budget for budget, _ in relaxed}
-        yield Trial(changed_budgets=changed), Proposal(text, "; ".join(each.command for _, each in relaxed), less)
-        less = text
+def _other_budgets(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
+    """From the least change to the greatest, the first that does: one budget is left to each pod that has several,
+    pods that are not ready may go, one pod more may go, or as many as there are."""
+    several = [(each.pod.namespace, each.budgets) for each in verdict.blocked if not each.budget]
+    refusing = {(each.pod.namespace, each.budget) for each in verdict.blocked if each.budget}
+    some_unready = not all(map(is_ready, _blocked_pods(sight, verdict)))
+    steps: list[tuple[int | None, bool]] = [(0, False)] if several else []
+    steps += [(0, True)] if some_unready else []
+    steps += [(1, False), (None, False)]
+    steps += [(1, True), (None, True)] if some_unready else []
+    for more, unready in steps:
+        for keep in range(MAX_KEPT if several else 1):
+            kept = {(namespace, names[min(keep, len(names) - 1)]) for namespace, names in several}
+            extra = sorted({(space, name) for space, names in several for name in names} - kept)
+            yield _changed_budgets(
+                sight, extra, refusing | kept if (more, unready) != (0, False) else set(), more, unready
+            )
 
 
-def _relaxed(sight: Sight, budget: Obj, more: int | None) -> tuple[Obj, Proposal]:
-    """A budget that lets ``more`` pods go, or all; one that counts nothing is made to count pods."""
+def _changed_budgets(
+    sight: Sight, extra: Sequence[tuple[str, str]], relaxed: set[tuple[str, str]], more: int | None, unready: bool
+) -> tuple[Trial, Proposal]:
+    texts, commands = [], []
+    changed: dict[tuple[str, str], Obj | None] = dict.fromkeys(extra)
+    if extra:
+        texts.append(f"leave one budget for each pod, without {', '.join(f'{ns}/{name}' for ns, name in extra)}")
+        commands += [f"kubectl -n {namespace} delete pdb {name}" for namespace, name in extra]
+    for budget in sight.budgets:
+        place = (namespace_of(budget), name_of(budget))
+        if place in relaxed and place not in changed:
+            changed[place], proposal = _relaxed(sight, budget, more, unready)
+            texts.append(proposal.text)
+            commands.append(proposal.command)
+    return Trial(changed_budgets=changed), Proposal(" and ".join(texts), " && ".join(commands), BUDGETS)
+
+
+def _relaxed(sight: Sight, budget: Obj, more: int | None, unready: bool) -> tuple[Obj, Proposal]:
+    """A budget that lets ``more`` pods go, or all where that is None, and those that are not ready if ``unready``; one
+    that counts nothing is made to count pods."""
+    limit = _limit(sight, budget, more) if more != 0 else {}
+    gone = {key: None for key in LIMITS if limit and key in budget["spec"] and key not in limit}
+    limit |= {"unhealthyPodEvictionPolicy": "AlwaysAllow"} if unready else {}
+    body = json.dumps({"spec": gone | limit}, separators=(",", ":"))
+    command = f"kubectl -n {namespace_of(budget)} patch pdb {name_of(budget)} --type=merge -p '{body}'"
+    spec = {key: value for key, value in budget["spec"].items() if key not in gone} | limit
+    status = budget.get("status") or {}
+    if more != 0:  # what could not be counted is counted in another way
+        status = {key: value for key, value in status.items() if key != "conditions"}
+    told = ", ".join(f"{key} {value}" for key, value in limit.items())
+    text = f"relax budget {namespace_of(budget)}/{name_of(budget)} ({told})"
+    return budget | {"spec": spec, "status": status}, Proposal(text, command)
+
+
+def _limit(sight: Sight, budget: Obj, more: int | None) -> Obj:
     covered = [pod for pod in sight.pods if covers(budget, pod)]
     expected = expected_pods(budget, covered)
     counts = not uncounted(budget, expected)
     least = needed(budget, expected) if counts else sum(map(is_ready, covered))
     left = max(least - more, 0) if more is not None else 0
     if counts and dig(budget, "spec", "maxUnavailable") is not None:
-        limit: Obj = {"maxUnavailable": expected - left}
-    else:
-        limit = {"minAvailable": left}
-    gone = {key: None for key in ("minAvailable", "maxUnavailable") if key in budget["spec"] and key not in limit}
-    body = json.dumps({"spec": gone | limit}, separators=(",", ":"))
-    command = f"kubectl -n {namespace_of(budget)} patch pdb {name_of(budget)} --type=merge -p '{body}'"
-    spec = {key: value for key, value in budget["spec"].items() if key not in gone} | limit
-    status = {key: value for key, value in (budget.get("status") or {}).items() if key != "conditions"}
-    told = ", ".join(f"{key} {value}" for key, value in limit.items())
-    text = f"relax budget {namespace_of(budget)}/{name_of(budget)} ({told})"
-    return budget | {"spec": spec, "status": status}, Proposal(text, command)
+        return {"maxUnavailable": expected - left}
+    return {"minAvailable": left}
 
 
 def _blocked_pods(sight: Sight, verdict: Verdict) -> list[Obj]:
