@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pytest
 from tests.machineconfig.rendering import files, machine_config, pool
 from tests.machineconfig.room import APIS, NODES, POOLS, RECORDS, PoolWorld
 
@@ -12,7 +14,7 @@ from syncline.cluster.machines.machine import Entry, EntryKind
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import InternalError
 from syncline.kube.objects import Obj, annotations_of, dig
-from syncline.machineconfig.agent.hosts import FORCE_FILE
+from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, FORCE_FILE
 from syncline.machineconfig.names import CURRENT, DESIRED, REASON, STATE
 
 CONFIGS = f"{APIS}/machineconfigs"
@@ -125,6 +127,18 @@ def test_drift_is_told_within_the_minute_and_healed_by_whoever_made_it() -> None
     host(one).machine.root.write("/etc/motd", mine)
     one.driver.advance(60)
     assert state(one) == "Done"
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b"{}", b'{"metadata": 1}', b'{"metadata": {"name": "a"}}'])
+def test_a_note_on_the_disk_that_nobody_can_read_is_told_with_the_way_out(content: bytes) -> None:
+    one = world(1)
+    root, before = host(one).machine.root, target(one)
+    root.write(CURRENT_CONFIG, Entry(content=content))
+    one.driver.until(lambda: state(one) == "Degraded", limit_s=60)
+    assert reason(one).startswith(f"read {CURRENT_CONFIG}: damaged (") and "remove it" in reason(one)
+    root.remove(CURRENT_CONFIG)
+    one.driver.until(lambda: state(one) == "Done", limit_s=300)
+    assert json.loads(host(one).read(CURRENT_CONFIG))["metadata"]["name"] == before
 
 
 class Refusing:

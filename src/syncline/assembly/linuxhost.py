@@ -18,6 +18,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -37,6 +38,7 @@ from syncline.machineconfig.agent.hosts import (
     FixedSystem,
     HostFacts,
     Pull,
+    stored_config,
 )
 from syncline.machineconfig.agent.kernel import parsed_arguments
 from syncline.machineconfig.agent.script import MAX_REASON
@@ -263,14 +265,18 @@ class LinuxHosts:
     def facts(self, node: str) -> HostFacts | None:
         if node != self.node:
             return None
-        host = self._host
+        host, stored, joining = self._host, None, joining_of(self._content)
+        try:
+            stored = self._stored_config()
+        except HostError as error:
+            joining = replace(joining, damage=str(error))
         return HostFacts(
             self._boot_id(),
             up=not (host.running and host.exists(REBOOT_REQUEST)),
-            stored=self._stored_config(),
+            stored=stored,
             image=self._text(CURRENT_IMAGE_FILE).strip(),
             fips=kernel_fips(self._text(FIPS_ENABLED)) if host.running else None,
-            joining=joining_of(self._content),
+            joining=joining,
             forced=host.exists(FORCE_FILE),
             fixed=self._fixed(),
             touched=self._seen != self._stamp(),
@@ -409,12 +415,7 @@ class LinuxHosts:
     def _stored_config(self) -> Obj | None:
         stamp = self._host.stamp(CURRENT_CONFIG)
         if stamp and stamp != self._stored[0]:
-            try:
-                found = json.loads(self._host.read(CURRENT_CONFIG))
-            except ValueError as error:
-                text = f"damaged ({error}); remove it, and the machine is taken over with the config of its node"
-                raise HostError("read", CURRENT_CONFIG, text) from error
-            config: Obj = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig"} | found
+            config = stored_config(self._host.read(CURRENT_CONFIG))
             self._stored = (stamp, config)
             self._managed = tuple(managed_paths(config))
         return self._stored[1] if stamp else None

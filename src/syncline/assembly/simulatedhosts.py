@@ -17,7 +17,15 @@ from syncline.cluster.machines.simulated import Machines, SimulatedMachine
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.host import Done, HostError, Stat
-from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE, FORCE_FILE, HostFacts, Joining, Pull
+from syncline.machineconfig.agent.hosts import (
+    CURRENT_CONFIG,
+    CURRENT_IMAGE_FILE,
+    FORCE_FILE,
+    HostFacts,
+    Joining,
+    Pull,
+    stored_config,
+)
 from syncline.machineconfig.agent.kernel import parsed_arguments
 from syncline.machineconfig.agent.staging import born_with
 
@@ -320,7 +328,11 @@ class SimulatedHosts:
             return None
         state = machine.state
         up = state.power is Power.ON and not state.reboot.pending
-        stored, joining = self._stored_config(machine), joining_of(lambda path: _content(machine, path))
+        stored, joining = None, joining_of(lambda path: _content(machine, path))
+        try:
+            stored = self._stored_config(machine)
+        except HostError as error:
+            joining = replace(joining, damage=str(error))
         fips = _content(machine, FIPS_ENABLED)
         return HostFacts(
             state.boot_id,
@@ -411,6 +423,5 @@ class SimulatedHosts:
             return None
         known = self._stored.get(machine.name)
         if known is None or known[0] is not entry.content:
-            found: Obj = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig"}
-            known = self._stored[machine.name] = (entry.content, found | json.loads(entry.content))
+            known = self._stored[machine.name] = (entry.content, stored_config(entry.content))
         return known[1]

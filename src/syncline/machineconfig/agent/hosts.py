@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from syncline.kube.objects import Obj
-from syncline.machineconfig.agent.host import Host
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
+from syncline.kube.objects import Obj, name_of
+from syncline.machineconfig.agent.host import Host, HostError
 
 __all__ = [
     "CURRENT_CONFIG",
@@ -19,6 +21,7 @@ __all__ = [
     "Hosts",
     "Joining",
     "Pull",
+    "stored_config",
 ]
 
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
@@ -31,7 +34,7 @@ FORCE_FILE = "/run/machine-config-daemon-force"
 class Joining:
     """What the install of a machine has left for its agent; each goes when it is done. ``encapsulated``: the
     MachineConfig of the first boot; ``annotations``: what its node is to say first; ``reboot_from``: the boot in which
-    it asked for its reboot; ``damage``: why one of them cannot be read."""
+    it asked for its reboot; ``damage``: why one of them, or what the agent noted later, cannot be read."""
 
     encapsulated: Obj | None = None
     annotations: Mapping[str, str] | None = None
@@ -66,6 +69,18 @@ class HostFacts:
     blank: bool = False
     fixed: FixedSystem | None = None
     joining: Joining = Joining()
+
+
+def stored_config(content: bytes) -> Obj:
+    """The MachineConfig that :data:`CURRENT_CONFIG` holds. Raises HostError for what is none."""
+    try:
+        found: Any = json.loads(content)
+        if not (isinstance(found, dict) and name_of(found) and isinstance(found.get("spec"), dict)):
+            raise ValueError("it is no MachineConfig")
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        text = f"damaged ({error}); remove it, and the machine is taken over with the config of its node"
+        raise HostError("read", CURRENT_CONFIG, text) from error
+    return {"apiVersion": MACHINE_CONFIG.api_version, "kind": MACHINE_CONFIG.kind} | found
 
 
 @dataclass(frozen=True, slots=True)
