@@ -34,6 +34,7 @@ POOL_CRD = {
         ],
     },
 }
+API = {"apiVersion": "apps/v1"}
 POOLS = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
 
 
@@ -202,6 +203,48 @@ def test_scale_and_rollout_status(world: MachineWorld, oc: Shell) -> None:
     assert oc("scale", "deployment/web", "--replicas=3") == "deployment.apps/web scaled\n"
     assert oc("rollout", "status", "deployment/web").endswith('deployment "web" successfully rolled out\n')
     assert world.get("/apis/apps/v1/namespaces/default/deployments/web")["status"]["readyReplicas"] == 3
+
+
+def test_rollout_status_of_daemon_sets_and_of_all_that_a_selector_chooses(world: MachineWorld, oc: Shell) -> None:
+    _workload(world, "daemonsets", "DaemonSet")
+    world.advance(1)
+    assert oc("rollout", "status", "ds/own", "--timeout=300s").endswith('daemon set "own" successfully rolled out\n')
+    assert oc("rollout", "status", "ds", "-l", "of=me") == 'daemon set "own" successfully rolled out\n'
+    oc("rollout", "status", "namespace/default")
+    assert (oc.code, oc.err) == (1, "error: no status viewer has been implemented for Namespace\n")
+
+
+def test_rollout_status_of_a_stateful_set_waits_for_its_pods(world: MachineWorld, oc: Shell) -> None:
+    _workload(world, "statefulsets", "StatefulSet", serviceName="own")
+    assert oc("rollout", "status", "statefulset/own", "--timeout=60s").splitlines()[-2:] == [
+        "Waiting for 1 pods to be ready...",
+        "partitioned roll out complete: 1 new pods have been updated...",
+    ]
+    assert oc.code == 0
+
+
+def _workload(world: MachineWorld, plural: str, kind: str, **more: str) -> None:
+    from machine_world import deployment
+
+    template = deployment()["spec"]["template"]
+    spec = {"selector": {"matchLabels": template["metadata"]["labels"]}, "template": template, **more}
+    meta = {"name": "own", "labels": {"of": "me"}}
+    world.post(f"/apis/apps/v1/namespaces/default/{plural}", {"kind": kind, "metadata": meta, "spec": spec} | API)
+
+
+def test_get_prints_columns_of_ones_own(world: MachineWorld, oc: Shell) -> None:
+    world.make_pod("a")
+    world.make_pod("longer-name")
+    world.idle()
+    form = "custom-columns=NAME:.metadata.name,PHASE:status.phase,NONE:.spec.no.such"
+    assert oc("get", "pods", "-o", form).splitlines() == [
+        "NAME          PHASE     NONE",
+        "a             Running   <none>",
+        "longer-name   Running   <none>",
+    ]
+    assert oc("get", "pod", "a", "--no-headers", "-o", "custom-columns=:metadata.name") == "a\n"
+    oc("get", "pods", "-o", "custom-columns=NAME")
+    assert oc.code == 1 and "expected <header>:<json-path-expr>" in oc.err
 
 
 def test_get_prints_tables_lists_and_names(world: MachineWorld, oc: Shell) -> None:

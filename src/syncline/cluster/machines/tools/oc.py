@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncline.cluster.machines.tools import reading, writing
+from syncline.cluster.machines.tools import reading, rollouts, writing
 from syncline.cluster.machines.tools.arguments import Arguments, parse
 from syncline.cluster.machines.tools.steps import CommandError, Output, Session, Steps, refusal_text
 from syncline.kube.errors import ApiError
@@ -26,7 +26,7 @@ COMMANDS: dict[str, Command] = {
     "label": writing.label,
     "logs": reading.logs,
     "patch": writing.patch,
-    "rollout": reading.rollout,
+    "rollout": rollouts.rollout,
     "scale": writing.scale,
     "version": reading.version,
     "wait": reading.wait,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from syncline.cluster.machines.tools.steps import CommandError
-from syncline.kube.jsonpath import JsonPathError, compile_template
+from syncline.kube.jsonpath import JsonPath, JsonPathError, compile_template
 from syncline.kube.objects import Obj, gvk_of, labels_of, meta, name_of
 from syncline.kube.yaml import dump
 
@@ -16,19 +16,22 @@ __all__ = ["TABLE", "check_format", "shown", "table_text"]
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PLAIN = ("json", "yaml", "name", "wide", "")
 JSONPATH = ("jsonpath=", "jsonpath-as-json=")
+COLUMNS = "custom-columns="
 
 
 def check_format(form: str) -> None:
     """Raises CommandError for what cannot be printed."""
-    if form not in PLAIN and not form.startswith(JSONPATH):
+    if form not in PLAIN and not form.startswith((*JSONPATH, COLUMNS)):
         raise CommandError(
             f'error: unable to match a printer suitable for the output format "{form}", '
-            "allowed formats are: json,jsonpath,name,wide,yaml"
+            "allowed formats are: custom-columns,json,jsonpath,name,wide,yaml"
         )
 
 
-def shown(value: Any, form: str) -> str:
-    """An object or a list in one of the formats that need no table."""
+def shown(value: Any, form: str, headers: bool = True) -> str:
+    """An object or a list in one of the formats that the server's tables are not needed for."""
+    if form.startswith(COLUMNS):
+        return _columns(value["items"] if _is_list(value) else [value], form.removeprefix(COLUMNS), headers)
     if form == "json":
         return json.dumps(_bare(value), indent=4, ensure_ascii=False) + "\n"
     if form == "yaml":
@@ -43,6 +46,36 @@ def shown(value: Any, form: str) -> str:
         return template.render(value)
     except JsonPathError as error:
         raise CommandError(f"error: error executing jsonpath {text!r}: {error}") from error
+
+
+def _columns(objects: Sequence[Obj], spec: str, headers: bool) -> str:
+    """``TITLE:.path,…`` of each object, in aligned columns (kubectl ``get/customcolumn.go``)."""
+    titles: list[str] = []
+    templates: list[JsonPath] = []
+    for part in spec.split(","):
+        title, colon, path = part.partition(":")
+        if not colon or not path:
+            raise CommandError(f"error: unexpected custom-columns spec: {part}, expected <header>:<json-path-expr>")
+        inner = path.removeprefix("{").removesuffix("}")
+        try:
+            templates.append(compile_template("{" + ("" if inner.startswith((".", "[", "$")) else ".") + inner + "}"))
+        except JsonPathError as error:
+            raise CommandError(f"error: unexpected path string, expected a 'name1.name2' form: {error}") from error
+        titles.append(title)
+    try:
+        rows = [[",".join(map(_go_text, one.find(obj))) or "<none>" for one in templates] for obj in objects]
+    except JsonPathError as error:
+        raise CommandError(f"error: {error}") from error
+    return _aligned([titles, *rows] if headers else rows)
+
+
+def _go_text(value: Any) -> str:
+    """As Go prints a value in plain."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{_go_text(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(_go_text, value)) + "]"
+    return "<nil>" if value is None else _cell(value)
 
 
 def _is_list(value: Any) -> bool:

@@ -15,7 +15,7 @@ from syncline.kube.durations import DurationError, parse_duration
 from syncline.kube.jsonpath import JsonPathError, compile_template
 from syncline.kube.objects import Obj, ResourceInfo, dig, generation
 
-__all__ = ["get", "logs", "rollout", "version", "wait", "whoami"]
+__all__ = ["MAX_WAIT_S", "POLL_S", "get", "logs", "seconds_of", "version", "wait", "whoami"]
 
 POLL_S = 1.0
 """How often a waiting command looks."""
@@ -67,7 +67,7 @@ def _get_lists(session: Session, arguments: Arguments, kinds: str, form: str) ->
             empty = False
     if not tables:
         whole = {"apiVersion": "v1", "items": collected, "kind": "List", "metadata": {"resourceVersion": ""}}
-        yield Output(shown(whole, form))
+        yield Output(shown(whole, form, headers=not arguments.on("no-headers")))
     elif empty and not arguments.on("ignore-not-found"):
         where = f" in {namespace} namespace" if namespace and infos[0].namespaced else ""
         yield Output(f"No resources found{where}.\n" if where else "No resources found\n", error=True)
@@ -120,7 +120,7 @@ def _get_named(session: Session, arguments: Arguments, words: list[str], form: s
     if found:
         single = found[0]
         whole = {"apiVersion": "v1", "items": found, "kind": "List", "metadata": {}}
-        yield Output(shown(single if len(found) == 1 else whole, form))
+        yield Output(shown(single if len(found) == 1 else whole, form, headers=not arguments.on("no-headers")))
     return code
 
 
@@ -265,46 +265,3 @@ def _path_and_value(text: str) -> tuple[str, str | None]:
 
 def _plain(value: Any) -> Any:
     return ("true" if value else "false") if isinstance(value, bool) else value
-
-
-def rollout(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]:
-    """``rollout status TYPE/NAME`` of a Deployment."""
-    if words[:1] != ["status"]:
-        raise CommandError("error: only 'rollout status' is supported by this tool")
-    left = seconds_of(arguments.get("timeout"), MAX_WAIT_S) or MAX_WAIT_S
-    [target, *_] = yield from named(session, arguments, words[1:])
-    said = ""
-    while True:
-        answer = yield client.get(target.info, target.namespace, target.name)
-        text, done = _progress(target, answer.or_raise())
-        if text != said:
-            yield Output(text)
-            said = text
-        if done:
-            return 0
-        if left <= 0:
-            raise CommandError("error: timed out waiting for the condition")
-        pause = min(POLL_S, left)
-        yield Sleep(pause)
-        left -= pause
-
-
-def _progress(target: Target, obj: Obj) -> tuple[str, bool]:
-    """The sentences of ``polymorphichelpers/rollout_status.go`` for Deployments."""
-    status, name = obj.get("status") or {}, target.name
-    wanted = int(dig(obj, "spec", "replicas", default=1))
-    updated, total = int(status.get("updatedReplicas") or 0), int(status.get("replicas") or 0)
-    available = int(status.get("availableReplicas") or 0)
-    if generation(obj) > int(status.get("observedGeneration") or 0):
-        return "Waiting for deployment spec update to be observed...\n", False
-    progressing = next((each for each in _conditions(obj) if each.get("type") == "Progressing"), {})
-    if progressing.get("reason") == "ProgressDeadlineExceeded":
-        raise CommandError(f'error: deployment "{name}" exceeded its progress deadline')
-    begin = f'Waiting for deployment "{name}" rollout to finish: '
-    if updated < wanted:
-        return f"{begin}{updated} out of {wanted} new replicas have been updated...\n", False
-    if total > updated:
-        return f"{begin}{total - updated} old replicas are pending termination...\n", False
-    if available < updated:
-        return f"{begin}{available} of {updated} updated replicas are available...\n", False
-    return f'deployment "{name}" successfully rolled out\n', True
