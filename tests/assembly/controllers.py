@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from syncline.kube import client
 from syncline.kube.client import PatchType, Request
 from syncline.kube.http import BlockingClient
 from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
-from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, resource_version
 
 APPS = ResourceInfo("argoproj.io", "v1alpha1", "Application", "applications", namespaced=True)
 MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -40,6 +41,19 @@ class Running:
     loop: asyncio.AbstractEventLoop
     stop: asyncio.Event
     thread: threading.Thread
+
+    def await_known(self, obj: Obj) -> None:
+        """Until it has seen this version: each kind is watched by itself, and what was written later may come first."""
+        group = str(obj["apiVersion"]).rpartition("/")[0]
+        ref = ObjectRef(group, obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"])
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            manager = self.replica.manager
+            seen = manager.loop.cache.get(ref) if manager is not None else None
+            if seen is not None and int(resource_version(seen)) >= int(resource_version(obj)):
+                return
+            assert time.monotonic() < until, f"{ref} of {resource_version(obj)} not seen in {PATIENCE_S} s, but {seen}"
+            self.thread.join(0.01)
 
     def end(self) -> None:
         """Twice is as good as once."""

@@ -68,7 +68,7 @@ def test_a_genuine_push_refreshes_the_application_at_once(
 ) -> None:
     upstream.commit({"hook/map.yaml": MAP.format(name="hook")})
     settings = {"webhook.github.secret": KEY}
-    cluster.ask(client.create(SECRETS, secret("argocd-secret", {}, **settings)))
+    running.await_known(cluster.ask(client.create(SECRETS, secret("argocd-secret", {}, **settings))))
     cluster.application("hook", f"file://localhost{upstream.path}", "hook")
     cluster.synced("hook")
     sha = upstream.commit({"hook/map.yaml": MAP.format(name="hook") + "# changed\n"})
@@ -93,9 +93,15 @@ def test_metrics_have_the_names_that_dashboards_use(cluster: Cluster, running: R
     upstream.commit({"seen/map.yaml": MAP.format(name="seen")})
     cluster.application("seen", str(upstream.path), "seen")
     cluster.synced("seen")
-    cluster.watch_until(
-        APPS, "argocd", "seen", lambda app: dig(app, "status", "operationState", "phase") == "Succeeded"
-    )
+
+    def over(app: Obj) -> bool:
+        told = [
+            dig(app, "status", *path)
+            for path in (("operationState", "phase"), ("sync", "status"), ("health", "status"))
+        ]
+        return told == ["Succeeded", "Synced", "Healthy"] and not app.get("operation")
+
+    running.await_known(cluster.watch_until(APPS, "argocd", "seen", over))
     status, text = call(running, "/metrics")
     identity = 'namespace="argocd",name="seen",project="default"'
     server = 'dest_server="https://kubernetes.default.svc"'
@@ -139,14 +145,14 @@ def test_a_credential_opens_the_repository_and_shows_nowhere(
     repository = {"argocd.argoproj.io/secret-type": "repository"}
     url = f"{locked.url}/app.git"
     wrong = secret("locked", repository, url=url, username="robot", password=CANARY + "-wrong")
-    cluster.ask(client.create(SECRETS, wrong))
+    running.await_known(cluster.ask(client.create(SECRETS, wrong)))
     cluster.application("locked", url, "locked")
     refused = cluster.watch_until(
         APPS, "argocd", "locked", lambda app: bool(dig(app, "status", "conditions", default=[]))
     )
     assert "give credentials" in refused["status"]["conditions"][0]["message"]
     right = secret("locked", repository, url=url, username="robot", password=CANARY)
-    cluster.ask(client.update(SECRETS, right))
+    running.await_known(cluster.ask(client.update(SECRETS, right)))
     cluster.refresh("locked")
     cluster.synced("locked")
     shown = [
