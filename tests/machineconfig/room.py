@@ -23,9 +23,9 @@ from syncline.control.controller import Watch
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.plan import Patch, Plan, Requeue
-from syncline.control.virtual import LoopActor
+from syncline.control.virtual import CrashingTransport, LoopActor
 from syncline.gitops.application.manifests import SourceReader
-from syncline.kube.client import Transport
+from syncline.kube.client import Request, Response, Transport
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.mapper import Mapper
@@ -122,6 +122,16 @@ def controller_config(topology: str = "HighlyAvailable") -> Obj:
     data = {"kubeAPIServerServingCAData": "YQ==", "rootCAData": "YQ=="}
     spec: Obj = {"infra": infra, "dns": dns, "images": {}}
     return spec | dict.fromkeys(texts, "x") | dict.fromkeys(nothing) | data
+
+
+class DyingAtWork:
+    """Dies after the n-th write that is none of the room's Lease, which is renewed all the time."""
+
+    def __init__(self, inner: Transport, after: int) -> None:
+        self._inner, self._dying = inner, CrashingTransport(inner, after)
+
+    def send(self, request: Request) -> Response:
+        return (self._inner if "/leases" in request.path else self._dying).send(request)
 
 
 class NoSource:

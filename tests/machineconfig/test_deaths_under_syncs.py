@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from tests.gitops.behaviours.play import APPS, MERGE, Source
 from tests.machineconfig.rendering import pool
-from tests.machineconfig.room import HOLDS, POOLS, PoolWorld
-from tests.machineconfig.test_convergence import DyingAtWork
+from tests.machineconfig.room import HOLDS, POOLS, DyingAtWork, PoolWorld
 from tests.machineconfig.test_syncs_and_pools import APP, ENDED, target
 
 from syncline.control.virtual import Killed

@@ -22,6 +22,7 @@ import syncline.machineconfig.agent.writing as writing
 import syncline.machineconfig.drain.plan as drain
 import syncline.machineconfig.pools.plan as pools
 import syncline.machineconfig.pools.rollout as rollout
+import syncline.machineconfig.timeline as timeline
 from syncline.kube.objects import Obj
 from syncline.machineconfig.names import REASON
 
@@ -158,6 +159,18 @@ def stuck(patch: Patch) -> None:
     patch.setattr(drain, "_uncordon", lambda *_: drain.Plan(why="not today"))
 
 
+def holds_ignored(patch: Patch) -> None:
+    patch.setattr(pools, "_held", lambda *_: {})
+
+
+def services_forgotten(patch: Patch) -> None:
+    patch.setattr(performing, "_run_service", lambda *_: None)
+
+
+def ends_untold(patch: Patch) -> None:
+    patch.setattr(timeline, "_has_ended", lambda _spans: True)
+
+
 MUTANTS: dict[str, tuple[Mutation, str]] = {
     "budget": (too_many_at_once, "pool; undisturbed"),
     "cordon": (cordoned_without_a_word, "removal; undisturbed"),
@@ -171,6 +184,9 @@ MUTANTS: dict[str, tuple[Mutation, str]] = {
     "referenced": (configs_forgotten, "gentle; undisturbed"),
     "counts": (miscounted, "gentle; undisturbed"),
     "conditions": (updated_too_early, "gentle; undisturbed"),
+    "held": (holds_ignored, "gentle; hold@2"),
+    "foretold": (services_forgotten, "gentle; undisturbed"),
+    "timeline": (ends_untold, "gentle; clock+86400@4"),
     "bounded": (chatty, "gentle; undisturbed"),
     "idle": (restless, "gentle; undisturbed"),
     "converges": (stuck, "removal; undisturbed"),
@@ -187,5 +203,7 @@ def test_a_law_is_broken_by_who_does_not_keep_it(law: str, monkeypatch: pytest.M
     schedule = read(line)
     world = STORIES[schedule.story].world()
     mutate(monkeypatch)
+    if law != "foretold":  # a forecast by who does not keep laws says nothing
+        monkeypatch.setattr(FaultWorld, "foretell", lambda *_: None)
     outcome = play(schedule, 60, world)
     assert law in outcome.broken, outcome.line()

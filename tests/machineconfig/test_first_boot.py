@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from tests.machineconfig.rendering import machine_config, pool
-from tests.machineconfig.room import POOLS, ROLE, PoolWorld
-from tests.machineconfig.test_convergence import MOST_REQUESTS, DyingAtWork
+from tests.machineconfig.room import POOLS, ROLE, DyingAtWork, PoolWorld
 from tests.machineconfig.test_machines_updated import CONFIGS, host, reason, state, target, world
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
@@ -27,6 +26,8 @@ from syncline.machineconfig.agent.steps import HostStep
 from syncline.machineconfig.names import CURRENT, DESIRED, ENCAPSULATED, FIRST_PIVOT, INSTALLED, NODE_ANNOTATIONS
 
 WORKER = "worker-0"
+MOST_REQUESTS = 150
+"""More than joining takes; who needs more goes round in circles."""
 
 
 def with_arguments(*arguments: str, **spec: object) -> PoolWorld:

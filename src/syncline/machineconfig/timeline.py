@@ -161,7 +161,14 @@ def _of_node(node: Obj, config: str, targeted: datetime | None, told: Sequence[_
     if ended is not None and not asked:  # it has gone on to another config since
         base = replace(base, outcome=Outcome.DONE)
     ended = ended if base.outcome is Outcome.DONE else None
-    return replace(base, targeted=targeted, ended=ended, spans=_spans(since, config, targeted, ended))
+    spans = _spans(since, config, targeted, ended)
+    if base.outcome is Outcome.DONE and not _has_ended(spans):
+        return replace(base, targeted=None)  # clocks disagree or were put right, or the end is no longer told
+    return replace(base, targeted=targeted, ended=ended, spans=spans)
+
+
+def _has_ended(spans: Sequence[Span]) -> bool:
+    return all(span.until is not None and span.since <= span.until for span in spans)
 
 
 def _taken_up(told: Sequence[_Said], config: str, asked: bool) -> datetime | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.machineconfig.faults.disks import AUTHORITIES, BIRTH, BOOKS, differences, lost
+from tests.machineconfig.faults.foretold import Foretold
 from tests.machineconfig.faults.seams import Step
 
 from syncline.cluster.machines.machine import Entry
@@ -24,7 +25,7 @@ from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, FAILED
 
 LAWS = {
     "budget": "never more nodes of a pool are down by our hand than it allows; of masters never two",
-    "cordon": "no node is cordoned by us without a drain that it asked for, and its record says so",
+    "cordon": "no node is cordoned by us without a drain that it asked for, and its record says so if it takes writes",
     "person": "what a person cordoned stays cordoned",
     "undrained": "a machine whose update needs a drain is changed only after its drain has ended",
     "resting": "a machine without an update under way is not changed",
@@ -35,6 +36,9 @@ LAWS = {
     "referenced": "no config is deleted that a node has or is to have",
     "counts": "the counts of a pool add up",
     "conditions": "conditions of a pool do not contradict one another",
+    "held": "no node of a pool that is held is given another config",
+    "foretold": "each node goes through what was foretold of the change, in the order that was foretold",
+    "timeline": "afterwards the timeline of each node has ended, with its stretches one after the other",
     "bounded": "the number of writes is bounded",
     "idle": "a world at rest writes nothing",
     "converges": "after the last fault has healed every node is done, and nothing is left over",
@@ -50,6 +54,8 @@ class Laws:
     own: dict[str, Entry]
     needs_drain: bool
     where: Callable[[], str]
+    holds: Callable[[str], bool] = lambda _pool: False
+    """Whether a pool is held now, and has said that it knows."""
     broken: dict[str, str] = field(default_factory=dict)
     by_person: set[str] = field(default_factory=set)
     """Nodes that a person cordoned while they were in service."""
@@ -57,9 +63,12 @@ class Laws:
     """How often a machine lost its power, or was replaced."""
     checked: Counter[str] = field(default_factory=Counter)
     most_down: Counter[str] = field(default_factory=Counter)
+    mute: set[str] = field(default_factory=set)
+    """Nodes whose record took no write: as upstream, that holds no drain up."""
     untold: set[str] = field(default_factory=set)
     """Nodes on whose machine something failed, until they say so."""
     watching: bool = False
+    foretold: Foretold | None = None
     _arrived: dict[str, tuple[str, str]] = field(default_factory=dict)
     nodes: dict[str, Obj] = field(default_factory=dict)
     records: dict[str, Obj] = field(default_factory=dict)
@@ -97,10 +106,15 @@ class Laws:
         if new is None:
             self.by_person.discard(name)
             self._arrived.pop(name, None)
+            if self.foretold is not None:
+                self.foretold.gone(name)
             return
         have, before = annotations_of(new), annotations_of(old or {"metadata": {}})
         if have.get(DESIRED) and have.get(DESIRED) != before.get(DESIRED):
             self._targeted[name, have[DESIRED]] += 1
+            self._given(name, have, before)
+        if self.foretold is not None:
+            self.foretold.node(name, have.get(DESIRED, ""), have.get(LAST_DRAIN, ""))
         self._count_down(new)
         self._cordoned(name, new, have)
         if have.get(STATE) in FAILED_STATES and not have.get(REASON):
@@ -112,7 +126,18 @@ class Laws:
             self.disk(name)
             self._finished(name, have[CURRENT])
 
+    def _given(self, name: str, have: dict[str, str], before: dict[str, str]) -> None:
+        """A node that is there already is given another config."""
+        for pool in self.limits:
+            mine = f"node-role.kubernetes.io/{pool}" in labels_of(self.nodes[name])
+            if mine and before.get(CURRENT):
+                self.checked["held"] += 1
+                if self.holds(pool):
+                    self.breach("held", f"{name} is given {have[DESIRED]}, and pool {pool} is held")
+
     def _finished(self, name: str, config: str) -> None:
+        if self.foretold is not None:
+            self.foretold.finished(name, config)
         if name in self.untold:
             self.breach("reason", f"an operation on {name} failed, and {name} never said so")
         machine = self.machines.get(name)
@@ -160,7 +185,7 @@ class Laws:
         if not asked.startswith("drain-") and asked == applied:
             self.breach("cordon", f"{name} is cordoned, and asks for {asked or 'nothing'}")
         said = {each["type"]: each["status"] for each in dig(self.records.get(name), "status", "conditions") or ()}
-        if said.get("Cordoned") != "True":
+        if said.get("Cordoned") != "True" and name not in self.mute:
             self.breach("cordon", f"{name} is cordoned, and its record says Cordoned={said.get('Cordoned')}")
 
     def _config_gone(self, config: str) -> None:
@@ -203,6 +228,8 @@ class Laws:
         if node is None or machine is None:
             return
         have = annotations_of(node)
+        if self.foretold is not None:
+            self.foretold.changes(step, have.get(DESIRED, ""))
         joins = not have.get(CURRENT) or machine.root.read("/etc/machine-config-daemon/currentconfig") is None
         if joins or step.path.startswith((*BIRTH, f"{BOOKS}node-annotation")):
             return
@@ -246,7 +273,11 @@ class Laws:
         for text in differences(machine, config, self.own):
             self.breach("done", f"{name} is Done with {name_of(config)}: {text}")
 
-    def at_rest(self) -> None:
+    def at_rest(self, struck: set[str] | None = None) -> None:
+        """``struck``: kinds of the faults that there were."""
+        if self.foretold is not None and struck is not None:
+            self.foretold.at_rest(struck)
+            self.checked["foretold"] += self.foretold.compared
         for name, node in self.nodes.items():
             if self.rests(annotations_of(node)):
                 self.disk(name)

@@ -85,7 +85,7 @@ def _rest(world: FaultWorld) -> None:
     why = world.unfinished()
     if why:
         world.laws.breach("converges", f"was done, and then: {why}")
-    world.laws.at_rest()
+    world.at_rest()
 
 
 def play(schedule: Schedule, usual: int = 0, world: FaultWorld | None = None) -> Outcome:

@@ -59,6 +59,7 @@ KINDS = {
         Kind("clock+86400", On.ANY, "the clock of the process jumps a day ahead, and back after ten minutes", 600),
         Kind("clock-86400", On.ANY, "the clock of the process jumps a day back"),
         Kind("pause", On.ANY, "a person pauses the pool, for five minutes", 300),
+        Kind("hold", On.ANY, "a person holds the pool, for five minutes", 300),
         Kind("new-config", On.ANY, "a person applies another config"),
         Kind("no-config", On.ANY, "a person deletes the config that is being rolled out"),
         Kind("blocked", On.ANY, "a budget allows no eviction, for 25 minutes", 1500),

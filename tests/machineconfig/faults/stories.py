@@ -12,7 +12,9 @@ from tests.machineconfig.room import POOLS
 from tests.machineconfig.test_drains import router
 
 from syncline.cluster.machines.machine import Entry
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, ObjectRef
+from syncline.machineconfig.impact.forecast import Change
+from syncline.machineconfig.names import MACHINE_CONFIG
 
 OWN = {
     "/usr/etc/chrony.conf": Entry(content=b"pool of the system"),
@@ -83,6 +85,8 @@ class Story:
     routed: bool = False
     kept: int | None = 20
     own: dict[str, Entry] = field(default_factory=lambda: OWN)
+    acts: tuple[tuple[float, Callable[[FaultWorld], None]], ...] = ()
+    """What people do after so many seconds."""
 
     def world(self, seed: int = 0) -> FaultWorld:
         """Everything is updated and at rest."""
@@ -102,12 +106,17 @@ class Story:
         return world
 
     def begin(self, world: FaultWorld) -> None:
-        world.laws.watching = world.steps.counting = True
         path = f"{CONFIGS}/50-base"
+        gone = (ObjectRef(*MACHINE_CONFIG, "", "50-base"),)
+        if not self.acts:
+            world.foretell(Change(deleted=gone) if self.after is None else Change(applied=(self.after,)))
+        world.laws.watching = world.steps.counting = True
         if self.after is None:
             world.send("DELETE", path)
         else:
-            world.send("PUT", path, self.after | {"metadata": world.get(path)["metadata"]})
+            world.replace_config(self.after)
+        for seconds, act in self.acts:
+            world.agenda.after(seconds, lambda act=act: act(world))
 
 
 def _until(world: FaultWorld, reached: Callable[[], bool]) -> None:
@@ -142,6 +151,18 @@ STORIES = {
             small("b", "master"),
             ("master-0", "master-1", "master-2"),
             role="master",
+        ),
+        Story(
+            "paused",
+            "a pool is paused while its first node is under way, and gets another config meanwhile",
+            small("a"),
+            small("b"),
+            ("worker-0", "worker-1"),
+            acts=(
+                (12, lambda world: world.pause(True)),
+                (60, lambda world: world.replace_config(small("c"))),
+                (300, lambda world: world.pause(False)),
+            ),
         ),
     )
 }

@@ -7,27 +7,33 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.machineconfig.faults.foretold import Foretold
 from tests.machineconfig.faults.laws import Laws
 from tests.machineconfig.faults.schedule import KINDS, Fault, On
 from tests.machineconfig.faults.seams import Agenda, Armed, FaultyHosts, SkewedActor, SkewedClock, Step, Steps
 from tests.machineconfig.rendering import files, machine_config
-from tests.machineconfig.room import APIS, NODES, POOLS, PoolWorld
+from tests.machineconfig.room import APIS, EVENTS, HOLDS, NODES, POOLS, PoolWorld
 
+from syncline.assembly.impact import forecaster
 from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop
 from syncline.assembly.nodeagent import MANAGER
 from syncline.assembly.simulatedhosts import SimulatedHosts
+from syncline.assembly.snapshot import look_at_cluster
 from syncline.base.action import Performer
 from syncline.cluster.machines.machine import Entry, Power, Unit
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_performers, run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import Killed
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, Conflict, InternalError, TooManyRequests, Unavailable
+from syncline.kube.holds import holds_of, noted_holds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
 from syncline.machineconfig.agent.controller import AgentController
 from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
+from syncline.machineconfig.impact.forecast import Change
+from syncline.machineconfig.timeline import Outcome, timeline_of
 
 CONTROLLERS = "controllers"
 CONFIGS = f"{APIS}/machineconfigs"
@@ -78,7 +84,7 @@ class FaultWorld(PoolWorld):
         self.agenda = Agenda(self.clock)
         self.driver.add(self.agenda)
         registry = self.machines.room.machines
-        self.laws = Laws(registry, limits, own, needs_drain, self.where)
+        self.laws = Laws(registry, limits, own, needs_drain, self.where, self._holds)
         self.core.store.subscribe(self.laws.note)
         SimulatedHosts(registry, self.clock).follow(self._machine_changed)
 
@@ -182,6 +188,7 @@ class FaultWorld(PoolWorld):
             self.at_step(step)
         until = self._refusing.get(step.who)
         if until is not None and not step.on_host and self.clock.now() < until:
+            self._unheard(step)
             return Response.refused(REFUSALS["error"])
         fault = self._striking = self._due(step)
         if fault is None:
@@ -190,6 +197,7 @@ class FaultWorld(PoolWorld):
         if fault.kind == "no-reboot":
             return Response(200)
         if fault.kind in REFUSALS:
+            self._unheard(step)
             return Response.refused(REFUSALS[fault.kind])
         if fault.kind == "kill-before":
             raise Death(step.who)
@@ -200,6 +208,10 @@ class FaultWorld(PoolWorld):
         if fault.kind == "power-before":
             self._cut(step, KINDS[fault.kind].heals_s)
         return None
+
+    def _unheard(self, step: Step) -> None:
+        """A refused write of a node's record."""
+        self.laws.mute |= {name for name in self._roles if f"/machineconfignodes/{name}/" in step.text}
 
     def _due(self, step: Step) -> Fault | None:
         fits = (On.ANY, On.HOST if step.on_host else On.REQUEST)
@@ -229,7 +241,7 @@ class FaultWorld(PoolWorld):
                 self._delete(step, lasts)
             case "lost-watch" | "gone" | "late" | "twice" | "stale-list":
                 self._arm(fault.kind, who)
-            case "pause" | "new-config" | "no-config" | "blocked" | "cordon":
+            case "pause" | "hold" | "new-config" | "no-config" | "blocked" | "cordon":
                 self._person(fault.kind, step, lasts)
             case kind if kind.startswith("clock"):
                 clock = self._clocks[who]
@@ -300,8 +312,11 @@ class FaultWorld(PoolWorld):
     def _person(self, kind: str, step: Step, lasts: float) -> None:
         match kind:
             case "pause":
-                self._pause(True)
-                self.agenda.after(lasts, lambda: self._pause(False))
+                self.pause(True)
+                self.agenda.after(lasts, lambda: self.pause(False))
+            case "hold":
+                self.hold(f"fault-{len(self.fired)}", minutes=lasts / 60, pool=self.role)
+                self.agenda.after(lasts, lambda: None)  # it ends by itself
             case "new-config" if "99-late" not in self.laws.configs:
                 self.send("POST", CONFIGS, machine_config("99-late", files(("/etc/late", "late")), role=self.role))
             case "no-config" if "50-base" in self.laws.configs:
@@ -312,8 +327,22 @@ class FaultWorld(PoolWorld):
             case "cordon":
                 self._cordon(self._node(step))
 
-    def _pause(self, paused: bool) -> None:
+    def _holds(self, pool: str) -> bool:
+        """By the true time; who has a clock of its own judges by that."""
+        if any(clock.off_s for clock in self._clocks.values()):
+            return False
+        known = noted_holds(self.get(f"{POOLS}/{pool}"))
+        found = holds_of(self.get(HOLDS)["items"]) if known else []
+        return any(one.name in known and one.expires and self.clock.now() < one.expires for one in found)
+
+    def pause(self, paused: bool) -> None:
         self.merge(f"{POOLS}/{self.role}", {"spec": {"paused": paused}})
+
+    def replace_config(self, config: Obj) -> None:
+        """As ``kubectl replace`` does, if it is still there."""
+        path = f"{CONFIGS}/50-base"
+        if "50-base" in self.laws.configs:
+            self.send("PUT", path, config | {"metadata": self.get(path)["metadata"]})
 
     def _budget(self, spec: Obj) -> None:
         if self.send("GET", BUDGETS)["items"]:
@@ -342,6 +371,24 @@ class FaultWorld(PoolWorld):
 
     # -- the end --------------------------------------------------------------------------------------------------
 
+    def foretell(self, change: Change) -> None:
+        """What is told of the change before it is made has to come true."""
+        look = run_in_place(look_at_cluster({}), self.admin).cache
+        impact = forecaster(look).forecast(change, self.clock.now())
+        told = next(one for one in impact.pools if one.name == self.role)
+        self.laws.foretold = Foretold(told, lambda text: self.laws.breach("foretold", text))
+
+    def at_rest(self) -> None:
+        """Everything is done."""
+        self.laws.at_rest({fault.kind for fault, _ in self.fired})
+        events = self.get(EVENTS)["items"]
+        told = timeline_of(self.get(f"{POOLS}/{self.role}"), list(self.laws.nodes.values()), events, self.clock.now())
+        for node in told.nodes:
+            self.laws.checked["timeline"] += 1
+            times = [time for span in node.spans for time in (span.since, span.until)]
+            if node.outcome is not Outcome.DONE or None in times or times != sorted(times, key=str):
+                self.laws.breach("timeline", f"{node.node} is {node.outcome}: {'; '.join(map(str, node.spans))}")
+
     def unfinished(self) -> str:
         """What keeps the world from being done; empty: nothing."""
         if self.agenda.last is not None:
@@ -356,6 +403,8 @@ class FaultWorld(PoolWorld):
                 return f"pool {name} is not rendered from {', '.join(sorted(missing))}"
             if not self.updated(target, name) or said.get("Degraded") != "False" or said.get("Updating") != "False":
                 return f"pool {name} says {said}"
+            if noted_holds(pool):
+                return f"pool {name} says that it is held"
         for name, node in self.laws.nodes.items():
             why = self.laws.left_over(node, str(dig(self.get(f"{POOLS}/{self.role}"), "spec", "configuration", "name")))
             if why:
