@@ -121,6 +121,12 @@ def test_a_target_that_cannot_be_meant_is_a_usage_error(text: str) -> None:
     assert refused.value.code == 2 and repr(text) in str(refused.value)
 
 
+def test_kinds_of_machine_configuration_say_how_to_get_them() -> None:
+    for text in ("pool/worker", "mc/99-x"):
+        with pytest.raises(CommandFailed, match="`syncline up --machine-config` serves it"):
+            object_ref(KINDS, text, ("default", "argocd"))
+
+
 def chain(length: int) -> Cause:
     cause = Cause("/Pod/shop/web-1", "Pending", "no room", EPOCH, next_action="add a node")
     for number in range(length - 1):

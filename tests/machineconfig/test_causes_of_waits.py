@@ -387,7 +387,14 @@ def added_while_a_kubelet_config_is_refused(one: PoolWorld) -> None:
 CONFIG_ROWS = (
     Row("it is rendered in a moment", added, "on its way", "the pool gets rendered-worker-", "", 1),
     Row("and then it is applied", added, "applied", "on all nodes", "", 60),
-    Row("it cannot be rendered", added_wrong, "on its way", "kernelType=quick is invalid", "correct or delete", 60),
+    Row(
+        "it cannot be rendered",
+        added_wrong,
+        "on its way",
+        "kernelType=quick is invalid",
+        "correct or delete MachineConfig 99-x",
+        60,
+    ),
     Row("nobody renders", added_while_nobody_renders, "on its way", "the pool gets", "nobody renders the pool"),
     Row(
         "another object is refused",
@@ -409,6 +416,46 @@ def test_a_machine_config_that_is_not_rendered_says_why(row: Row) -> None:
     assert (told.cause.state, told.blocked) == (row.state, bool(row.step)), text
     assert row.tells in text, text
     assert not row.step or f"next: {row.step}" in text or row.step in text.splitlines()[-1], text
+
+
+def test_a_pool_that_cannot_be_rendered_names_the_machine_config_to_blame_and_forgets_it_with_it() -> None:
+    one = rendered_world()
+    added_wrong(one)
+    one.driver.advance(60)
+    assert lines(one, POOL, "worker")[-1] == "next: correct or delete MachineConfig 99-x"
+    # The condition stays as it is while the selector cannot be read; what is told is what is so now.
+    wrong = {"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}
+    spec(one, machineConfigSelector=wrong)
+    one.send("DELETE", f"{APIS}/machineconfigs/99-x")
+    one.driver.advance(60)
+    text = "\n".join(lines(one, POOL, "worker"))
+    assert 'rendering refused for 60s: spec.machineConfigSelector: "in" is not a valid label selector operator' in text
+    assert text.endswith("next: correct spec.machineConfigSelector: kubectl edit machineconfigpool worker")
+    assert "kernelType" not in text
+
+
+def test_a_selector_that_cannot_be_read_is_told_of_a_pool_that_is_updated() -> None:
+    one = rendered_world()
+    spec(one, machineConfigSelector={"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]})
+    one.driver.advance(5)
+    told = found(one, POOL, "worker")
+    assert told.blocked and "the pool keeps its config" in "\n".join(lines(one, POOL, "worker"))
+
+
+def test_a_machine_config_is_on_its_way_no_longer_than_it_is_there() -> None:
+    one = world()
+    cordoned(one)
+    one.driver.advance(600)
+    body = rendering.machine_config("99-y", rendering.files(("/etc/y", "y")))
+    one.send("POST", f"{APIS}/machineconfigs", body)
+    selector = {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}}
+    spec(one, machineConfigSelector=selector, configuration={"source": [{"name": "99-y"}]})
+    one.driver.advance(20)
+    pool, told = found(one, POOL, "worker").cause, found(one, (GROUP, "MachineConfig", ""), "99-y").cause
+    assert (pool.state, told.state) == ("Updating", "on its way")
+    assert pool.since is not None and told.since is not None
+    assert one.clock.now() - pool.since >= timedelta(seconds=600)
+    assert one.clock.now() - told.since == timedelta(seconds=20)
 
 
 def test_a_kubelet_config_says_what_became_of_it() -> None:

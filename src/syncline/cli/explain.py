@@ -27,6 +27,8 @@ from syncline.kube.objects import GVK, ObjectRef, name_of
 LOG_LINES = 20
 """Last lines of a failed container's log that are asked for."""
 POD = GVK("", "v1", "Pod")
+MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig", "ctrcfg", "machineconfignode")
+"""Words for kinds that only a cluster with machine configuration has."""
 SHOWN = 5
 """Names that are told where one is not found."""
 
@@ -83,7 +85,8 @@ def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRe
     kind = SHORT.get(parts[0].lower(), parts[0])
     info = mapper.by_name(kind)
     if info is None:
-        raise CommandFailed(f"{target!r}: the cluster serves no kind {parts[0]!r}; see `kubectl api-resources`", USAGE)
+        fix = "`syncline up --machine-config` serves it" if kind.lower() in MACHINES else "see `kubectl api-resources`"
+        raise CommandFailed(f"{target!r}: the cluster serves no kind {parts[0]!r}; {fix}", USAGE)
     default = spaces[1] if info.group_kind == APPLICATION.group_kind else spaces[0]
     space = parts[1] if len(parts) == 3 else default
     return ObjectRef(info.group, info.kind, space if info.namespaced else "", parts[-1])

@@ -139,7 +139,9 @@ def _has_pool(cache: Cache, name: str) -> None:
 
     pools = [name_of(one) for one in cache.objects(POOL)]
     if not pools:
-        raise CommandFailed("there is no MachineConfigPool in the cluster; see `syncline pool list`")
+        raise CommandFailed(
+            "there is no MachineConfigPool in the cluster; `syncline up --machine-config` makes master and worker"
+        )
     if name and name not in pools:
         raise CommandFailed(f"MachineConfigPool {name} does not exist; there are {', '.join(pools)}", USAGE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
-from syncline.machineconfig.causes.overview import Overview, Told, cause_of
+from syncline.machineconfig.causes.overview import Overview, Told, cause_of, written_at
 from syncline.machineconfig.causes.pools import pool_cause
 from syncline.machineconfig.causes.rendering import rendering_cause
 from syncline.machineconfig.names import CURRENT, POOL, ROLE
@@ -31,6 +31,9 @@ def config_cause(over: Overview, config: Obj) -> Told:
     text = "; ".join(f"{name_of(pool)}: {each.cause.message}" for pool, each in zip(mine, told, strict=True))
     because = tuple(cause for each in waiting for cause in each.cause.because)
     since = min((cause.since for cause in because if cause.since is not None), default=None)
+    written = written_at(config)
+    if since is not None and written is not None:
+        since = max(since, written)  # its pools may be on their way for longer than it
     return Told(cause_of(config, state, text, since, because=because), blocked=any(each.blocked for each in waiting))
 
 

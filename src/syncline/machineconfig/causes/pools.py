@@ -15,14 +15,13 @@ from syncline.kube.holds import pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.machineconfig.causes.nodes import node_cause
 from syncline.machineconfig.causes.overview import Overview, Told, cause_of, is_blocking, node_ref, since_of, written_at
-from syncline.machineconfig.causes.rendering import rendering_cause
+from syncline.machineconfig.causes.rendering import refusal_fix, rendering_cause, selector_cause
 from syncline.machineconfig.causes.waits import rollout_causes
 from syncline.machineconfig.names import DESIRED
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
 from syncline.machineconfig.pools.membership import MembershipError, Pools, members, node_selector
 from syncline.machineconfig.pools.nodestate import is_done, not_ready, target_of
 from syncline.machineconfig.pools.status import condition_is
-from syncline.machineconfig.render.fixes import fix_for
 
 __all__ = ["pool_cause", "unreadable_pool"]
 
@@ -98,9 +97,12 @@ def _rendering(over: Overview, pool: Obj, said: dict[str, Obj]) -> tuple[Cause, 
     condition = said.get("RenderDegraded", {})
     if condition.get("status") == "True":
         text = str(condition.get("message") or "")
-        fix = fix_for(text) or "correct or delete the machine config that it names"
+        fix = refusal_fix(over, pool, text)
+        now = rendering_cause(over, pool)
+        if now is not None and now.blocked and now.cause.message not in text:
+            return (now.cause,)  # the condition is of an earlier try
         return (Cause("rendering", "Degraded", text, since_of(said, "RenderDegraded"), next_action=fix),)
-    found = rendering_cause(over, pool) if not target_of(pool) else None
+    found = selector_cause(pool) if target_of(pool) else rendering_cause(over, pool)
     return (found.cause,) if found is not None else ()
 
 

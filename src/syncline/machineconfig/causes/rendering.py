@@ -13,16 +13,31 @@ from syncline.machineconfig.causes.overview import Overview, Told, awaited, caus
 from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG
 from syncline.machineconfig.render.fixes import fix_for
 from syncline.machineconfig.render.select import may_select
+from syncline.machineconfig.render.validate import invalid_spec
 
-__all__ = ["generating_cause", "rendering_cause"]
+__all__ = ["generating_cause", "refusal_fix", "rendering_cause", "selector_cause"]
 
 PATIENCE = timedelta(minutes=1)
 """A render gathers changes for five seconds and takes less than one; after this somebody should look."""
 NOBODY = "do the machine-config controllers run? nobody renders the pool"
 
 
+def selector_cause(pool: Obj) -> Told | None:
+    """A selector that cannot be read: nothing is rendered, whatever changes, and upstream tells its log alone."""
+    try:
+        label_selector_from(dig(pool, "spec", "machineConfigSelector"))
+    except SelectorError as error:
+        fix = f"correct spec.machineConfigSelector: kubectl edit machineconfigpool {name_of(pool)}"
+        text = f"spec.machineConfigSelector: {error}; the pool keeps its config"
+        return Told(Cause("rendering", "refused", text, written_at(pool), next_action=fix), blocked=True)
+    return None
+
+
 def rendering_cause(over: Overview, pool: Obj) -> Told | None:
     """None: it is rendered, or that cannot be told."""
+    unreadable = selector_cause(pool)
+    if unreadable is not None:
+        return unreadable
     decision = over.rendering(pool)
     if decision is None:
         return None
@@ -31,7 +46,7 @@ def rendering_cause(over: Overview, pool: Obj) -> Told | None:
         text = "spec.machineConfigSelector {} selects all machine configs: none is rendered"
         return Told(Cause("rendering", "refused", text, next_action=fix), blocked=True)
     if decision.error is not None:
-        fix = fix_for(decision.error) or "correct or delete the machine config that it names"
+        fix = refusal_fix(over, pool, decision.error)
         return Told(Cause("rendering", "Degraded", decision.error, next_action=fix), blocked=True)
     if decision.waits is not None:
         below = tuple(_refused_generators(over, pool))
@@ -42,6 +57,25 @@ def rendering_cause(over: Overview, pool: Obj) -> Told | None:
         return None
     told = Cause("rendering", "about to begin", f"the pool gets {wanted.get('name')}", _changed_at(over, pool))
     return awaited(told, over, PATIENCE, "its nodes move to it", NOBODY)
+
+
+def refusal_fix(over: Overview, pool: Obj, text: str) -> str:
+    """What helps where a pool cannot be rendered, with the machine config that is to blame: upstream's sentences do not
+    say which one it is."""
+    name = _culprit(over, pool)
+    known = fix_for(text)
+    if not name:
+        return known or "correct or delete the machine config that it names"
+    return f"MachineConfig {name}: {known}" if known else f"correct or delete MachineConfig {name}"
+
+
+def _culprit(over: Overview, pool: Obj) -> str:
+    decision = over.rendering(pool)
+    if decision is None or decision.error is None:
+        return ""
+    mine = (each for each in over.look.objects(MACHINE_CONFIG) if may_select(pool, each))
+    refused = sorted(name_of(each) for each in mine if invalid_spec(each.get("spec")))
+    return decision.culprit or next(iter(refused), "")
 
 
 def _changed_at(over: Overview, pool: Obj) -> datetime | None:
