@@ -33,7 +33,7 @@ TEMPORARY = re.compile(r"\S*<random> ")
 
 
 _OF_ENTRY = r"(?m)((?:^|Report: )(?:error|warning|info|deprecated)"
-EXCERPT = re.compile(_OF_ENTRY + r") at line \d+, column \d+\n(?: +\d+: [^\n]*\n *\^\n)?")
+EXCERPT = re.compile(_OF_ENTRY + r") at line \d+, column \d+\n(?:(?: +\d+: [^\n]*\n)+ *\^\n)?")
 POSITION = re.compile(_OF_ENTRY + r"(?: at \$\S*?)?)(?:,| at) line \d+ col \d+:")
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from tests.machineconfig.memory_host import MemoryHost
-from tests.machineconfig.recordings import cases, judge, same_text
+from tests.machineconfig.recordings import KNOWN, cases, judge, same_text
+from tests.recorded import known
 
 from syncline.control.plan import Emit, Outcome, Patch, Plan, Result, Retry, SetStatus
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
@@ -229,6 +230,19 @@ def _comparable(log: Sequence[Obj]) -> list[Obj]:
     return found
 
 
+def _staged_in_vain(log: Sequence[Obj]) -> list[Obj]:
+    """Upstream's log with our undoing of a system that was staged, see ``known.json``: what was staged is dropped, and
+    nothing is staged on top of what runs."""
+    events = [str(entry.get("event", "")) for entry in log]
+    starts = [at for at, event in enumerate(events) if event.startswith("Normal OSUpdateStarted ")]
+    if len(starts) < 2:
+        return list(log)
+    first = starts[1] - (events[starts[1] - 1].startswith("Normal InClusterUpgrade "))
+    staged = (at for at, event in enumerate(events) if at > first and event.startswith("Normal OSUpdateStaged "))
+    dropped = [entry for entry in log[first:] if entry.get("command") == "rpm-ostree cleanup -p"]
+    return [*log[:first], *dropped[:1], *log[next(staged, first - 1) + 1 :]]
+
+
 def _same(expected: Any, got: Any) -> bool:
     if isinstance(expected, str) and isinstance(got, str):
         return same_text(expected, got)
@@ -256,4 +270,7 @@ def test_a_whole_update_goes_as_upstreams(case: Obj) -> None:
     }
     expected = case["expect"] | {"log": _comparable(case["expect"]["log"])}
     expected.pop("errorWithoutPositions", None)
+    undone = expected | {"log": _staged_in_vain(expected["log"])}
+    if undone != expected and _same(undone, got):
+        pytest.xfail(known(KNOWN)["update"]["a system that was staged in vain"])
     judge(case, _same(expected, got), json.dumps(got))
