@@ -278,3 +278,6 @@ def test_an_object_without_name_is_created_by_its_prefix() -> None:
     assert outcome.message == "job.batch/j-x2 created"
     _, outcome = talk(apply(target))
     assert outcome.message == "from j-: cannot use generate name with apply"
+    target["metadata"] = {"namespace": "demo"}
+    _, outcome = talk(apply(target))
+    assert outcome.message == "resource name may not be empty: give the manifest a metadata.name"

@@ -41,3 +41,10 @@ def test_a_kind_that_an_installed_group_does_not_have_names_its_definition_too()
     )
     other = 'Order.shop.example.org "o" not found'
     assert augment_message(other, ref, "v1", kinds) == other
+
+
+def test_an_annotation_that_is_too_long_has_its_hint_in_the_words_of_newer_servers_too() -> None:
+    told = 'ConfigMap "a" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes'
+    hinted = augment_message(told, ObjectRef("", "ConfigMap", "shop", "a"), "v1", [])
+    assert hinted.startswith(told) and "Consider using Server-side apply" in hinted
+    assert augment_message(hinted, ObjectRef("", "ConfigMap", "shop", "a"), "v1", []) == hinted

@@ -6,6 +6,7 @@ Called by the planner and, for the rewriting, by the application's status. Sourc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from syncline.gitops.sync.model import WaitKind
@@ -43,7 +44,8 @@ TERMINATED_BADLY = "Operation termination had errors"
 WAVE_CALLBACK_FAILED = "SyncWaveHook failed: "
 
 _NOT_FOUND = "the server could not find the requested resource"
-_TOO_LONG = "metadata.annotations: Too long: must have at most 262144 bytes"
+_TOO_LONG = re.compile(r"metadata\.annotations: Too long: (must have at most|may not be more than) 262144 bytes")
+"""The second is what servers say since Kubernetes 1.32, of which upstream does not know."""
 _TOO_LONG_HINT = (
     " \n -Additional Info: This error usually means that you are trying to add a large resource on client side. "
     "Consider using Server-side apply or syncing with replace enabled. Note: Syncing with Replace enabled is "
@@ -95,7 +97,7 @@ def augment_message(message: str, ref: ObjectRef, version: str, kinds: Sequence[
     """
     if _NOT_FOUND in message or message == f'{ref.group_kind} "" not found':
         return _missing_kind(ref, version, kinds)
-    hinted = _TOO_LONG in message and _TOO_LONG_HINT not in message  # a kept message may come by again
+    hinted = _TOO_LONG.search(message) and _TOO_LONG_HINT not in message  # a kept message may come by again
     return message + _TOO_LONG_HINT if hinted else message
 
 

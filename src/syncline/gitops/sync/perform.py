@@ -281,6 +281,8 @@ class _Apply:
         """``kubectl apply``: create, or patch what differs between the last applied, the wanted and the live one."""
         if not name_of(self.target):
             generated = meta(self.target).get("generateName") or ""
+            if not generated:
+                return Outcome(False, "resource name may not be empty: give the manifest a metadata.name")
             return Outcome(False, f"from {generated}: cannot use generate name with apply")
         for last in range(CONFLICT_TRIES):
             live = yield from self._read()
