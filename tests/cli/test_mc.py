@@ -240,3 +240,35 @@ def test_files_are_rendered_without_a_cluster(tmp_path: Path, capsys: pytest.Cap
     assert main(["mc", "render", "infra", "-f", str(tmp_path), "--offline"]) == 1
     assert "Supported spec versions" in capsys.readouterr().err
     assert main(["mc", "render", "infra", "--offline"]) == 2
+
+
+FOLDER = {
+    "base/kustomization.yaml": "resources: [motd.yaml]\n",
+    "base/motd.yaml": json.dumps(machine_config("98-motd", files(("/etc/motd", "base")))),
+    "prod/kustomization.yaml": (
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [../base]\n"
+        "patches:\n- path: patch.yaml\n  target: {kind: MachineConfig}\n"
+    ),
+    "prod/patch.yaml": "- {op: add, path: /spec/kernelArguments, value: [audit=1]}\n",
+    "values.yaml": "replicas: 2\n",
+}
+
+
+def test_a_folder_with_a_kustomization_is_what_that_builds_and_strangers_beside_manifests_are_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in FOLDER.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    words = ["mc", "render", "worker", "--offline", "-o", "json", "-f"]
+    assert main([*words, str(tmp_path / "prod")]) == 0
+    made = json.loads(capsys.readouterr().out)["spec"]
+    assert made["kernelArguments"] == ["audit=1"]
+    assert [one["path"] for one in made["config"]["storage"]["files"]] == ["/etc/motd"]
+    assert main([*words, str(tmp_path)]) == 0, "no kustomization of its own: every file below it"
+    assert json.loads(capsys.readouterr().out)["spec"]["kernelArguments"] == []
+    assert main([*words, str(tmp_path / "values.yaml")]) == 2, "a file by its name has to be one"
+    assert "without apiVersion and kind" in capsys.readouterr().err
+    (tmp_path / "base/kustomization.yaml").write_text("resources: [gone.yaml]\n")
+    assert main([*words, str(tmp_path / "prod")]) == 2
+    assert "its kustomization cannot be built: " in capsys.readouterr().err

@@ -17,18 +17,25 @@ __all__ = ["STDIN", "read_manifests"]
 STDIN = "-"
 BUTANE = (".bu", ".butane")
 ENDINGS = (".yaml", ".yml", ".json", *BUTANE)
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 MAX_FILES = 5_000
 MAX_BYTES = 64 * 1024 * 1024
 """Of one file; an API server takes far less at a time."""
 
 
 def read_manifests(place: str) -> list[Obj]:
-    """All objects of a file, of every file below a folder, or of standard input. Raises CommandFailed."""
+    """All objects of a file, of a folder, or of standard input. Raises CommandFailed.
+
+    A folder with a kustomization is what that builds. Of another one every file below is read; documents that are no
+    manifests, and Kustomize's own files, are passed over there.
+    """
     if place == STDIN:
         return list(_documents(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input", Path.cwd(), butane=False))
     path = Path(place)
     if not path.exists():
         raise CommandFailed(f"-f {place}: no such file or folder", USAGE)
+    if path.is_dir() and any((path / name).is_file() for name in KUSTOMIZATIONS):
+        return list(_documents(_built(path), place, path, butane=False))
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.suffix in ENDINGS and p.is_file())
     if len(files) > MAX_FILES:
         raise CommandFailed(
@@ -41,11 +48,27 @@ def read_manifests(place: str) -> list[Obj]:
                 data = stream.read(MAX_BYTES + 1)
         except OSError as error:
             raise CommandFailed(f"-f {file}: {error.strerror}", USAGE) from error
-        found += _documents(data, str(file), file.parent, butane=file.suffix in BUTANE)
+        one_of_many = not path.is_file()
+        if one_of_many and file.name in KUSTOMIZATIONS:
+            continue
+        found += _documents(data, str(file), file.parent, butane=file.suffix in BUTANE, one_of_many=one_of_many)
     return found
 
 
-def _documents(data: bytes, file: str, folder: Path, *, butane: bool) -> Iterator[Obj]:
+def _built(folder: Path) -> bytes:
+    """What Kustomize makes of the folder, without the network."""
+    from syncline.cli.kustomize import DiskFiles
+    from syncline.sources.errors import SourceError
+    from syncline.sources.kustomize.build import build
+    from syncline.sources.kustomize.loader import Source
+
+    try:
+        return build(Source(DiskFiles(), label="/"), str(folder.resolve()).lstrip("/")).text.encode()
+    except SourceError as error:
+        raise CommandFailed(f"-f {folder}: its kustomization cannot be built: {error}", USAGE) from error
+
+
+def _documents(data: bytes, file: str, folder: Path, *, butane: bool, one_of_many: bool = False) -> Iterator[Obj]:
     if len(data) > MAX_BYTES:
         raise CommandFailed(f"-f {file}: more than {MAX_BYTES} bytes; give the manifests alone", USAGE)
     if butane:
@@ -63,11 +86,17 @@ def _documents(data: bytes, file: str, folder: Path, *, butane: bool) -> Iterato
         return
     for value in values:
         for one in _items(value):
-            yield _checked(one, file)
+            if not (one_of_many and _is_no_manifest(one)):
+                yield _checked(one, file)
 
 
 def _is_butane(value: Any) -> bool:
     return isinstance(value, dict) and "variant" in value and "kind" not in value
+
+
+def _is_no_manifest(value: Any) -> bool:
+    """Values of charts, install-config.yaml, what belongs to Kustomize: they lie beside manifests."""
+    return not isinstance(value, dict) or not (value.get("apiVersion") and value.get("kind"))
 
 
 def _items(value: Any) -> list[Any]:
