@@ -95,6 +95,22 @@ def test_oc_inside_reaches_the_api_as_the_service_account(cluster: Cluster) -> N
     )
 
 
+def test_whatever_the_umask_of_the_cluster_commands_have_what_is_theirs(cluster: Cluster) -> None:
+    cluster.oc("create", "configmap", "deep", "--from-literal=a=hello")
+    volumes = [
+        {"name": "s", "configMap": {"name": "deep", "items": [{"key": "a", "path": "far/below/a"}]}},
+        {"name": "e", "emptyDir": {}},
+    ]
+    mounts = [{"name": "s", "mountPath": "/settings"}, {"name": "e", "mountPath": "/work"}]
+    script = "cat /settings/far/below/a; echo; touch /work/x && oc whoami && echo said > /dev/termination-log"
+    before = os.umask(0o077)
+    try:
+        phase, _, log = cluster.run("umask", "sh", "-c", script, container={"volumeMounts": mounts}, volumes=volumes)
+    finally:
+        os.umask(before)
+    assert (phase, log.split()) == ("Succeeded", ["hello", "system:serviceaccount:default:default"])
+
+
 def test_it_sees_a_read_only_system_and_nothing_else(cluster: Cluster, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("host")

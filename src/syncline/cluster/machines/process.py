@@ -405,6 +405,7 @@ class ProcessRuntime:
         """``oc`` is always ours, ``kubectl`` where the machine has none."""
         folder = place / "tools"
         folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)  # inside, commands are another user, whatever our umask is
         python, environment = sys.executable, f"PYTHONPATH={package_root()}"
         if self._settings.sandboxed:
             python = python_inside()[0]
