@@ -13,9 +13,10 @@ from syncline.control.plan import Emit, Patch, Plan, Requeue, Result, SetStatus
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.disk import Difference
 from syncline.machineconfig.agent.hosts import HostFacts
-from syncline.machineconfig.agent.observe import WRITING, AgentObserved
-from syncline.machineconfig.agent.plan import POST_ACTION, REBOOT_FROM, REBOOTING, plan_agent, settle_agent
-from syncline.machineconfig.agent.script import FINALIZE_FAILURE
+from syncline.machineconfig.agent.notes import FINALIZE_FAILURE, POST_ACTION, REBOOT_FROM, REBOOTING, WRITING
+from syncline.machineconfig.agent.observe import AgentObserved
+from syncline.machineconfig.agent.plan import plan_agent
+from syncline.machineconfig.agent.settling import settle_agent
 from syncline.machineconfig.agent.steps import CheckDisk, Checked, DropStaged, StageSystem, WriteFiles
 from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, LAST_DRAIN, REASON, STATE

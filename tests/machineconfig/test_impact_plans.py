@@ -18,7 +18,7 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, gvk_of, name_of
 from syncline.machineconfig.agent.actions import Action, Consequence
 from syncline.machineconfig.agent.changes import Changes
-from syncline.machineconfig.agent.plan import POST_ACTION, REBOOTING
+from syncline.machineconfig.agent.notes import POST_ACTION, REBOOTING
 from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Sides, causes_of, severity

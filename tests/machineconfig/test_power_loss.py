@@ -22,7 +22,7 @@ from syncline.base.clock import SystemClock
 from syncline.cluster.machines.machine import Layers
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.hosts import FORCE_FILE
-from syncline.machineconfig.agent.observe import STAGED_AGAIN
+from syncline.machineconfig.agent.notes import STAGED_AGAIN
 from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.steps import SetUsers, StoreConfig, WriteFiles
 

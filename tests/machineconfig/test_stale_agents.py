@@ -16,7 +16,7 @@ from tests.machineconfig.room import NODES, POOLS
 
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.objects import Obj, annotations_of, dig
-from syncline.machineconfig.agent.observe import WRITING
+from syncline.machineconfig.agent.notes import WRITING
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, LAST_DRAIN, STATE
 
 NODE = "worker-0"

@@ -20,8 +20,9 @@ from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, HostFacts, Pull
 from syncline.machineconfig.agent.observe import AgentObserved
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
-from syncline.machineconfig.agent.plan import plan_agent, settle_agent
+from syncline.machineconfig.agent.plan import plan_agent
 from syncline.machineconfig.agent.reboot import reboot_command
+from syncline.machineconfig.agent.settling import settle_agent
 from syncline.machineconfig.agent.steps import CheckDisk, Checked
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 from syncline.machineconfig.policy import effective_policies

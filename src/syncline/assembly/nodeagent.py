@@ -43,7 +43,8 @@ from syncline.machineconfig.agent.firstboot import (
 from syncline.machineconfig.agent.host import Done, HostError
 from syncline.machineconfig.agent.observe import AgentObserved
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
-from syncline.machineconfig.agent.plan import QUESTIONS, answered, plan_agent
+from syncline.machineconfig.agent.plan import plan_agent
+from syncline.machineconfig.agent.settling import QUESTIONS, answered
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     Checked,

@@ -22,8 +22,10 @@ from syncline.kube.objects import (
     resource_version,
 )
 from syncline.machineconfig.agent.hosts import Hosts
-from syncline.machineconfig.agent.observe import WRITING, WRITING_IMAGE, AgentObserved, observe_agent
-from syncline.machineconfig.agent.plan import POST_ACTION, AgentSettings, plan_agent, settle_agent
+from syncline.machineconfig.agent.notes import POST_ACTION, WRITING, WRITING_IMAGE
+from syncline.machineconfig.agent.observe import AgentObserved, observe_agent
+from syncline.machineconfig.agent.plan import AgentSettings, plan_agent
+from syncline.machineconfig.agent.settling import settle_agent
 from syncline.machineconfig.drain.progress import PROGRESS
 from syncline.machineconfig.names import (
     CONTROLLER_CONFIG,

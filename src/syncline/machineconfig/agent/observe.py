@@ -11,6 +11,7 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 from syncline.machineconfig.agent.due import Due, OnDisk, told_by, update_due
 from syncline.machineconfig.agent.firstboot import Booted
 from syncline.machineconfig.agent.hosts import HostFacts, Hosts
+from syncline.machineconfig.agent.notes import WRITING, WRITING_IMAGE
 from syncline.machineconfig.agent.steps import Checked
 from syncline.machineconfig.names import (
     CONTROLLER_CONFIG,
@@ -30,9 +31,6 @@ from syncline.machineconfig.server.world import image_for_new_machine, served_co
 
 __all__ = [
     "CLUSTER",
-    "STAGED_AGAIN",
-    "WRITING",
-    "WRITING_IMAGE",
     "AgentObserved",
     "Birth",
     "observe_agent",
@@ -40,12 +38,6 @@ __all__ = [
     "waived_sections",
 ]
 
-
-WRITING, WRITING_IMAGE = "syncline.dev/writing", "syncline.dev/writing-image"
-"""Of a node: the MachineConfig whose files are being written, and its image of image mode. It is finished before
-another one is begun."""
-STAGED_AGAIN = "syncline.dev/staged-again"
-"""Of a node: how often this update staged its system anew, as a boot went past it."""
 
 CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
 """The MachineConfiguration that holds for all nodes."""

@@ -13,6 +13,7 @@ from syncline.base.action import Action as Step
 from syncline.control.plan import Emit, Outcome, Patch, Plan, Retry, set_status
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, annotations_of, name_of, resource_version
+from syncline.machineconfig.agent.notes import FINALIZE_FAILURE, UNSUPPORTED
 from syncline.machineconfig.agent.observe import AgentObserved
 from syncline.machineconfig.names import (
     CURRENT,
@@ -23,18 +24,14 @@ from syncline.machineconfig.names import (
     MASTER,
     REASON,
     STATE,
-    annotation,
 )
 from syncline.machineconfig.phases import Phase, advance
 
-__all__ = ["COMPONENT", "FINALIZE_FAILURE", "MAX_REASON", "UNSUPPORTED", "Script", "fail", "give_up", "say_degraded"]
+__all__ = ["COMPONENT", "MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
 
 NODE = GVK("", "v1", "Node")
 COMPONENT = "machineconfigdaemon"
 MAX_REASON = 2000
-FINALIZE_FAILURE = annotation("ostree-finalize-staged-failure")
-UNSUPPORTED = "syncline.dev/unsupported-packages"
-"""Of a node: how many packages somebody has put on its image, or taken from it, that no extension brings."""
 TOLD_OF_MASTERS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE)
 REPORT = "irreconcilableChanges"
 

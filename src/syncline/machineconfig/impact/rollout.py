@@ -18,8 +18,8 @@ from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, dig, name_of, ref_of
 from syncline.machineconfig.agent.due import Due
+from syncline.machineconfig.agent.notes import POST_ACTION, REBOOTING
 from syncline.machineconfig.agent.observe import CLUSTER, policies_in_force, waived_sections
-from syncline.machineconfig.agent.plan import POST_ACTION, REBOOTING
 from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing

@@ -1,0 +1,37 @@
+"""Annotations of a node that its agent alone writes: what it is about, for itself and for people."""
+
+from __future__ import annotations
+
+from syncline.machineconfig.names import annotation
+
+__all__ = [
+    "FINALIZE_FAILURE",
+    "NOT_WRITING",
+    "POST_ACTION",
+    "REBOOTING",
+    "REBOOT_FROM",
+    "STAGED_AGAIN",
+    "UNSUPPORTED",
+    "WRITING",
+    "WRITING_IMAGE",
+    "reboot_request",
+]
+
+POST_ACTION = annotation("post-config-action")
+REBOOTING = "Rebooting"
+REBOOT_FROM = "syncline.dev/reboot-from"
+"""Boot id at the moment a reboot was asked for: another one tells that it has happened."""
+WRITING, WRITING_IMAGE = "syncline.dev/writing", "syncline.dev/writing-image"
+"""The MachineConfig whose files are being written, and its image of image mode. It is finished before another one is
+begun."""
+NOT_WRITING: dict[str, str | None] = {WRITING: None, WRITING_IMAGE: None}
+STAGED_AGAIN = "syncline.dev/staged-again"
+"""How often this update staged its system anew, as a boot went past it."""
+FINALIZE_FAILURE = annotation("ostree-finalize-staged-failure")
+UNSUPPORTED = "syncline.dev/unsupported-packages"
+"""How many packages somebody has put on its image, or taken from it, that no extension brings."""
+
+
+def reboot_request(target: str, boot_id: str) -> str:
+    """A reboot into the MachineConfig ``target``; asked for in one boot it happens once."""
+    return f"{target}.{boot_id}"
