@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,9 @@ from syncline.machineconfig.render.plan import decide
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.runtime.files import invalid_runtime_config
+from syncline.machineconfig.runtime.mirrors import RegistryError
+from syncline.machineconfig.runtime.registries import RegistryLists, policy_json
+from syncline.machineconfig.server.joining import joining_files
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 YAML_OF_TEXTS = {
@@ -159,3 +163,25 @@ def test_a_unit_below_something_that_is_no_directory_is_refused_with_the_directo
         'daemon could not write systemd unit: failed to write systemd unit "a.service": failed to create directory '
         '"/etc/systemd/system": mkdir /etc/systemd: not a directory'
     )
+
+
+@pytest.mark.parametrize(
+    ("requirements", "told"),
+    [
+        ('[{"type": "acceptNothing"}]', 'Unknown policy requirement type "acceptNothing"'),
+        ("[{}]", 'Unknown policy requirement type ""'),
+        ("[]", "List of verification policy requirements must not be empty"),
+    ],
+)
+def test_a_policy_whose_requirements_nobody_knows_is_not_passed_on(requirements: str, told: str) -> None:
+    template = f'{{"default": [{{"type": "reject"}}], "transports": {{"docker-daemon": {{"": {requirements}}}}}}}'
+    with pytest.raises(RegistryError, match=f"^error decoding policy json: {told}$"):
+        policy_json(template, RegistryLists(allowed=("a.io",)), "q.io/r@sha256:11")
+
+
+def test_what_is_empty_of_the_metadata_is_not_told_to_a_machine_that_joins() -> None:
+    metadata = {"name": "rendered-a", "labels": {}, "annotations": {}, "ownerReferences": []}
+    config = {"ignition": {"version": "3.5.0"}}
+    files = dict(joining_files({"metadata": metadata, "spec": {"config": config}}, ""))
+    encapsulated = json.loads(files["/etc/ignition-machine-config-encapsulated.json"])
+    assert encapsulated["metadata"] == {"name": "rendered-a"}

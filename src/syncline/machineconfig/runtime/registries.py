@@ -172,6 +172,7 @@ def wants_registries(sources: Obj, lists: RegistryLists, rules: MirrorRules) -> 
 
 _ACCEPT: Obj = {"type": "insecureAcceptAnything"}
 _REJECT: Obj = {"type": "reject"}
+_REQUIREMENTS = ("insecureAcceptAnything", "reject", "signedBy", "signedBaseLayer", "sigstoreSigned")
 
 
 def policy_json(template: str, lists: RegistryLists, release_image: str) -> str:
@@ -220,7 +221,20 @@ def _decoded(template: str) -> Obj:
     transports = found.get("transports") or {}
     if not isinstance(transports, dict) or not all(isinstance(one, dict) for one in transports.values()):
         raise RegistryError("error decoding policy json: transports is not an object of objects")
+    for requirements in (found["default"], *(one for scopes in transports.values() for one in scopes.values())):
+        _check_requirements(requirements)
     return {"default": found["default"], "transports": dict(transports)}
+
+
+def _check_requirements(found: object) -> None:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise RegistryError("error decoding policy json: requirements are not a list of objects")
+    if not found:
+        raise RegistryError("error decoding policy json: List of verification policy requirements must not be empty")
+    for each in found:
+        kind = each.get("type", "")
+        if kind not in _REQUIREMENTS:
+            raise RegistryError(f"error decoding policy json: Unknown policy requirement type {quoted(str(kind))}")
 
 
 def search_file(registries: Sequence[str]) -> RuntimeFile:

@@ -147,7 +147,8 @@ def _with_arguments(found: Obj, config: Obj, asked: Version) -> Obj:
 def _told(found: Obj, spec: Obj) -> Obj:
     ordered = {key: spec[key] for key in _FIELDS} | spec
     kind: Obj = {key: found[key] for key in ("kind", "apiVersion") if key in found}
-    return {**kind, "metadata": meta(found), "spec": ordered}
+    told = {key: value for key, value in meta(found).items() if value}  # Go leaves out what is empty
+    return {**kind, "metadata": told, "spec": ordered}
 
 
 def _birth_annotations(rendered: str, image: str, found: Obj) -> Obj:
