@@ -143,7 +143,7 @@ def _eviction(blocked: Blocked, steps: tuple[str, ...]) -> Cause:
     fix = OR.join(steps[:MAX_STEPS])
     if not blocked.budget:
         text = blocked.message()
-        return Cause(str(blocked.pod), "eviction refused", text, next_action="leave one budget for the pod")
+        return Cause(str(blocked.pod), "eviction refused", text, next_action=fix or "leave one budget for the pod")
     text = f"by budget {blocked.budget} ({blocked.numbers()})"
     because = tuple(_pending(each) for each in blocked.homeless[:1])
     if not because and blocked.unwell:

@@ -53,6 +53,7 @@ __all__ = [
     "Trial",
     "Verdict",
     "back",
+    "fresh_spec",
     "in_update",
     "judge",
     "play",
@@ -86,7 +87,7 @@ MAX_NAMES = 3
 """Nodes that are named for each reason that the scheduler counts."""
 MAX_ROUNDS = 300
 """Rounds of one play; each empties the node by a pod at least, and a node has no more pods."""
-MAX_WAITING = 200
+MAX_WAITING = 50
 """Pods of others that wait for a node and are placed in the play, where a trial brings room for them."""
 MAX_BLOCKED = 5
 """Pods that a verdict names; one is enough to block, and they mostly share a budget."""
@@ -561,12 +562,18 @@ def _is_replaced(pod: Obj) -> bool:
 
 
 def _fresh(pod: Obj) -> Obj:
-    """Another pod of the same controller, not placed yet. Claims of ephemeral volumes are made anew with it."""
-    spec = {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
-    if "volumes" in spec:
-        spec["volumes"] = [volume for volume in spec["volumes"] if "ephemeral" not in volume]
+    """Another pod of the same controller, not placed yet."""
+    spec = fresh_spec(pod)
     metadata = {key: value for key, value in pod["metadata"].items() if key not in ("deletionTimestamp", "uid")}
     return pod | {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def fresh_spec(pod: Obj) -> Obj:
+    """What another pod of the same controller is to be. Claims of its ephemeral volumes are made anew with it."""
+    spec: Obj = {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
+    if "volumes" in spec:
+        spec["volumes"] = [volume for volume in spec["volumes"] if "ephemeral" not in volume]
+    return spec
 
 
 def without_update_taint(node: Obj) -> Obj:

@@ -124,14 +124,21 @@ def _drain(seen: Observed, wanted: str, now: datetime, settings: DrainSettings) 
             return _hold_back(seen, verdict, wanted, now, settings)
         return _begin(seen, wanted, progress if mine else None, now, settings)
     assert progress is not None, "it is mine"
+    wait = _wait_s(progress, now)
+    if progress.retry is not None and wait <= 0:
+        return _attempt_anew(seen, progress, now, settings)
     if not seen.leaving:
         return _done(seen, wanted, now)
     if progress.retry is not None:
-        if now < progress.retry and progress.attempt <= now + CLOCKS:
-            wait = (progress.retry - now).total_seconds()
-            return Plan(outcome=Requeue(wait, "the next attempt to drain", background=False), why="waits to try again")
-        return _attempt_anew(seen, progress, now, settings)
+        return Plan(outcome=Requeue(wait, "the next attempt to drain"), why="waits to try again")
     return _go_on(seen, progress, now, settings)
+
+
+def _wait_s(progress: Progress, now: datetime) -> float:
+    """Until the next attempt; none for one that a clock which went wrong has set."""
+    if progress.retry is None or progress.attempt > now + CLOCKS:
+        return 0.0
+    return (progress.retry - now).total_seconds()
 
 
 def _verdict(seen: Observed, begun: bool, now: datetime) -> Verdict | None:
@@ -205,7 +212,8 @@ def _attempt_anew(seen: Observed, progress: Progress, now: datetime, settings: D
     fresh = replace(progress, attempt=now, retry=None)
     patch = _write(seen.node, {PROGRESS: fresh.text()}, "another attempt to drain")
     events = _too_long(seen, progress, now, settings)
-    return Plan(((patch, *events),), why=f"try again to drain node {name_of(seen.node)}")
+    steps = ((patch,), events) if events else ((patch,),)  # what cannot be noted is not told again and again
+    return Plan(steps, why=f"try again to drain node {name_of(seen.node)}")
 
 
 def _too_long(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> tuple[Emit, ...]:

@@ -27,6 +27,7 @@ from syncline.machineconfig.drain.feasible import (
     Trial,
     Verdict,
     back,
+    fresh_spec,
     in_update,
     play,
     replace_spec,
@@ -161,11 +162,10 @@ def _another_replica(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Pr
         owner = next((each for each in owner_references(pod) if each.get("controller")), None)
         if owner is None or owner.get("kind") not in ("ReplicaSet", "StatefulSet") or not is_ready(pod):
             continue
-        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
         name = f"{name_of(pod)}-more"
         metadata: Obj = {"name": name, "namespace": namespace_of(pod), "labels": labels_of(pod)}
         metadata["ownerReferences"] = [owner]
-        more: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {}}
+        more: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": fresh_spec(pod), "status": {}}
         kind, of = _scaled(owner, pod)
         text = f"run one more replica of {kind} {namespace_of(pod)}/{of}"
         have = sum(_same_owner(each, owner) for each in sight.pods)
