@@ -99,3 +99,18 @@ def test_an_agent_below_a_directory_says_at_once_what_it_cannot_do(
     )
     assert main([*words, "--offline"]) == 1
     assert "does not run" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_what_stood_there_comes_back_however_often_the_same_was_written(rounds: int, tmp_path: Path) -> None:
+    """Every update writes all files again, those that it does not change, too."""
+    status = tmp_path / "root/var/lib/dpkg/status"
+    status.parent.mkdir(parents=True)
+    status.touch()
+    (tmp_path / "root/etc").mkdir()
+    (tmp_path / "root/etc/motd").write_text("theirs")
+    for _ in range(rounds):
+        assert apply(tmp_path, "motd.bu", BUTANE) == 0
+    assert (tmp_path / "root/etc/motd").read_text() == "hello"
+    assert apply(tmp_path, "none.yaml", config({})) == 0
+    assert (tmp_path / "root/etc/motd").read_text() == "theirs"

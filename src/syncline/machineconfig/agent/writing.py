@@ -145,6 +145,8 @@ def write_files(host: Host, files: Iterable[Obj], *, skip_certificate: bool = Fa
 def keep_original(host: Host, source: str, path: str, data: bytes) -> None:
     """Copy what the operating system ships at ``path`` from ``source``, or note that it ships nothing; once. ``data``:
     what is to be written there."""
+    if host.keeps_all and _is_kept(host, path):
+        return  # what stands there now is ours, and mostly what is to be written
     if not (host.exists(path) and _is_shipped(host, path, data)):
         if host.exists(stamp_path(path)):
             return
