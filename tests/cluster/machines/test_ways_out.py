@@ -35,6 +35,8 @@ pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
 LONGEST_S = 300
 WAIT = f"--timeout={LONGEST_S}s"
 MARK = "xyzzy-of-the-neighbour"
+SLOT = os.getpid() % 4096 * 4096 + 4000
+"""Users of our own: what a neighbouring test process uses up is not counted as ours."""
 NEIGHBOUR = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -237,7 +239,7 @@ def sandboxed(
         "limits": LIMITS,
         "whole": WHOLE if whole is None else whole,
         "tmpfs_bytes": 16 << 20,
-        "slot": 7,
+        "slot": SLOT,
         "give": [(str(volume), False)],
         "verdict": theirs,
     }
@@ -441,7 +443,15 @@ def test_a_link_that_comes_and_goes_leads_no_mount_astray(tmp_path: Path) -> Non
     (volume / "a").mkdir(parents=True)
     (volume / "a" / "mine").write_text("mine")
     program, env = _python()
-    base = {"cwd": "/", "hostname": "race", "socket": "", "port": 0, "limits": {}, "tmpfs_bytes": 1 << 20, "slot": 8}
+    base = {
+        "cwd": "/",
+        "hostname": "race",
+        "socket": "",
+        "port": 0,
+        "limits": {},
+        "tmpfs_bytes": 1 << 20,
+        "slot": SLOT + 1,
+    }
     base |= {"env": {"PATH": "/usr/bin:/bin"} | env, "whole": {"cpu_s": 60}}
     (tmp_path / "r").mkdir()
     code = PRELUDE.replace("@NUMBERS@", "{}") + RACING.replace("@OUTSIDE@", str(outside))
