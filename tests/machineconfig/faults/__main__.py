@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter, defaultdict
+from dataclasses import asdict
+from pathlib import Path
 
 from tests.machineconfig.faults.running import Outcome, branched, each_alone, play
-from tests.machineconfig.faults.schedule import KINDS, On, drawn, read
+from tests.machineconfig.faults.schedule import KINDS, Fault, On, Schedule, drawn, read
 from tests.machineconfig.faults.seams import Step
 from tests.machineconfig.faults.stories import STORIES
 
@@ -22,20 +25,21 @@ def main(arguments: list[str]) -> int:
         outcome = play(read(options.replay))
         say(outcome.line())
         return 0 if outcome.ok else 1
-    tally = Tally(options.verbose)
+    tally = Tally(options.verbose, options.record)
     steps: dict[str, int] = {}
     for number, name in enumerate(options.stories):
 
-        def chosen(step: Step, kind: str, number: int = number) -> bool:
-            return (step.number + list(KINDS).index(kind) + number) % options.every == 0
+        def chosen(step: Step, kind: str, number: int = number, name: str = name) -> bool:
+            fits = (step.number + list(KINDS).index(kind) + number) % options.every == options.part % options.every
+            return fits and not tally.knows(Schedule(name, (Fault(kind, step.number),)))
 
         undisturbed = branched(name, options.kinds, chosen, tally.take)
         tally.take(undisturbed)
         steps[name] = undisturbed.steps
     for name in options.stories:
         schedules = (drawn(name, seed, steps[name]) for seed in range(1, options.seeds + 1))
-        for outcome in each_alone(schedules, steps):
-            tally.take(outcome, "several")
+        for outcome in each_alone((each for each in schedules if not tally.knows(each)), steps):
+            tally.take(outcome)
     tally.show(steps)
     return 1 if tally.broken else 0
 
@@ -45,6 +49,8 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--stories", nargs="*", default=list(STORIES), choices=list(STORIES))
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--every", type=int, default=1, help="each kind only at every n-th step")
+    parser.add_argument("--part", type=int, default=0, help="which ones of these: 0 to every - 1")
+    parser.add_argument("--record", type=Path, help="a file of outcomes: what it has is not run again, but counted")
     parser.add_argument("--seeds", type=int, default=20, help="random schedules of each story")
     parser.add_argument("--replay", help="one schedule, as it was printed: 'update; kill@12, clock+86400@30'")
     parser.add_argument("--verbose", action="store_true", help="print every schedule")
@@ -52,7 +58,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 class Tally:
-    def __init__(self, verbose: bool) -> None:
+    """``record``: a file that outcomes are appended to, one a line, so that a run of hours can be made in parts."""
+
+    def __init__(self, verbose: bool, record: Path | None = None) -> None:
         self._verbose = verbose
         self.runs: dict[str, Counter[str]] = defaultdict(Counter)
         self.broken: list[Outcome] = []
@@ -61,10 +69,26 @@ class Tally:
         self._told: Counter[tuple[str, ...]] = Counter()
         self._began = time.monotonic()
         self._cpu_s = 0.0
+        self._record, self._known = record, set[str]()
+        if record is not None and record.exists():
+            for line in record.read_text().splitlines():
+                found = json.loads(line)
+                self._count(Outcome(**found | {"struck": tuple(found["struck"])}))
 
-    def take(self, outcome: Outcome, kind: str = "") -> None:
-        story, _, faults = outcome.schedule.partition("; ")
-        kind = kind or faults.partition("@")[0]
+    def knows(self, schedule: Schedule) -> bool:
+        return str(schedule) in self._known
+
+    def take(self, outcome: Outcome) -> None:
+        if outcome.schedule in self._known:
+            return
+        self._count(outcome)
+        if self._record is not None:
+            with self._record.open("a") as out:
+                out.write(json.dumps(asdict(outcome)) + "\n")
+
+    def _count(self, outcome: Outcome) -> None:
+        self._known.add(outcome.schedule)
+        kind, story = _kind_of(outcome), outcome.schedule.partition("; ")[0]
         self.runs[kind][story.partition("/")[0]] += 1
         self.longest[kind] = max(self.longest[kind], outcome.took_s)
         self.checks += outcome.checks
@@ -79,7 +103,7 @@ class Tally:
     def show(self, steps: dict[str, int]) -> None:
         stories = list(steps)
         say(f"{'fault':14} {'strikes at':22} " + " ".join(f"{name:>8}" for name in stories) + "  broken  longest")
-        bad = Counter(each.schedule.partition("; ")[2].partition("@")[0] for each in self.broken)
+        bad = Counter(_kind_of(each) for each in self.broken)
         for kind, counts in self.runs.items():
             where = KINDS[kind].on if kind in KINDS else On.ANY if kind == "several" else ""
             row = " ".join(f"{counts[name]:8}" for name in stories)
@@ -88,6 +112,11 @@ class Tally:
         counted = ", ".join(f"{name} {number}" for name, number in steps.items())
         say(f"{total} schedules ({counted} steps undisturbed), {self.checks} checks of laws, {len(self.broken)} broken")
         say(f"{time.monotonic() - self._began:.0f} s, {self._cpu_s + time.process_time():.0f} s of CPU")
+
+
+def _kind_of(outcome: Outcome) -> str:
+    faults = outcome.schedule.partition("; ")[2]
+    return "several" if faults.count("@") > 1 else faults.partition("@")[0]
 
 
 def say(text: str) -> None:

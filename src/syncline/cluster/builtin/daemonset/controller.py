@@ -11,9 +11,9 @@ from syncline.cluster.builtin.history import REVISION
 from syncline.cluster.builtin.owners import candidates, claim, selecting_owners
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, owner_of_kind
+from syncline.control.controller import Watch, differ, owner_of_kind
 from syncline.control.plan import Plan, Result
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, uid_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, ref_of, uid_of
 
 __all__ = ["DaemonSetController"]
 
@@ -42,7 +42,7 @@ class DaemonSetController:
     kind = DAEMONSET
     watches: tuple[Watch, ...] = (
         Watch(POD, selecting_owners(DAEMONSET)),
-        Watch(NODE, _everyone),
+        Watch(NODE, _everyone, differ(labels_of, lambda node: dig(node, "spec", "taints"))),
         Watch(REVISION, owner_of_kind(DAEMONSET)),
     )
     reads: tuple[GroupKind, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from syncline.cluster.builtin.daemonset.placing import node_of, should_run
+from syncline.cluster.builtin.daemonset.placing import node_of, placement
 from syncline.cluster.builtin.pods import created_at
 from syncline.cluster.builtin.shares import share
 from syncline.control.plan import Patch
@@ -54,9 +54,15 @@ class Observed:
         return self.rolls and self._rolling("maxSurge", 0) not in (0, "0%")
 
     @cached_property
+    def places(self) -> tuple[tuple[str, bool, bool], ...]:
+        """Of each node its name, whether a pod should start on it, and whether one may stay."""
+        judge = placement(self.daemonset)
+        return tuple((name_of(node), *judge(node)) for node in self.nodes)
+
+    @cached_property
     def wanted(self) -> tuple[str, ...]:
         """Names of the nodes that should have a pod."""
-        return tuple(name_of(node) for node in self.nodes if should_run(self.daemonset, node)[0])
+        return tuple(name for name, starts, _ in self.places if starts)
 
     @property
     def max_surge(self) -> int:

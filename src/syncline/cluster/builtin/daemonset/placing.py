@@ -5,11 +5,13 @@ Source: Kubernetes' daemon controller (``NodeShouldRunDaemonPod``, ``AddOrUpdate
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from syncline.cluster.builtin.templates import pod_from_template
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.kube.scheduling_terms import matches_node_terms, pinned_names, tolerates_all
 
-__all__ = ["daemon_pod", "node_of", "should_run"]
+__all__ = ["daemon_pod", "node_of", "placement"]
 
 GENERATION = "deprecated.daemonset.template.generation"
 _BORNE = (
@@ -30,14 +32,21 @@ def _tolerations(spec: Obj) -> list[Obj]:
     return own + [each for each in added if each not in own]
 
 
-def should_run(daemonset: Obj, node: Obj) -> tuple[bool, bool]:
-    """Whether a pod should start on the node, and whether one that runs there may stay."""
+def placement(daemonset: Obj) -> Callable[[Obj], tuple[bool, bool]]:
+    """Tells of a node whether a pod should start on it, and whether one that runs there may stay. The template is read
+    once for all nodes; of these labels and taints."""
     spec = dict(dig(daemonset, "spec", "template", "spec", default={}))
-    if spec.get("nodeName") not in (None, "", name_of(node)) or not matches_node_terms(spec, node):
-        return False, False
-    taints, tolerations = dig(node, "spec", "taints", default=[]), _tolerations(spec)
-    starts = tolerates_all(tolerations, taints, ("NoSchedule", "NoExecute"))
-    return starts, starts or tolerates_all(tolerations, taints, ("NoExecute",))
+    asked, tolerations = spec.get("nodeName") or "", _tolerations(spec)
+    anywhere = not spec.get("nodeSelector") and not spec.get("affinity")
+
+    def judge(node: Obj) -> tuple[bool, bool]:
+        if (asked and asked != name_of(node)) or not (anywhere or matches_node_terms(spec, node)):
+            return False, False
+        taints = dig(node, "spec", "taints")
+        starts = not taints or tolerates_all(tolerations, taints, ("NoSchedule", "NoExecute"))
+        return starts, starts or tolerates_all(tolerations, taints, ("NoExecute",))
+
+    return judge
 
 
 def daemon_pod(daemonset: Obj, node: str, digest: str) -> Obj:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from syncline.cluster.builtin.daemonset.observe import Observed
-from syncline.cluster.builtin.daemonset.placing import should_run
 from syncline.cluster.builtin.daemonset.rolling import COMPONENT, manage, update
 from syncline.cluster.builtin.history import HASH_LABEL, History, expired, history
 from syncline.cluster.builtin.pods import is_available, is_ready, until_available
@@ -36,9 +35,8 @@ def plan(seen: Observed, now: datetime) -> Plan:
 
 def _status_plan(seen: Observed, known: History, now: datetime) -> Plan:
     counts = dict.fromkeys(("current", "misscheduled", "desired", "ready", "updated", "available"), 0)
-    for node in seen.nodes:
-        starts, _ = should_run(seen.daemonset, node)
-        here = seen.on(name_of(node))
+    for node, starts, _ in seen.places:
+        here = seen.on(node)
         counts["desired"] += starts
         counts["misscheduled"] += bool(here) and not starts
         if starts and here:

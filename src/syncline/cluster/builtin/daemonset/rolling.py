@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from syncline.cluster.builtin.daemonset.observe import Observed
-from syncline.cluster.builtin.daemonset.placing import daemon_pod, node_of, should_run
+from syncline.cluster.builtin.daemonset.placing import daemon_pod, node_of
 from syncline.cluster.builtin.history import HASH_LABEL, History
 from syncline.cluster.builtin.pods import is_available, is_finished, is_ready, phase
 from syncline.control.plan import Create, Delete, Emit
@@ -25,18 +25,17 @@ Actions: TypeAlias = tuple[Create | Delete | Emit, ...]
 def manage(seen: Observed, known: History, now: datetime) -> Actions:
     """Pods where there should be one and is none; none where there should not be, or too many."""
     actions: list[Create | Delete | Emit] = []
-    for node in seen.nodes:
-        starts, stays = should_run(seen.daemonset, node)
-        here = seen.lasting_on(name_of(node))
+    for node, starts, stays in seen.places:
+        here = seen.lasting_on(node)
         running = [pod for pod in here if not is_finished(pod)]
-        if starts and not (running if seen.surges and stays else seen.on(name_of(node))):
-            actions.append(_make(seen, known, name_of(node), f"{name_of(node)} has none"))
+        if starts and not (running if seen.surges and stays else seen.on(node)):
+            actions.append(_make(seen, known, node, f"{node} has none"))
         if not stays:
-            actions += [Delete.of(pod, f"{name_of(node)} should not run it") for pod in here]
+            actions += [Delete.of(pod, f"{node} should not run it") for pod in here]
             continue
-        actions += [action for pod in here if is_finished(pod) for action in _clear(seen, pod, name_of(node))]
+        actions += [action for pod in here if is_finished(pod) for action in _clear(seen, pod, node)]
         actions += [Delete.of(pod, "one on each node is enough") for pod in _excess(seen, known, running, now)]
-    names = {name_of(node) for node in seen.nodes}
+    names = {node for node, _, _ in seen.places}
     lost = [pod for pod in seen.pods if node_of(pod) not in names and not is_terminating(pod)]
     return (*actions, *(Delete.of(pod, "its node is gone") for pod in lost))
 
