@@ -80,6 +80,8 @@ class NodeState:
     """Pods by the uid of their controller."""
     shunning: list[Obj] = field(default_factory=list)
     """Pods with required anti-affinity."""
+    _borrowed: bool = field(default=False, init=False)
+    """What is counted is another one's, until a pod comes."""
 
     def __post_init__(self) -> None:
         self.name, self.has, self.labels = name_of(self.node), allocatable(self.node), labels_of(self.node)
@@ -87,14 +89,17 @@ class NodeState:
         self.cordoned = bool(dig(self.node, "spec", "unschedulable", default=False))
 
     def copy(self) -> NodeState:
-        """One that is counted on its own from here on."""
+        """One that is counted on its own from its first pod on; this one takes no more."""
         made = copy.copy(self)
-        made.pods, made.used, made.ports = self.pods.copy(), self.used.copy(), self.ports.copy()
-        made.owners, made.shunning = self.owners.copy(), self.shunning.copy()
+        made._borrowed = True
         return made
 
     def place(self, pod: Obj) -> None:
         """Count a pod in."""
+        if self._borrowed:
+            self.pods, self.used, self.ports = self.pods.copy(), self.used.copy(), self.ports.copy()
+            self.owners, self.shunning = self.owners.copy(), self.shunning.copy()
+            self._borrowed = False
         self.pods.append(pod)
         for name, amount in requests_of(pod).items():
             self.used[name] += amount
