@@ -7,6 +7,7 @@ import functools
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -206,6 +207,21 @@ def test_a_missing_repository_says_so(tmp_path: Path, git: Git) -> None:
     with pytest.raises(SourceError, match=r"is not reachable: .*does not") as caught:
         git.repository(str(tmp_path / "nowhere")).resolve("main")
     assert caught.value.problem is Problem.UNREACHABLE
+
+
+def test_a_mirror_that_somebody_tidied_up_is_made_anew(tmp_path: Path, upstream: Any, git: Git) -> None:
+    sha = upstream.commit({"app/a.yaml": "a: 1\n", "other/b.yaml": "b: 1\n"})
+    repository = git.repository(str(upstream.path))
+    tree = repository.tree(sha, "app")
+    entries = tree.entries
+    for mirror in (tmp_path / "cache").glob("*.git"):
+        shutil.rmtree(mirror)
+    with pytest.raises(SourceError, match=r"^mirror of .*: ") as caught:
+        tree.read(entries)
+    assert caught.value.problem is Problem.UNREACHABLE
+    again = repository.tree(sha, "other")
+    assert again.read(again.entries) == {"b.yaml": b"b: 1\n"}
+    assert tree.read(entries) == {"a.yaml": b"a: 1\n"}
 
 
 def test_a_missing_path_says_so_in_upstreams_words(upstream: Any, git: Git) -> None:

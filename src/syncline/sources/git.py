@@ -395,10 +395,11 @@ class Repository:
         return LargeFiles(self.url, access, folder, configured, self.is_local).smudged(contents)
 
     def _has(self, sha: str) -> bool:
+        if not (self._mirror / "HEAD").exists():
+            self._present.clear()  # somebody tidied up where the mirrors are
+            return False
         if sha in self._present:
             return True
-        if not (self._mirror / "HEAD").exists():
-            return False
         found = self.read_mirror(["cat-file", "-e", f"{sha}^{{commit}}"]).code == 0
         if found:
             self._present.add(sha)
@@ -532,6 +533,9 @@ class GitTree:
         answer = self._repository.read_mirror(
             ["cat-file", "--batch"], "".join(f"{entry.blob}\n" for entry in wanted).encode()
         )
+        if answer.code != 0:
+            why = answer.complaint or f"git ended with code {answer.code}"
+            raise SourceError(Problem.UNREACHABLE, f"mirror of {self._repository.shown}: {why}")
         contents: dict[str, bytes] = {}
         position = 0
         for entry in wanted:
