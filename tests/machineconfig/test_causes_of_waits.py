@@ -458,6 +458,15 @@ def test_a_machine_config_is_on_its_way_no_longer_than_it_is_there() -> None:
     assert one.clock.now() - told.since == timedelta(seconds=20)
 
 
+def test_a_pool_that_is_never_rendered_again_says_so_although_its_nodes_are_all_there() -> None:
+    one = rendered_world()
+    one.driver.until(lambda: one.condition("Updated").get("status") == "True", limit_s=60)
+    added_while_a_kubelet_config_is_refused(one)
+    told = lines(one, POOL, "worker")
+    assert told[0].startswith("MachineConfigPool worker Waiting") and "KubeletConfig bad refused" in told[2]
+    assert told[-1] == "next: correct it: kubectl edit kubeletconfig bad"
+
+
 def test_a_kubelet_config_says_what_became_of_it() -> None:
     one = rendered_world()
     added_while_a_kubelet_config_is_refused(one)

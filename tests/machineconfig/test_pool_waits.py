@@ -12,7 +12,7 @@ from syncline.base.clock import format_time
 from syncline.control.plan import Emit, Patch, Requeue
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, STATE
-from syncline.machineconfig.pools.candidates import CANARIES
+from syncline.machineconfig.pools.candidates import CANARIES, ORDER
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.observe import Observed
 from syncline.machineconfig.pools.plan import looked, plan
@@ -297,3 +297,12 @@ def test_what_a_degraded_pool_says_begins_with_a_reason() -> None:
     status = pool_status(PoolNodes(pool(), [BROKEN], blocked="n-0 cannot be drained"), NOW)
     said = {each["type"]: each["message"] for each in status["conditions"]}
     assert said["NodeDegraded"] == said["Degraded"] == "n-0 cannot be drained"
+
+
+def test_an_order_that_is_none_counts_as_zero_and_is_told() -> None:
+    mine = pool()
+    nodes = [node("n-0", notes={ORDER: "last"}), node("n-1", notes={ORDER: "-1"}), node("n-2")]
+    _, look = looked(Observed(mine, World([mine], nodes, controller_config=config())), NOW)
+    assert [write.node for write in look.writes if DESIRED in write.annotations] == ["n-1"]
+    told = [said.message for _, said in look.events if said.reason == "UpdateOrderIgnored"]
+    assert told == [f"node n-0: annotation {ORDER} is 'last' and counts as 0; give an integer of at most six digits"]

@@ -15,7 +15,7 @@ from syncline.kube.holds import pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.machineconfig.causes.nodes import node_cause
 from syncline.machineconfig.causes.overview import Overview, Told, cause_of, is_blocking, node_ref, since_of, written_at
-from syncline.machineconfig.causes.rendering import refusal_fix, rendering_cause, selector_cause
+from syncline.machineconfig.causes.rendering import REFUSED, refusal_fix, rendering_cause
 from syncline.machineconfig.causes.waits import rollout_causes
 from syncline.machineconfig.names import DESIRED
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
@@ -102,8 +102,12 @@ def _rendering(over: Overview, pool: Obj, said: dict[str, Obj]) -> tuple[Cause, 
         if now is not None and now.blocked and now.cause.message not in text:
             return (now.cause,)  # the condition is of an earlier try
         return (Cause("rendering", "Degraded", text, since_of(said, "RenderDegraded"), next_action=fix),)
-    found = selector_cause(pool) if target_of(pool) else rendering_cause(over, pool)
-    return (found.cause,) if found is not None else ()
+    found = rendering_cause(over, pool)
+    if found is None:
+        return ()
+    # A render that is merely due says nothing about a pool that has a target; one that never comes does.
+    never = found.cause.state == REFUSED or bool(found.cause.because)
+    return (found.cause,) if never or not target_of(pool) else ()
 
 
 def _nodes(over: Overview, pool: Obj, nodes: Sequence[Obj]) -> tuple[Cause, ...]:

@@ -15,27 +15,29 @@ from syncline.machineconfig.render.fixes import fix_for
 from syncline.machineconfig.render.select import may_select
 from syncline.machineconfig.render.validate import invalid_spec
 
-__all__ = ["generating_cause", "refusal_fix", "rendering_cause", "selector_cause"]
+__all__ = ["REFUSED", "generating_cause", "refusal_fix", "rendering_cause"]
+
+REFUSED = "refused"
 
 PATIENCE = timedelta(minutes=1)
 """A render gathers changes for five seconds and takes less than one; after this somebody should look."""
 NOBODY = "do the machine-config controllers run? nobody renders the pool"
 
 
-def selector_cause(pool: Obj) -> Told | None:
+def _selector_cause(pool: Obj) -> Told | None:
     """A selector that cannot be read: nothing is rendered, whatever changes, and upstream tells its log alone."""
     try:
         label_selector_from(dig(pool, "spec", "machineConfigSelector"))
     except SelectorError as error:
         fix = f"correct spec.machineConfigSelector: kubectl edit machineconfigpool {name_of(pool)}"
         text = f"spec.machineConfigSelector: {error}; the pool keeps its config"
-        return Told(Cause("rendering", "refused", text, written_at(pool), next_action=fix), blocked=True)
+        return Told(Cause("rendering", REFUSED, text, written_at(pool), next_action=fix), blocked=True)
     return None
 
 
 def rendering_cause(over: Overview, pool: Obj) -> Told | None:
     """None: it is rendered, or that cannot be told."""
-    unreadable = selector_cause(pool)
+    unreadable = _selector_cause(pool)
     if unreadable is not None:
         return unreadable
     decision = over.rendering(pool)
@@ -44,7 +46,7 @@ def rendering_cause(over: Overview, pool: Obj) -> Told | None:
     if decision.selects_all:
         fix = f"name the labels of its machine configs: kubectl edit machineconfigpool {name_of(pool)}"
         text = "spec.machineConfigSelector {} selects all machine configs: none is rendered"
-        return Told(Cause("rendering", "refused", text, next_action=fix), blocked=True)
+        return Told(Cause("rendering", REFUSED, text, next_action=fix), blocked=True)
     if decision.error is not None:
         fix = refusal_fix(over, pool, decision.error)
         return Told(Cause("rendering", "Degraded", decision.error, next_action=fix), blocked=True)
@@ -115,7 +117,7 @@ def generating_cause(over: Overview, config: Obj) -> Told:
     if last.get("type") == "Failure" or (last.get("type"), last.get("status")) == ("Accepted", "False"):
         fix = fix_for(text) or f"correct it: kubectl edit {str(config.get('kind')).lower()} {name_of(config)}"
         since = written_at(config)
-        return Told(cause_of(config, "refused", text.removeprefix("Error: "), since, next_action=fix), blocked=True)
+        return Told(cause_of(config, REFUSED, text.removeprefix("Error: "), since, next_action=fix), blocked=True)
     made = [str(each) for each in dig(config, "metadata", "finalizers", default=[]) if "-generated-" in str(each)]
     return Told(cause_of(config, "accepted", f"as {', '.join(made) or 'nothing'}"), blocked=False)
 

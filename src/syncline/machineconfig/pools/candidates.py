@@ -58,7 +58,7 @@ CANARIES = "syncline.dev/canaries"
 COUNT_OR_SHARE = "give a whole number, or a percentage such as 10%"
 MAX_INT = 2**63 - 1
 MAX_DIGITS = 64
-"""Of a percentage; longer ones are not even read."""
+"""Of what people wrote; longer percentages are not even read."""
 _GO_INTEGER = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"-?[0-9]{1,6}")
 
@@ -186,6 +186,7 @@ def choose_targets(
     if not staying:
         return Chosen(tuple(writes), (), tuple(events), tuple(waits))
     if len(staying) > capacity:
+        events += [said for node in staying if (said := _unreadable_order(node)) is not None]
         staying = sorted(staying, key=update_order)[:capacity]
     targets = [write for node in staying if (write := _target(node, pool, layering)) is not None]
     events.append(_targeted(staying, pool, layering))
@@ -201,6 +202,14 @@ def update_order(node: Obj) -> tuple[Any, ...]:
 def _given_order(node: Obj) -> int:
     text = annotations_of(node).get(ORDER, "")
     return int(text) if _INTEGER.fullmatch(text) else 0
+
+
+def _unreadable_order(node: Obj) -> Said | None:
+    text = annotations_of(node).get(ORDER)
+    if text is None or _INTEGER.fullmatch(text):
+        return None
+    told = f"node {name_of(node)}: annotation {ORDER} is {text[:MAX_DIGITS]!r} and counts as 0"
+    return Said("UpdateOrderIgnored", f"{told}; give an integer of at most six digits", warning=True)
 
 
 def canaries_left(pool: Obj, nodes: Sequence[Obj], layering: Layering) -> int | None:

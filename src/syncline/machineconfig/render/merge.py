@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from syncline.ignition import merging
 from syncline.ignition.typed import canonical
-from syncline.kube.objects import Obj, annotations_of, name_of
+from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.configs import NEWEST, NEWEST_VERSION, ConfigError, lifted_config
 from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.refusal import RenderError
@@ -147,8 +147,3 @@ def _unencoded(file: Obj) -> Obj:
 
 def _overwriting(file: Obj) -> Obj:
     return file if file.get("overwrite") is not None else file | {"overwrite": True}
-
-
-def names(merged: Merged) -> list[str]:
-    """For tables and tests."""
-    return [name_of(config) for config in merged.order]
