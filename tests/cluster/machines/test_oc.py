@@ -232,6 +232,15 @@ def _workload(world: MachineWorld, plural: str, kind: str, **more: str) -> None:
     world.post(f"/apis/apps/v1/namespaces/default/{plural}", {"kind": kind, "metadata": meta, "spec": spec} | API)
 
 
+def test_extract_prints_the_values_of_a_secret(oc: Shell) -> None:
+    oc("create", "secret", "generic", "keys", "--from-literal=user=me", "--from-literal=word=open")
+    assert oc("extract", "secret/keys", "--to=-") == "me\nopen\n"
+    assert oc.err == "# user\n# word\n"
+    assert oc("extract", "secret/keys", "--to=-", "--keys=word") == "open\n"
+    oc("extract", "secret/keys", "--to=/tmp")
+    assert (oc.code, oc.err) == (1, "error: this tool extracts to the standard output only: give --to=-\n")
+
+
 def test_get_prints_columns_of_ones_own(world: MachineWorld, oc: Shell) -> None:
     world.make_pod("a")
     world.make_pod("longer-name")

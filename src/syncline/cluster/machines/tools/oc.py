@@ -22,6 +22,7 @@ COMMANDS: dict[str, Command] = {
     "apply": writing.apply,
     "create": writing.create,
     "delete": writing.delete,
+    "extract": reading.extract,
     "get": reading.get,
     "label": writing.label,
     "logs": reading.logs,

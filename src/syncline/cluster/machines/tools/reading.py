@@ -1,21 +1,22 @@
-"""Commands that change nothing: get, logs, version, whoami, wait, rollout status."""
+"""Commands that change nothing: get, extract, logs, version, whoami, wait."""
 
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from typing import Any
 
 from syncline.cluster.machines.tools.arguments import Arguments
 from syncline.cluster.machines.tools.printing import TABLE, check_format, shown, table_text
 from syncline.cluster.machines.tools.steps import CommandError, Output, Session, Sleep, Steps
-from syncline.cluster.machines.tools.targets import Target, named, namespace_of_command, targets_of
+from syncline.cluster.machines.tools.targets import Target, display, named, namespace_of_command, targets_of
 from syncline.kube import client
 from syncline.kube.client import Request
 from syncline.kube.durations import DurationError, parse_duration
 from syncline.kube.jsonpath import JsonPathError, compile_template
 from syncline.kube.objects import Obj, ResourceInfo, dig, generation
 
-__all__ = ["MAX_WAIT_S", "POLL_S", "get", "logs", "seconds_of", "version", "wait", "whoami"]
+__all__ = ["MAX_WAIT_S", "POLL_S", "extract", "get", "logs", "seconds_of", "version", "wait", "whoami"]
 
 POLL_S = 1.0
 """How often a waiting command looks."""
@@ -142,6 +143,26 @@ def logs(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]
     if not answer.ok:
         answer.or_raise()
     yield Output(answer.raw.decode("utf-8", "replace"))
+    return 0
+
+
+def extract(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]:
+    """``oc extract secret/NAME --to=-``: the values of Secrets and ConfigMaps; their keys on the standard error."""
+    if arguments.get("to") != "-":
+        raise CommandError("error: this tool extracts to the standard output only: give --to=-")
+    for target in (yield from named(session, arguments, words)):
+        answer = yield client.get(target.info, target.namespace, target.name)
+        obj = answer.or_raise()
+        if target.info.kind not in ("Secret", "ConfigMap"):
+            raise CommandError(f"error: {display(target.info, target.name)} is neither a secret nor a config map")
+        texts = dict(obj.get("data") or {}) if target.info.kind == "ConfigMap" else {}
+        coded = (obj.get("data") if target.info.kind == "Secret" else obj.get("binaryData")) or {}
+        texts |= {key: b64decode(value).decode("utf-8", "replace") for key, value in coded.items()}
+        wanted = [key for given in arguments.all("keys") for key in given.split(",")]
+        for key in sorted(texts):
+            if not wanted or key in wanted:
+                yield Output(f"# {key}\n", error=True)
+                yield Output(texts[key] if texts[key].endswith("\n") else texts[key] + "\n")
     return 0
 
 
