@@ -72,6 +72,14 @@ def test_kernel_arguments_take_a_reboot_before_the_machine_joins() -> None:
     assert one.events("Reboot") == [f"Completing firstboot provisioning to {target(one)}"]
 
 
+def test_extensions_and_another_kernel_come_with_the_first_boot() -> None:
+    one = with_arguments(extensions=["usbguard"], kernelType="realtime")
+    join(one)
+    layers = host(one).machine.state.layers
+    assert "usbguard" in layers.packages and "kernel-rt-core" in layers.packages and "kernel-core" in layers.removals
+    assert one.reboots() == {WORKER: 2} and not one.events("OSUpdateStagedAgain")
+
+
 def test_an_image_of_somebodys_own_is_pivoted_to_at_the_first_boot() -> None:
     one = with_arguments(osImageURL="quay.io/mine/os@sha256:7")
     join(one)
