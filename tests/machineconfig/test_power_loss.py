@@ -19,12 +19,13 @@ from tests.machineconfig.test_machines_updated import apply, host, reason, state
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
 from syncline.assembly.nodeagent import perform_now
 from syncline.base.clock import SystemClock
-from syncline.cluster.machines.machine import Layers
+from syncline.cluster.machines.machine import Layers, Power
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.hosts import FORCE_FILE
 from syncline.machineconfig.agent.notes import STAGED_AGAIN
 from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.steps import SetUsers, StoreConfig, WriteFiles
+from syncline.machineconfig.names import CURRENT
 
 PASSWD = "root:x:0:0::/root:/bin/sh\ncore:x:0:0::/home/core:/bin/sh\n"
 GUESSES = 3
@@ -187,6 +188,24 @@ def test_packages_and_kernel_that_a_power_cut_took_are_staged_again(spec: Obj) -
     one.until_updated(config)
     assert machine.state.layers.packages and one.events("OSUpdateStagedAgain")
     assert STAGED_AGAIN not in annotations_of(one.nodes()["worker-0"])
+
+
+@pytest.mark.parametrize("spec", [*LAYERS.values(), {"kernelArguments": ["audit=0"]}], ids=[*LAYERS, "arguments"])
+def test_what_a_power_cut_took_from_a_first_boot_is_staged_again(spec: Obj) -> None:
+    one = world(0)
+    config = apply(one, machine_config("99-layers", None, **spec))
+    one.at_rest()
+    one.add_node("worker-0", "worker", born="")
+    one.driver.advance(5)
+    machine = host(one).machine
+    assert machine.state.power is Power.STOPPING and machine.state.reboot.pending
+    machine.fail(one.clock.now())
+    machine.power_on(one.clock.now())
+    one.driver.until(lambda: state(one) == "Done", limit_s=900)
+    arguments = tuple(spec.get("kernelArguments") or ())
+    assert machine.state.kernel_arguments == arguments and bool(machine.state.layers.packages) != bool(arguments)
+    assert annotations_of(one.nodes()["worker-0"])[CURRENT] == config
+    assert machine.state.boots == 3, "the boot that went past it, and the one that did not"
 
 
 def test_a_node_that_boots_into_what_it_had_before_says_so_until_it_has_what_it_is_to_have() -> None:

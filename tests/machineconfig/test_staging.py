@@ -231,3 +231,12 @@ def test_an_image_is_known_however_it_was_fetched(reference: str) -> None:
 @pytest.mark.parametrize("status", ["", "[]", "{}", '{"deployments": 1}', '{"deployments": [1, {}]}'])
 def test_what_is_no_status_says_nothing(status: str) -> None:
     assert deployments_of(status) is None
+
+
+def test_arguments_that_do_not_run_come_with_whoever_forces_an_update() -> None:
+    same = config("a", osImageURL="1", kernelArguments=["quiet", "audit=0"])
+    step = StageSystem("edge", same, same, changes_between(same, same, forced=True), "x")
+    told = ("rpm-ostree", "kargs", "--append=audit=0")
+    assert staging_commands(step, Deployment("1"), "1", "root=/dev/vda quiet") == [told]
+    assert staging_commands(step, Deployment("1"), "1", "quiet audit=0") == []
+    assert staging_commands(step, Deployment("1"), "1", None) == []

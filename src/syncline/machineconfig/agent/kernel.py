@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["change_arguments", "missing_arguments", "parsed_arguments", "running_of", "split_arguments"]
+__all__ = [
+    "absent_arguments",
+    "change_arguments",
+    "missing_arguments",
+    "parsed_arguments",
+    "running_of",
+    "split_arguments",
+]
 
 _SPACE = frozenset(" \t\n\v\f\r")
 """White space to the kernel."""
@@ -51,6 +58,11 @@ def running_of(new: Sequence[str] | None, running: str) -> list[str]:
 def missing_arguments(new: Iterable[str] | None, running: str) -> str | None:
     """Why the running kernel is not the wanted one; None: it is. The command line is split at single spaces, so a
     quoted argument with a space is always missing, as upstream."""
-    there = running.strip(_ANY_SPACE).split(" ")
-    missing = [word for word in parsed_arguments(new) if word not in there]
+    missing = absent_arguments(new, running)
     return f"missing expected kernel arguments: [{' '.join(missing)}]" if missing else None
+
+
+def absent_arguments(new: Iterable[str] | None, running: str) -> list[str]:
+    """Wanted ones that do not run, in their order."""
+    there = running.strip(_ANY_SPACE).split(" ")
+    return [word for word in parsed_arguments(new) if word not in there]

@@ -102,7 +102,8 @@ class HostPerformer:
             case DropStaged():
                 drop_staged(host)
             case StageSystem():
-                stage_system(host, action, self._hosts.booted_image(action.node))
+                hosts = self._hosts
+                stage_system(host, action, hosts.booted_image(action.node), hosts.command_line(action.node))
             case StoreConfig():
                 self._hosts.store(action.node, action.config, action.image)
             case RunService():

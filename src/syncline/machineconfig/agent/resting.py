@@ -84,8 +84,8 @@ def _stage_again(seen: AgentObserved, due: Due, difference: Difference, now: dat
     if not difference.of_system or seen.current is None or times >= MAX_STAGED_AGAIN:
         return None
     old = embedded(seen.current, have.get(CURRENT_IMAGE, ""))
-    if not changes_between(old, due.embedded[1]).of_system:
-        return None
+    if STATE in have and not changes_between(old, due.embedded[1]).of_system:
+        return None  # it had all that, and booted something else since
     script = Script(seen, now, f"{name} has not booted what was staged: {difference.text}")
     script.event("OSUpdateStagedAgain", f"{difference.text}; it is staged again", warning=True)
     image = {WRITING_IMAGE: due.new_image} if due.new_image else {}

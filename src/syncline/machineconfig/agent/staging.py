@@ -13,7 +13,7 @@ from syncline.kube.objects import Obj, dig
 from syncline.machineconfig.agent.changes import kernel_type
 from syncline.machineconfig.agent.deployments import KERNEL, Deployment, Deployments, has_deployed
 from syncline.machineconfig.agent.host import Host
-from syncline.machineconfig.agent.kernel import change_arguments
+from syncline.machineconfig.agent.kernel import absent_arguments, change_arguments
 from syncline.machineconfig.agent.steps import StageSystem
 from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, run_checked
 from syncline.machineconfig.extensions import change_packages, wanted_packages
@@ -35,13 +35,13 @@ def drop_staged(host: Host) -> None:
         raise UpdateError(f"failed to remove pending deployment: {error}") from error
 
 
-def stage_system(host: Host, action: StageSystem, booted_image: str) -> None:
+def stage_system(host: Host, action: StageSystem, booted_image: str, running: str | None = None) -> None:
     """Systems without rpm-ostree are left alone. Raises UpdateError, also where a package that was asked for is not
     staged: a boot would come up without it."""
     if host.os not in CORE_OS:
         return
     there = has_deployed(host) or Deployments(Deployment())
-    commands = staging_commands(action, there.booted, booted_image)
+    commands = staging_commands(action, there.booted, booted_image, running)
     for command in commands:
         run_checked(host, *command)
     if any(command[:2] == UPDATE for command in commands):
@@ -53,9 +53,11 @@ def stage_system(host: Host, action: StageSystem, booted_image: str) -> None:
 UPDATE = ("rpm-ostree", "update")
 
 
-def staging_commands(action: StageSystem, booted: Deployment, booted_image: str) -> list[Command]:
-    """In their order; pure. An image that runs already is left alone, whatever the old config says. An image of image
-    mode holds kernel and extensions."""
+def staging_commands(
+    action: StageSystem, booted: Deployment, booted_image: str, running: str | None = None
+) -> list[Command]:
+    """In their order; pure. ``running``: the command line of the kernel, None where it is not known. An image that runs
+    already is left alone, whatever the old config says. An image of image mode holds kernel and extensions."""
     old, new, changes = action.old, action.new, action.changes
     image = str(dig(new, "spec", "osImageURL") or "")
     another = bool(changes.os_update and image and image != booted_image)
@@ -74,6 +76,9 @@ def staging_commands(action: StageSystem, booted: Deployment, booted_image: str)
         before, after = (list(dig(one, "spec", "kernelArguments") or ()) for one in (old, new))
         arguments = change_arguments([*before, *after] if action.again else before, after)
         found += [("rpm-ostree", "kargs", *arguments)] if arguments else []
+    elif changes.os_update or action.again:
+        absent = absent_arguments(dig(new, "spec", "kernelArguments"), running) if running is not None else []
+        found += [("rpm-ostree", "kargs", *change_arguments((), absent))] if absent else []
     if own_image:
         return found
     if kernel and kernel_type(new) != "default":

@@ -76,8 +76,9 @@ def plan_update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     beyond = beyond_reach(seen.node, seen.facts.fixed, new)
     if beyond:
         return _refuse(seen, old, new, beyond, now)
+    anew = begun and due.arrived  # nothing is to change: what the node was born with has not been booted
     try:
-        work = work_of(old, new, seen.policies, seen.waived, forced=seen.facts.forced, fips=seen.facts.fips)
+        work = work_of(old, new, seen.policies, seen.waived, forced=seen.facts.forced or anew, fips=seen.facts.fips)
     except Irreconcilable as error:
         return _refuse(seen, old, new, str(error), now)
     except RegistriesError as error:
