@@ -227,15 +227,10 @@ def rolled(table: Table, nodes: int, limit: Any, pods: Pods | None = None) -> No
     table.row("resident", f"{resident_mib_of(os.getpid()):.0f} MiB")
 
 
-SMALL = Pods(50, 40)
-"""Four pods a machine for 500 machines."""
-LARGE = Pods(500, 40)
-
-
 def figures(table: Table, *, quick: bool) -> None:
     """Small pools first, so that what grows faster than the pool is seen."""
     tune_garbage_collection()  # as the server does
     for nodes, limit in ((200, "10%"),) if quick else ((500, "10%"), (500, 1), (5_000, "10%")):
         rolled(table, nodes, limit)
-    for nodes, pods in ((100, Pods(10, 40)),) if quick else ((500, SMALL), (5_000, LARGE)):
-        rolled(table, nodes, "10%", pods)
+    for nodes in (100,) if quick else (100, 200, 400, 800):
+        rolled(table, nodes, "10%", Pods(nodes // 10, 40))
