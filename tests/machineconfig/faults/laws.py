@@ -135,14 +135,15 @@ class Laws:
                     self.breach("held", f"{name} is given {have[DESIRED]}, and pool {pool} is held")
 
     def _finished(self, name: str, config: str) -> None:
+        machine = self.machines.get(name)
+        booted = machine.state.boot_id if machine is not None else ""
+        before = self._arrived.get(name, (config, ""))
         if self.foretold is not None:
-            self.foretold.finished(name, config)
+            self.foretold.finished(name, config, cut=self.cuts[name] > 0 and before[1] != booted)
         if name in self.untold:
             self.breach("reason", f"an operation on {name} failed, and {name} never said so")
-        machine = self.machines.get(name)
         if machine is None:
             return
-        before, booted = self._arrived.get(name, (config, "")), machine.state.boot_id
         self._arrived[name] = (config, booted)
         if self.needs_drain and before[0] != config and before[1] == booted:
             self.breach("reboots", f"{name} is Done with {config}, which needs a reboot, and has not rebooted")
