@@ -13,6 +13,7 @@ from typing import Protocol
 
 __all__ = [
     "EPOCH",
+    "LONG_AGO",
     "Clock",
     "SystemClock",
     "VirtualClock",
@@ -27,6 +28,8 @@ MAX_TIME_CHARS = 64
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 """Where virtual worlds begin unless told otherwise."""
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""Of what does not say since when it is so: nobody waits for it."""
 
 
 class Clock(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from syncline.base.clock import parse_time
+from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.notes import UNSUPPORTED
 from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DONE, FAILED_STATES, REASON, STATE
@@ -102,13 +102,14 @@ def _label(have: Mapping[str, str]) -> str:
 def _moved(record: Obj | None) -> float:
     """When the node's record last said something new; 0 without one."""
     conditions = dig(record, "status", "conditions") or ()
-    times = [parse_time(str(each["lastTransitionTime"])) for each in conditions if each.get("lastTransitionTime")]
-    return max(times).timestamp() if times else 0.0
+    times = (time_or_none(each.get("lastTransitionTime")) for each in conditions)
+    return max((each.timestamp() for each in times if each is not None), default=0.0)
 
 
 def _unwell(node: Obj, now: datetime) -> float:
     """Looks in a row at which its kubelet was not well."""
     ready = next((each for each in dig(node, "status", "conditions") or () if each.get("type") == "Ready"), None)
-    if ready is None or ready.get("status") in (None, "True") or not ready.get("lastTransitionTime"):
+    if ready is None or ready.get("status") in (None, "True"):
         return 0.0
-    return float((now - parse_time(str(ready["lastTransitionTime"]))).total_seconds() // LOOK_S)
+    since = time_or_none(ready.get("lastTransitionTime"))
+    return 0.0 if since is None else float((now - since).total_seconds() // LOOK_S)

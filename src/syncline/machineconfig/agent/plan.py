@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from syncline.base.clock import parse_time
+from syncline.base.clock import time_or_none
 from syncline.control.plan import Plan, Requeue
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.authorities import AUTHORITIES, AuthorityError, authorities_due
@@ -173,4 +173,4 @@ def _asked(seen: AgentObserved, verb: str, settings: AgentSettings) -> tuple[dat
     conditions = dig(seen.record, "status", "conditions") or ()
     resumed: Obj = next((each for each in conditions if each.get("type") == "Resumed"), {})
     since = resumed.get("lastTransitionTime") if resumed.get("status") == "True" else None
-    return parse_time(str(since)) if since else None, settings.uncordon_limit_s, "10 minutes"
+    return time_or_none(since), settings.uncordon_limit_s, "10 minutes"

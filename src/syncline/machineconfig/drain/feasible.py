@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from syncline.base.clock import parse_time
+from syncline.base.clock import LONG_AGO, time_or_none
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -548,7 +548,7 @@ def _began(pod: Obj) -> datetime:
 
 
 def _time(text: object) -> datetime:
-    return parse_time(str(text or "1970-01-01T00:00:00Z"))
+    return time_or_none(text) or LONG_AGO
 
 
 def _cordoned(node: Obj) -> Obj:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import heappop, heappush
 
-from syncline.base.clock import parse_time
+from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, dig, name_of, ref_of
@@ -268,10 +268,8 @@ class Rollout:
         record = self.scratch.cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", name))
         for condition in dig(record, "status", "conditions", default=[]):
             if condition.get("type") == "RebootedNode" and condition.get("status") == "Unknown":
-                try:
-                    return (now - parse_time(str(condition.get("lastTransitionTime")))).total_seconds()
-                except ValueError:
-                    return 0.0
+                since = time_or_none(condition.get("lastTransitionTime"))
+                return 0.0 if since is None else (now - since).total_seconds()
         return 0.0
 
     def _work(self, turn: Turn) -> Work | str:

@@ -11,9 +11,9 @@ import contextlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time, time_or_none
+from syncline.base.clock import LONG_AGO, format_time, time_or_none
 from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetStatus, set_status
 from syncline.kube.holds import HELD, Hold, noted_holds
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
@@ -33,8 +33,6 @@ COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 NODE = GVK("", "v1", "Node")
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""Of a condition that does not say since when it is so: nobody waits for it."""
 CLOCKS = timedelta(minutes=1)
 """Times further ahead than this were written by a clock that went wrong: nobody waits for them."""
 
