@@ -16,7 +16,7 @@ from tests.cluster.datafiles import bytes_of, contents, killed, make_format_1, r
 from tests.conftest import Figure
 
 from syncline.cluster.datafile import SCHEMA_VERSION
-from syncline.cluster.disk import Disk, DiskError
+from syncline.cluster.disk import CHECKPOINT_AFTER_BYTES, Disk, DiskError
 from syncline.cluster.store import Key
 
 NAME = "cluster.db"
@@ -278,6 +278,15 @@ def test_churn_leaves_a_file_in_proportion_to_what_is_there(tmp_path: Path, figu
         "data file after 23,000 writes",
         f"{at_rest / 2**20:.1f} MiB for {live / 2**20:.2f} MiB of objects, {largest / 2**20:.0f} MiB on the way",
     )
+
+
+def test_the_log_is_cut_off_at_rest_also_where_the_last_write_was_large_enough_to_move_it(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    with writing(path) as writer:
+        writer.put("large", "x" * (CHECKPOINT_AFTER_BYTES + 1))
+        assert writer.settle()
+        writer.await_rest()
+        assert path.with_name(f"{NAME}-wal").stat().st_size == 0
 
 
 def _size(path: Path) -> int:

@@ -171,7 +171,7 @@ class Disk:
 
     @property
     def at_rest(self) -> bool:
-        """Nothing is left to be moved or given back."""
+        """Nothing is left to be moved or given back, and the log is cut off."""
         return not self._pending and not self._unmoved_bytes
 
     def size_bytes(self) -> int:
@@ -257,7 +257,8 @@ class Disk:
         with _without_space_later():
             cut = self._give_back()
             moved = self._move_log("TRUNCATE" if idle else "PASSIVE")
-            self._unmoved_bytes = 0 if cut and moved else 1
+            # Under load the log is moved and keeps its size, for the next pages: only an idle writer cuts it off.
+            self._unmoved_bytes = 0 if idle and cut and moved else 1
 
     def _move_log(self, how: str) -> bool:
         """False where a reader, such as a backup, still needs the log: nobody waits for it, it is tried again."""
