@@ -39,6 +39,7 @@ CONTROLLERS = "controllers"
 CONFIGS = f"{APIS}/machineconfigs"
 BUDGETS = "/apis/policy/v1/namespaces/openshift-ingress/poddisruptionbudgets"
 PERSON_S = 900.0
+LOOK_AGAIN_S = 60.0
 REFUSALS: Mapping[str, ApiError] = {
     "conflict": Conflict("the object has been modified (injected)"),
     "busy": TooManyRequests("too many requests (injected)"),
@@ -237,6 +238,7 @@ class FaultWorld(PoolWorld):
                 self._cut(step, lasts)
             case "refusals":
                 self._refusing[step.who] = self.clock.now() + timedelta(seconds=lasts)
+                self.agenda.after(lasts, lambda: None)  # it ends by itself
             case "deleted":
                 self._delete(step, lasts)
             case "lost-watch" | "gone" | "late" | "twice" | "stale-list":
@@ -316,7 +318,7 @@ class FaultWorld(PoolWorld):
                 self.agenda.after(lasts, lambda: self.pause(False))
             case "hold":
                 self.hold(f"fault-{len(self.fired)}", minutes=lasts / 60, pool=self.role)
-                self.agenda.after(lasts, lambda: None)  # it ends by itself
+                self._await_expiry(lasts, self.clock.now() + timedelta(seconds=lasts))
             case "new-config" if "99-late" not in self.laws.configs:
                 self.send("POST", CONFIGS, machine_config("99-late", files(("/etc/late", "late")), role=self.role))
             case "no-config" if "50-base" in self.laws.configs:
@@ -326,6 +328,15 @@ class FaultWorld(PoolWorld):
                 self.agenda.after(lasts, lambda: self._budget({"minAvailable": 1, "maxUnavailable": None}))
             case "cordon":
                 self._cordon(self._node(step))
+
+    def _await_expiry(self, seconds: float, expires: datetime) -> None:
+        """A Hold ends by itself, by the clock of the controllers: one that is a day behind keeps it for a day."""
+
+        def look() -> None:
+            if self._clocks[CONTROLLERS].now() < expires:
+                self._await_expiry(LOOK_AGAIN_S, expires)
+
+        self.agenda.after(seconds, look)
 
     def _holds(self, pool: str) -> bool:
         """By the true time; who has a clock of its own judges by that."""
