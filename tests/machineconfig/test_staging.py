@@ -11,11 +11,11 @@ from tests.machineconfig.memory_host import MemoryHost
 
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.changes import changes_between
-from syncline.machineconfig.agent.deployments import Deployment, deployments_of
+from syncline.machineconfig.agent.deployments import Deployment, deployments_of, has_deployed
 from syncline.machineconfig.agent.disk import Difference, boot_difference
 from syncline.machineconfig.agent.host import Done
 from syncline.machineconfig.agent.imagemode import embedded
-from syncline.machineconfig.agent.staging import stage_system, staging_commands
+from syncline.machineconfig.agent.staging import drop_staged, is_staged, stage_system, staging_commands
 from syncline.machineconfig.agent.steps import StageSystem
 from syncline.machineconfig.agent.writing import UpdateError
 
@@ -156,6 +156,37 @@ def test_an_extension_that_is_not_staged_is_told_before_the_reboot(staged: Obj |
     except UpdateError as error:
         found = str(error)
     assert found == why
+
+
+CLEANUP = "rpm-ostree cleanup -p"
+
+
+@pytest.mark.parametrize("staged", [None, {"container-image-reference": "ostree-unverified-registry:1"}])
+def test_what_waits_for_the_boot_of_the_config_that_the_disk_has_is_kept(staged: Obj | None) -> None:
+    """Its node joined anew: nobody knows what the config before asked for, and so what is to go."""
+    same = config("b", osImageURL="1", kernelArguments=["b"])
+    step = StageSystem("edge", same, same, changes_between(same, same, forced=True), "x", again=True)
+    host = Booted(staged=staged)
+    drop_staged(host, sparing=same)
+    stage_system(host, step, "0", "quiet a")
+    kept = [] if staged else [CLEANUP, REBASE.format("1"), "rpm-ostree kargs --append=b"]
+    assert host.commands == kept
+
+
+@pytest.mark.parametrize(
+    ("staged", "is_so"),
+    [
+        ({"container-image-reference": "ostree-unverified-registry:1"}, False),
+        ({"container-image-reference": "ostree-unverified-registry:1", "requested-packages": ["usbguard"]}, True),
+        ({"container-image-reference": "ostree-unverified-registry:2", "requested-packages": ["usbguard"]}, False),
+        ({"container-image-reference": "ostree-unverified-registry:1", **REAL_TIME, "booted": False}, False),
+    ],
+    ids=["without its package", "it", "another image", "another kernel"],
+)
+def test_staged_is_what_has_image_kernel_and_packages(staged: Obj, is_so: bool) -> None:
+    wanted = config("b", osImageURL="1", extensions=["usbguard"])
+    assert is_staged(wanted, has_deployed(Booted(staged=staged))) is is_so
+    assert is_staged(wanted, has_deployed(Booted(staged=staged)), image="2") is ("2" in str(staged))
 
 
 SYSTEM = "unexpected on-disk state validating against a: "

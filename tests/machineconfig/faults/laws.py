@@ -63,7 +63,7 @@ class Laws:
     checked: Counter[str] = field(default_factory=Counter)
     most_down: Counter[str] = field(default_factory=Counter)
     mute: set[str] = field(default_factory=set)
-    """Nodes whose record took no write: as upstream, that holds no drain up."""
+    """Nodes whose record took no write, or was not there: as upstream, that holds no drain up."""
     untold: set[str] = field(default_factory=set)
     """Nodes on whose machine something failed, until they say so."""
     watching: bool = False
@@ -184,6 +184,8 @@ class Laws:
         asked, applied = have.get(DESIRED_DRAIN, ""), have.get(LAST_DRAIN, "")
         if not asked.startswith("drain-") and asked == applied:
             self.breach("cordon", f"{name} is cordoned, and asks for {asked or 'nothing'}")
+        if name not in self.records:
+            self.mute.add(name)
         said = {each["type"]: each["status"] for each in dig(self.records.get(name), "status", "conditions") or ()}
         if said.get("Cordoned") != "True" and name not in self.mute:
             self.breach("cordon", f"{name} is cordoned, and its record says Cordoned={said.get('Cordoned')}")

@@ -77,7 +77,10 @@ def finish(world: FaultWorld, schedule: Schedule, usual: int = 0) -> Outcome:
 
 
 def _rest(world: FaultWorld) -> None:
-    world.live(SETTLE_S)
+    limit, before = LIMIT_S, -1
+    while len(world.steps.log) != before and limit > 0:  # a change that was refused so far may not have begun
+        before, limit = len(world.steps.log), limit - SETTLE_S
+        world.live(SETTLE_S)
     before = len(world.steps.log)
     world.live(REST_S)
     for step in world.steps.log[before:]:

@@ -248,6 +248,9 @@ class FaultWorld(PoolWorld):
             case kind if kind.startswith("clock"):
                 clock = self._clocks[who]
                 clock.off_s += int(kind.removeprefix("clock"))
+                for hold in holds_of(self.get(HOLDS)["items"]):
+                    if hold.expires:
+                        self._await_expiry(LOOK_AGAIN_S, hold.expires)
                 if lasts:
                     self.agenda.after(lasts, lambda: setattr(clock, "off_s", 0.0))
         return None

@@ -21,7 +21,7 @@ from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
 from syncline.machineconfig.agent.images import pin_images, pull_images
 from syncline.machineconfig.agent.irreconcilable import irreconcilable_changes, status_changes
 from syncline.machineconfig.agent.serverauthority import CONFIG_MAP, KUBECONFIG, bundle_of
-from syncline.machineconfig.agent.staging import drop_staged, stage_system
+from syncline.machineconfig.agent.staging import drop_staged, is_staged, stage_system
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     Checked,
@@ -100,7 +100,7 @@ class HostPerformer:
                 old, new = (_users(one) for one in (action.old, action.new))
                 _set_users(host, new, old)
             case DropStaged():
-                drop_staged(host)
+                drop_staged(host, action.sparing)
             case StageSystem():
                 hosts = self._hosts
                 stage_system(host, action, hosts.booted_image(action.node), hosts.command_line(action.node))
@@ -165,7 +165,8 @@ class HostPerformer:
             finalize_failure=failure or "",
             booted=deployed.booted if deployed is not None else None,
         )
-        return Checked(difference, failure, deployed.booted.unsupported if deployed is not None else None)
+        unsupported = deployed.booted.unsupported if deployed is not None else None
+        return Checked(difference, failure, unsupported, is_staged(action.config, deployed, action.image))
 
 
 def _server_authority() -> Generator[Request, Response, bytes]:

@@ -11,7 +11,6 @@ from datetime import datetime
 from syncline.control.plan import Plan
 from syncline.kube.objects import annotations_of, name_of
 from syncline.machineconfig.agent.changes import changes_between
-from syncline.machineconfig.agent.disk import Difference
 from syncline.machineconfig.agent.due import Due
 from syncline.machineconfig.agent.imagemode import embedded
 from syncline.machineconfig.agent.notes import (
@@ -50,9 +49,11 @@ def come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
         return Plan(
             ((check,), (CompareInstalled(name, due.new, "after an update"),)), why=f"look at the disk of {name}"
         )
+    lost = _lost_its_boot(seen, due)
+    if lost:
+        return _begin_again(seen, due, lost, now)
     if seen.checked.difference:
-        anew = _stage_again(seen, due, seen.checked.difference, now)
-        return anew or fail(seen, seen.checked.difference.text, now, event="OnDiskStateValidationFailed")
+        return fail(seen, seen.checked.difference.text, now, event="OnDiskStateValidationFailed")
     uncordon, text = f"uncordon-{target}", f"In desired config {target}. Resumed normal operations."
     resumed = Phase("Resumed", "True", "Resumed", f"{text} Applying proper annotations.")
     if have.get(DESIRED_DRAIN) != uncordon:
@@ -75,20 +76,32 @@ def come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     return script.plan()
 
 
-def _stage_again(seen: AgentObserved, due: Due, difference: Difference, now: datetime) -> Plan | None:
-    """A machine that lost its power between staging and the end of its shutdown boots what it had. Upstream's node
-    stays Degraded then; ours begins the update again, a few times."""
-    have, name = annotations_of(seen.node), name_of(seen.node)
+def _lost_its_boot(seen: AgentObserved, due: Due) -> str:
+    """Why its update is to begin again, a few times at most; empty: it is not.
+
+    A machine that lost its power between staging and the end of its shutdown boots what it had. One whose Node was
+    deleted meanwhile joined again as what its disk says: nobody knows that a boot was due. Upstream's node stays
+    Degraded then, if it finds out.
+    """
+    have, checked = annotations_of(seen.node), seen.checked
     text = have.get(STAGED_AGAIN, "0")
     times = int(text) if text.isdigit() else MAX_STAGED_AGAIN
-    if not difference.of_system or seen.current is None or times >= MAX_STAGED_AGAIN:
-        return None
+    if checked is None or seen.current is None or times >= MAX_STAGED_AGAIN:
+        return ""
+    joined = STATE not in have
     old = embedded(seen.current, have.get(CURRENT_IMAGE, ""))
-    if STATE in have and not changes_between(old, due.embedded[1]).of_system:
-        return None  # it had all that, and booted something else since
-    script = Script(seen, now, f"{name} has not booted what was staged: {difference.text}")
-    script.event("OSUpdateStagedAgain", f"{difference.text}; it is staged again", warning=True)
+    if not joined and not changes_between(old, due.embedded[1]).of_system:
+        return ""  # it had all that, and booted something else since
+    if checked.difference:
+        return f"{checked.difference.text}; it is staged again" if checked.difference.of_system else ""
+    return f"{name_of(due.new)} is staged and was never booted; it is now" if joined and checked.staged else ""
+
+
+def _begin_again(seen: AgentObserved, due: Due, lost: str, now: datetime) -> Plan:
+    script = Script(seen, now, f"{name_of(seen.node)} has not booted what was staged: {lost}")
+    script.event("OSUpdateStagedAgain", lost, warning=True)
     image = {WRITING_IMAGE: due.new_image} if due.new_image else {}
+    times = int(annotations_of(seen.node).get(STAGED_AGAIN, "0"))
     script.annotate({WRITING: name_of(due.new), STAGED_AGAIN: str(times + 1), **image})
     return script.plan()
 

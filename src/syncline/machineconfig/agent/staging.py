@@ -18,7 +18,7 @@ from syncline.machineconfig.agent.steps import StageSystem
 from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, run_checked
 from syncline.machineconfig.extensions import change_packages, wanted_packages
 
-__all__ = ["born_with", "drop_staged", "not_staged", "stage_system", "staging_commands"]
+__all__ = ["born_with", "drop_staged", "is_staged", "not_staged", "stage_system", "staging_commands"]
 
 Command: TypeAlias = tuple[str, ...]
 _REAL_TIME = ("kernel-rt-core", "kernel-rt-modules", "kernel-rt-modules-extra")
@@ -26,8 +26,9 @@ _BIG_PAGES = ("kernel-64k-core", "kernel-64k-modules", "kernel-64k-modules-core"
 _OWN = (KERNEL, *(f"{KERNEL}-{part}" for part in ("core", "modules", "modules-core", "modules-extra")))
 
 
-def drop_staged(host: Host) -> None:
-    if host.os not in CORE_OS:
+def drop_staged(host: Host, sparing: Obj | None = None) -> None:
+    """``sparing``: what is staged for this config, by :func:`is_staged`, is kept."""
+    if host.os not in CORE_OS or (sparing is not None and is_staged(sparing, has_deployed(host))):
         return
     try:
         run_checked(host, "rpm-ostree", "cleanup", "-p")
@@ -41,6 +42,8 @@ def stage_system(host: Host, action: StageSystem, booted_image: str, running: st
     if host.os not in CORE_OS:
         return
     there = has_deployed(host) or Deployments(Deployment())
+    if action.arrived and is_staged(action.new, there):
+        return
     commands = staging_commands(action, there.booted, booted_image, running)
     for command in commands:
         run_checked(host, *command)
@@ -101,6 +104,17 @@ def not_staged(config: Obj, there: Deployments | None) -> str:
     missing = [package for package in wanted if package not in there.staged.packages]
     told = "the following extension packages are missing from the staged deployment"
     return f"{told}: [{' '.join(missing)}]" if missing else ""
+
+
+def is_staged(config: Obj, there: Deployments | None, image: str = "") -> bool:
+    """The next boot is into the image, kernel and packages of ``config``. Its kernel arguments nobody can tell.
+    ``image``: of image mode, instead of the config's; it holds kernel and packages."""
+    if there is None or there.staged is None:
+        return False
+    if image:
+        return there.staged.image == image
+    own = str(dig(config, "spec", "osImageURL") or "") == there.staged.image
+    return own and there.staged.kernel_type == kernel_type(config) and not not_staged(config, there)
 
 
 def born_with(config: Obj) -> list[Command]:

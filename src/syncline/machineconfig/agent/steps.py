@@ -159,10 +159,11 @@ class SetUsers:
 
 @dataclass(frozen=True, slots=True)
 class DropStaged:
-    """Give up what is staged for the next boot."""
+    """Give up what is staged for the next boot. ``sparing``: a config; what is staged for that is kept."""
 
     node: str
     reason: str
+    sparing: Obj | None = field(default=None, repr=False)
 
     def describe(self) -> str:
         return f"drop what is staged for the next boot of {self.node}"
@@ -178,6 +179,11 @@ class StageSystem:
     changes: Changes
     reason: str
     again: bool = False
+
+    @property
+    def arrived(self) -> bool:
+        """The disk has its config already, and nobody knows what it had before: what is staged came from there."""
+        return self.again and self.old == self.new
 
     def describe(self) -> str:
         return f"stage the system of {name_of(self.new)} on {self.node}"
@@ -225,11 +231,12 @@ class RebootHost:
 class Checked:
     """What a comparison of the disk found; None: nothing differs. ``finalize_failure``: why what was staged was not put
     in place for this boot, empty if it was, or nothing was; ``unsupported``: packages that no extension brings. None:
-    nobody has asked, or the machine cannot tell."""
+    nobody has asked, or the machine cannot tell. ``staged``: its system is staged, and waits for a boot."""
 
     difference: Difference | None
     finalize_failure: str | None = None
     unsupported: int | None = None
+    staged: bool = False
 
     @property
     def told(self) -> str:

@@ -203,7 +203,7 @@ def _stage(script: Script, old: Obj, step: StageSystem) -> None:
     if not changes.os_changes and not changes.image_mode and kernel == "default":
         return
     script.event("OSUpdateStarted", changes.os_changes or f"Updating to a target config with {kernel} kernel")
-    script.do(DropStaged(step.node, step.reason))
+    script.do(DropStaged(step.node, step.reason, sparing=new if step.arrived else None))
     same = image == (dig(old, "spec", "osImageURL") or "")
     if same:
         told = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
