@@ -30,6 +30,7 @@ ONCE_BROKEN = {
     "gentle; clock+86400@4": "a timeline showed a node on its way for ever whose end was told by another clock",
     "gentle; clock-3600@18": "and one whose clock was put right meanwhile",
     "update; node-lost@32, deleted@36": "a node that joined anew before its reboot gave up what was staged for it",
+    "update; deleted@19, node-lost@74, node-lost@110": "what half an Ignition had written of another config stayed",
     "removal; power@1, deleted@42": "or was Done without it",
     "update; clock-86400@3:controllers": "a clock that was put back let everything wait for a day",
 }

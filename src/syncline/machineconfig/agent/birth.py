@@ -12,10 +12,10 @@ from syncline.machineconfig.agent.hosts import Hosts
 from syncline.machineconfig.agent.steps import EndFirstBoot, EndJoining, Ignite, LookAtBoot
 from syncline.machineconfig.agent.users import set_passwords, update_keys
 from syncline.machineconfig.agent.writing import CORE_OS
-from syncline.machineconfig.names import ENCAPSULATED, NODE_ANNOTATIONS
+from syncline.machineconfig.names import ENCAPSULATED, INSTALLED, NODE_ANNOTATIONS
 from syncline.machineconfig.server.joining import joining_files
 
-__all__ = ["begin_machine"]
+__all__ = ["begin_machine", "write_installed"]
 
 ANNOTATIONS_BACKUP = "/etc/machine-config-daemon/node-annotation.json.bak"
 """Upstream's name, without its s."""
@@ -43,6 +43,11 @@ def begin_machine(hosts: Hosts, host: Host, action: Ignite | LookAtBoot | EndFir
     return None
 
 
+def write_installed(host: Host, action: Ignite) -> None:
+    """What the machine is to be installed with, before anything of it is."""
+    host.write(INSTALLED, dict(joining_files(action.config, action.image))[INSTALLED].encode())
+
+
 def _ignite(hosts: Hosts, host: Host, action: Ignite) -> None:
     config = config_of(action.config)
     users = list((config.get("passwd") or {}).get("users") or ())
@@ -51,7 +56,8 @@ def _ignite(hosts: Hosts, host: Host, action: Ignite) -> None:
     if dig(action.config, "spec", "fips"):
         host.write(FIPS_ENABLED, b"1\n")  # the installer's part: a kernel begins so, or never does
     for path, text in joining_files(action.config, action.image):
-        host.write(path, text.encode())
+        if path != INSTALLED:
+            host.write(path, text.encode())
     arguments = list((config.get("kernelArguments") or {}).get("shouldExist") or ())
     system: Obj = {"osImageURL": action.boot_image, "kernelArguments": arguments}
     hosts.provision(action.node, {"spec": system})

@@ -9,10 +9,10 @@ from typing import Any, assert_never, get_args
 from syncline.base.action import Work
 from syncline.kube.client import Request, Response, get
 from syncline.kube.errors import Forbidden, NotFound
-from syncline.kube.objects import Obj, ResourceInfo
+from syncline.kube.objects import Obj, ResourceInfo, name_of
 from syncline.machineconfig.agent.authorities import write_authorities, write_server_authority
-from syncline.machineconfig.agent.birth import begin_machine
-from syncline.machineconfig.agent.changes import changed_units, config_of
+from syncline.machineconfig.agent.birth import begin_machine, write_installed
+from syncline.machineconfig.agent.changes import EMPTY, changed_units, config_of
 from syncline.machineconfig.agent.deployments import has_deployed
 from syncline.machineconfig.agent.disk import Difference, boot_difference, drift_of
 from syncline.machineconfig.agent.firstboot import Booted
@@ -87,7 +87,7 @@ class HostPerformer:
                 self._hosts.provision(action.node, action.config)
                 self._hosts.store(action.node, action.config)
             case Ignite():
-                self._write(host, WriteFiles(action.node, None, action.config, True, action.reason))
+                self._ignite(host, action)
                 begin_machine(self._hosts, host, action)
             case LookAtBoot() | EndFirstBoot() | EndJoining():
                 return begin_machine(self._hosts, host, action)
@@ -141,6 +141,16 @@ class HostPerformer:
         if host.exists(KUBECONFIG):
             host.write(KUBECONFIG, host.read(KUBECONFIG), mode=0o600)  # only root reads how to get into the cluster
 
+    def _ignite(self, host: Host, action: Ignite) -> None:
+        """One that was cut off, maybe with another config, is taken back first: what it began with is on the disk."""
+        node, new, why = action.node, action.config, action.reason
+        begun = _installed(host)
+        if begun is not None and name_of(begun) != name_of(new):
+            nothing = begun | {"spec": {"config": EMPTY}}
+            self._write(host, WriteFiles(node, begun, nothing, False, why, sparing=True))
+        write_installed(host, action)
+        self._write(host, WriteFiles(node, None, new, True, why))
+
     def _check(self, host: Host, action: CheckDisk) -> Checked:
         hosts, node = self._hosts, action.node
         hosts.compared(node, booted=action.layers)
@@ -180,10 +190,19 @@ def _server_authority() -> Generator[Request, Response, bytes]:
 def _irreconcilable(host: Host, action: CompareInstalled) -> list[Obj] | None:
     """Machines that no config server has installed say nothing; upstream logs as much."""
     try:
-        installed: Any = json.loads(host.read(INSTALLED))
-        return status_changes(irreconcilable_changes(installed, action.config)) if isinstance(installed, dict) else None
+        installed = _installed(host)
+        return status_changes(irreconcilable_changes(installed, action.config)) if installed is not None else None
     except (HostError, ValueError):
         return None
+
+
+def _installed(host: Host) -> Obj | None:
+    """The MachineConfig that a machine was installed with, or was to be; None: it does not tell."""
+    try:
+        found: Any = json.loads(host.read(INSTALLED))
+    except (HostError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _users(config: Obj | None) -> list[Obj]:
