@@ -14,6 +14,7 @@ from syncline.base.clock import parse_time
 from syncline.cli.appview import app_rows, describe_app, history_text, windows_lines
 from syncline.cli.cluster import declared_cluster, managed_cluster
 from syncline.cli.diffview import describe_difference
+from syncline.cli.output import print_table
 from syncline.cli.projview import describe_project, project_rows, window_rows
 from syncline.cli.repo import declared_repositories
 from syncline.cli.repoview import Destination, cluster_rows, repository_rows
@@ -216,3 +217,9 @@ def test_credentials_in_an_address_are_masked_wherever_it_is_shown() -> None:
 def test_a_window_that_cannot_be_read_denies_and_says_why() -> None:
     lines = windows_lines({"spec": {"syncWindows": [DENY | {"schedule": "x"}]}}, APP, NOW)
     assert len(lines) == 1 and lines[0].startswith("SyncWindow:         Sync Denied (cannot parse schedule")
+
+
+def test_a_list_of_nothing_says_so_past_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("NAME\nworker", 1, "MachineConfigPools")
+    print_table("NAME", 0, "MachineConfigPools")
+    assert capsys.readouterr() == ("NAME\nworker\n", "No MachineConfigPools found.\n")

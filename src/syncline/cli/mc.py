@@ -18,7 +18,7 @@ from syncline.cli.mcview import (
     part_table,
     shown,
 )
-from syncline.cli.output import output_option, print_documents, print_names
+from syncline.cli.output import output_option, print_documents, print_names, print_table
 from syncline.kube import client
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, dig, gvk_of, name_of
@@ -89,7 +89,7 @@ def list_configs(
     elif output:
         print_documents(rows, output)
     else:
-        print(config_table(rows, now))
+        print_table(config_table(rows, now), len(rows), "MachineConfigs")
 
 
 @mc.command("get")

@@ -15,7 +15,7 @@ from syncline.base.clock import format_micro_time
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.nodeaccess import node_kubeconfig
-from syncline.cli.output import output_option, print_documents, print_names
+from syncline.cli.output import output_option, print_documents, print_names, print_table
 from syncline.cli.poolview import describe_node, node_row, node_table, pool_of, roles_of
 from syncline.cluster.machines.kubelet.node import MACHINE, node_object
 from syncline.cluster.machines.kubelet.power import POWER, REBOOT, REBOOT_DONE, Switch
@@ -88,7 +88,7 @@ def list_nodes(output: str | None, kubeconfig: str | None, context: str | None) 
     elif output:
         print_documents([_row(one, pools) for one in nodes], output)
     else:
-        print(node_table(nodes, pools, now))
+        print_table(node_table(nodes, pools, now), len(nodes), "nodes")
 
 
 @node.command("get")

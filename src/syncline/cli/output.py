@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-__all__ = ["age", "one_line", "output_option", "print_documents", "print_names", "table"]
+__all__ = ["age", "one_line", "output_option", "print_documents", "print_names", "print_table", "table"]
 
 GAP = 3
 """Spaces between columns, as kubectl's printer."""
@@ -61,6 +61,14 @@ def print_names(resource: str, names: Iterable[str]) -> None:
     """``-o name``: ``resource/name``, a line each, as kubectl writes and reads it."""
     for name in names:
         print(f"{resource}/{name}")
+
+
+def print_table(text: str, count: int, kind: str) -> None:
+    """``text``; where it has no row, that no ``kind`` was found, on stderr as kubectl says it."""
+    if count:
+        print(text)
+    else:
+        click.echo(f"No {kind} found.", err=True)
 
 
 def print_documents(value: Any, form: str) -> None:

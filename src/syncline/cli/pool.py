@@ -14,7 +14,7 @@ import click
 
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.output import output_option, print_documents, print_names
+from syncline.cli.output import output_option, print_documents, print_names, print_table
 from syncline.cli.poolview import describe_history, describe_pool, history_rows, node_rows, pool_row, pool_table
 from syncline.kube import client
 from syncline.kube.client import PatchType
@@ -186,7 +186,7 @@ def list_pools(output: str | None, kubeconfig: str | None, context: str | None) 
     elif output:
         print_documents(rows, output)
     else:
-        print(pool_table(rows, now))
+        print_table(pool_table(rows, now), len(rows), "MachineConfigPools")
 
 
 @pool.command("get")
