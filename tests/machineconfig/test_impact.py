@@ -24,7 +24,7 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.impact.report import Impact, PoolImpact, Verdict
 from syncline.machineconfig.impact.rollout import State
-from syncline.machineconfig.names import CURRENT, DESIRED, GROUP, MACHINE_CONFIG
+from syncline.machineconfig.names import CURRENT, DESIRED, GROUP, MACHINE_CONFIG, STATE
 from syncline.machineconfig.pools.candidates import CANARIES, ORDER
 
 SAID = ("Drain", "Reboot", "ServiceReload", "ServiceRestart", "SkipReboot")
@@ -275,6 +275,21 @@ def test_a_paused_pool_says_nothing_until_resumed_and_what_follows_then() -> Non
     one.merge(f"{POOLS}/worker", {"spec": {"paused": False}})
     seen.until(lambda: one.updated(told.after))
     assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+
+
+def test_an_update_under_way_is_none_of_the_change_and_told_once() -> None:
+    one = world(3)
+    applied(one, machine_config("99-a", files(("/etc/a", "a"))))
+    one.driver.until(
+        lambda: any(annotations_of(node).get(STATE) == "Working" for node in one.nodes().values()), limit_s=300
+    )
+    told = of(foretold(one, machine_config("99-b", files(("/etc/b", "b")))))
+    assert told.nodes[0].starts_s == 0
+    assert [(str(cause), cause.config, cause.pending) for cause in told.causes] == [
+        ("file /etc/a added", "99-a", True),
+        ("file /etc/b added", "99-b", False),
+    ]
+    assert told.sentence().count("/etc/a") == 1
 
 
 def test_a_pool_that_is_held_goes_on_when_the_hold_ends() -> None:

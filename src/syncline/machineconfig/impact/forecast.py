@@ -8,7 +8,7 @@ since ``assembly`` puts rooms together.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from syncline.control.cache import Snapshot
@@ -107,7 +107,7 @@ class _Telling:
     def __init__(self, by: Forecaster, change: Change, now: datetime) -> None:
         self._by, self._change, self._now = by, change, now
         self._samples = by.samples()
-        self._known: dict[tuple[str, str, str], tuple[Cause, ...]] = {}
+        self._known: dict[tuple[str, str, str, bool], tuple[Cause, ...]] = {}
         self._scratch = self._changed(resumed=())
         self._before = {name_of(one): one for one in by.look.objects(MACHINE_CONFIG)}
         self._after = {name_of(one): one for one in self._scratch.cache.objects(MACHINE_CONFIG)}
@@ -249,17 +249,20 @@ class _Telling:
     def _causes(self, turn: Turn, before: str) -> tuple[Cause, ...]:
         if turn.work is None:
             return ()
-        key = (turn.old, turn.new, turn.pool)
+        key = (turn.old, turn.new, turn.pool, turn.under_way)
         if key not in self._known:
-            self._known[key] = self._found_causes(turn.old, turn.new, turn.pool, turn.work, before)
+            self._known[key] = self._found_causes(turn, turn.work, before)
         return self._known[key]
 
-    def _found_causes(self, old: str, new: str, pool: str, work: Work, before: str) -> tuple[Cause, ...]:
-        cache = self._scratch.cache
-        one, other = (cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) for name in (old, new))
+    def _found_causes(self, turn: Turn, work: Work, before: str) -> tuple[Cause, ...]:
+        cache, sides = self._scratch.cache, self._sides(turn.pool)
+        one, other = (cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) for name in (turn.old, turn.new))
         assert one is not None and other is not None, "its work was found"
+        pending = self._pending(turn.old, before, turn.new)
+        if turn.under_way and sides.touched:  # it has begun: the change has no say in it
+            sides, pending = replace(sides, touched=()), {(part.kind, part.name) for part in work.parts}
         try:
-            return tuple(causes_of(one, other, work, self._sides(pool), self._pending(old, before, new)))
+            return tuple(causes_of(one, other, work, sides, pending))
         except ConfigError:
             return ()
 
