@@ -31,6 +31,7 @@ ONCE_BROKEN = {
     "gentle; clock-3600@18": "and one whose clock was put right meanwhile",
     "update; node-lost@32, deleted@36": "a node that joined anew before its reboot gave up what was staged for it",
     "update; deleted@19, node-lost@74, node-lost@110": "what half an Ignition had written of another config stayed",
+    "update/1296; power-before@137, deleted@149": "a record made anew lost what it said of the cordon",
     "removal; power@1, deleted@42": "or was Done without it",
     "update; clock-86400@3:controllers": "a clock that was put back let everything wait for a day",
 }

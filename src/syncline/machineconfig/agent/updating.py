@@ -146,10 +146,11 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: Work, now: datetim
 
 
 def _prepared(seen: AgentObserved) -> bool:
-    """It was begun in an earlier pass, which asked for the drain; where no record of it is kept, that is assumed."""
+    """It was begun in an earlier pass, which asked for the drain; where no record of it is kept, that is assumed. One
+    that was made anew meanwhile, as its Node was, knows of the cordon alone: to begin again would take that back."""
     conditions = dig(seen.record, "status", "conditions", default=()) or ()
-    found: Obj = next((one for one in conditions if one.get("type") == "UpdatePrepared"), {})
-    return seen.record is None or found.get("status") == "True"
+    so = {one.get("type") for one in conditions if one.get("status") == "True"}
+    return seen.record is None or bool(so & {"UpdatePrepared", "Cordoned"})
 
 
 def _not_drained(script: Script) -> None:
