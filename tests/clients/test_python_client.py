@@ -21,9 +21,15 @@ def api(served: Served) -> Iterator[Any]:
     connection = configuration.new_client_from_config(str(served.kubeconfig))
     with connection:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        client.CoreV1Api(connection).create_namespace(body)
+        core = client.CoreV1Api(connection)
+        core.create_namespace(body)
+        follow = watch.Watch()  # pods are refused before their service account is there
+        for _ in follow.stream(core.list_namespaced_service_account, NAMESPACE, timeout_seconds=WAIT_S):
+            follow.stop()
         yield connection
-        client.ApiextensionsV1Api(connection).delete_custom_resource_definition(f"widgets.{GROUP}")
+        definitions = client.ApiextensionsV1Api(connection)
+        if any(one.metadata.name == f"widgets.{GROUP}" for one in definitions.list_custom_resource_definition().items):
+            definitions.delete_custom_resource_definition(f"widgets.{GROUP}")
 
 
 def test_objects_are_created_read_listed_patched_replaced_and_deleted(api: Any) -> None:

@@ -209,16 +209,10 @@ CHANGES: dict[str, tuple[Obj, tuple[str, ...], str]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def workers() -> PoolWorld:
-    """Workers that every change of the table finds as the one before has left them."""
-    return world(2)
-
-
 @pytest.mark.parametrize("name", list(CHANGES))
-def test_what_is_told_is_what_happens(workers: PoolWorld, name: str) -> None:
+def test_what_is_told_is_what_happens(name: str) -> None:
     config, wanted, cause = CHANGES[name]
-    told = kept(workers, config)
+    told = kept(world(2), config)
     assert set(steps(told).values()) == {wanted}
     assert cause in str(told.causes[0]), told.causes
     assert told.causes[0].config == name_of(config)
@@ -470,7 +464,7 @@ PARTS: dict[str, Obj] = {
 
 @pytest.fixture(scope="module")
 def pair() -> PoolWorld:
-    """Two workers on which one change follows another."""
+    """Two workers on which one change follows another; of one test."""
     return world(2)
 
 
