@@ -334,6 +334,47 @@ def test_a_success_lets_the_next_conflict_be_quick_again() -> None:
     assert controller.waits(bench, 0.1)[:2] == [0.02, 0.04]
 
 
+class Waking(Refused):
+    """Does something outside the API in each pass, ``times`` at most, by which it is woken."""
+
+    def __init__(self, body: Obj, times: int, heals: float = float("inf")) -> None:
+        super().__init__(body, Done(), heals)
+        self.left, self.wake = times, lambda: None
+
+    def plan(self, seen: Seen, now: datetime) -> Plan:
+        self.left -= 1
+        if self.left >= 0:
+            self.wake()
+        return super().plan(seen, now)
+
+
+def waking(body: Obj, times: int, heals: float = float("inf")) -> tuple[Waking, Bench]:
+    controller = Waking(body, 0, heals)
+    bench = Bench(controller)
+    bench.namespace("a")
+    bench.driver.settle()
+    bench.loop.queue.forgive(Key(controller.name, ObjectRef("", "Namespace", "", "a")))
+    controller.left = times
+    controller.wake = lambda: bench.loop.wake(controller.name, ObjectRef("", "Namespace", "", "a"))
+    return controller, bench
+
+
+def test_what_a_pass_woke_itself_by_is_no_reason_to_lose_again_at_once() -> None:
+    controller, bench = waking(CONFLICTING, 1000)
+    assert controller.waits(bench, 1)[:5] == [0.02, 0.04, 0.08, 0.16, 0.32]
+    controller.wake()
+    assert bench.loop.queue.next_due() > bench.clock.now(), "nor is what happens outside before the next try"
+    before = len(controller.passes)
+    bench.relabel("a", "changed")
+    bench.driver.settle()
+    assert len(controller.passes) == before + 1, "what it lost against is"
+
+
+def test_what_happens_outside_during_a_pass_is_looked_at_after_it() -> None:
+    controller, bench = waking({}, 3)
+    assert controller.waits(bench, 1) == [0, 0, 0]
+
+
 OUTCOMES: dict[str, tuple[Outcome, list[float]]] = {
     "at once": (Requeue(0, "at once"), [0.2, 0.4, 0.8, 1.6, 3.2, 6.4]),
     "when something changes": (Done(), [0.2, 0.4, 0.8, 1.6, 3.2, 6.4]),

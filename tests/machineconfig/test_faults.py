@@ -32,6 +32,7 @@ ONCE_BROKEN = {
     "update; node-lost@32, deleted@36": "a node that joined anew before its reboot gave up what was staged for it",
     "update; deleted@19, node-lost@74, node-lost@110": "what half an Ignition had written of another config stayed",
     "update/1296; power-before@137, deleted@149": "a record made anew lost what it said of the cordon",
+    "removal/515; no-config@22, deleted@53, no-reboot@54, late@64": "an agent behind its watch woke itself for ever",
     "removal; power@1, deleted@42": "or was Done without it",
     "update; clock-86400@3:controllers": "a clock that was put back let everything wait for a day",
 }

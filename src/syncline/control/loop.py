@@ -103,6 +103,10 @@ class ControlLoop:
         self._clock = clock
         self._strict = strict
         self._own_writes: dict[Key, _OwnWrite] = {}
+        self._woken: set[Key] = set()
+        """Keys that were woken while they were worked on."""
+        self._lost: set[Key] = set()
+        """Keys whose last pass lost a conflict; their back-off is in the queue."""
         self._at_rest: dict[Key, str] = {}
         """Keys whose last pass wrote a status and left nothing to do, with the resourceVersion that it wrote."""
         self._failed: dict[Key, tuple[object, datetime]] = {}
@@ -178,8 +182,16 @@ class ControlLoop:
         return known
 
     def wake(self, controller: str, ref: ObjectRef) -> None:
-        """Something outside the API (a process that ended) concerns this key."""
-        self.queue.add(Key(controller, ref), self._clock.now())
+        """Something outside the API (a process that ended) concerns this key.
+
+        A pass often does itself what it is woken for. One that lost a conflict is not made again for that: it would
+        lose again, at once and for ever, until the cache shows what it lost against.
+        """
+        key = Key(controller, ref)
+        if self.queue.is_busy(key):
+            self._woken.add(key)
+        elif key not in self._lost:
+            self.queue.add(key, self._clock.now())
 
     # -- what to do --------------------------------------------------------------------------------------------
 
@@ -190,6 +202,7 @@ class ControlLoop:
             self.queue.finish(key)
             self.queue.add(key, now + timedelta(seconds=STALE_RETRY_S))
             return
+        self._lost.discard(key)
         try:
             yield from self._reconcile(key, self.controllers[key.controller])
         except Exception as error:
@@ -200,6 +213,9 @@ class ControlLoop:
             self.queue.fail(key, self._clock.now())
         finally:
             self.queue.finish(key)
+            if key in self._woken:
+                self._woken.discard(key)
+                self.wake(key.controller, key.ref)
 
     def _must_wait_for_cache(self, key: Key, now: datetime) -> bool:
         own = self._own_writes.get(key)
@@ -297,6 +313,7 @@ class ControlLoop:
         if isinstance(plan.outcome, Stalled):
             self._note(key, "stalled", f"{plan.outcome.reason}; {plan.outcome.fix}")
         if any(isinstance(result.error, Conflict | AlreadyExists) for result in failed):
+            self._lost.add(key)
             self.queue.lose(key, now)  # a conflict is not a failure (style rule 13), but two may lose in turns for ever
             return 0.0
         match plan.outcome:

@@ -144,6 +144,9 @@ class WorkQueue:
         self.add(key, now + timedelta(seconds=wait))
         return wait
 
+    def is_busy(self, key: Key) -> bool:
+        return key in self._busy
+
     def busy(self) -> list[Key]:
         """Keys that are being worked on, in order."""
         return sorted(self._busy)

@@ -28,6 +28,8 @@ QUERIES = (
     ("systemctl", "is-enabled"),
     ("getent", "shadow"),
 )
+ENDLESS = 20_000
+"""Steps of a world in which time stands still; those that rest take some hundred."""
 NEVER = FaultRates(0, 0, 0, 0, 0)
 
 
@@ -56,6 +58,10 @@ class World(Protocol):
         ...
 
 
+class EndlessError(Exception):
+    pass
+
+
 @dataclass
 class Steps:
     """Counts writes; ``log`` has all of them."""
@@ -65,6 +71,8 @@ class Steps:
     counting: bool = False
 
     def next(self, who: str, node: str, text: str, *, on_host: bool, path: str = "") -> Step:
+        if len(self.log) >= ENDLESS:
+            raise EndlessError(f"{ENDLESS} steps, and no end: {who} does {text}")
         step = Step(len(self.log) + 1, who, node, text, on_host, path)
         self.log.append(step)
         return step

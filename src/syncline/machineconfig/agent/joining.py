@@ -107,9 +107,10 @@ def _begin(seen: AgentObserved, now: datetime) -> Plan:
     if said is None and facts.stored is None and facts.blank:
         script.do(Ignite(name, birth.config, birth.image, birth.boot_image, "it joins"))
         return script.plan(Requeue(0, "ignited"))
-    if said is not None:
+    stored = name_of(facts.stored) if facts.stored is not None else ""
+    if said is not None and (stored, facts.image) != (birth.named, birth.image):
         script.do(StoreConfig(name, birth.config, "it joins", birth.image))
-    elif facts.stored is None or name_of(facts.stored) != birth.named:
+    elif said is None and stored != birth.named:
         script.do(Provision(name, birth.config, "it joins"))
     asked = f"uncordon-{birth.named}"
     # Without a state: the first look at the disk decides it.
