@@ -89,12 +89,14 @@ def _lost_its_boot(seen: AgentObserved, due: Due) -> str:
     if checked is None or seen.current is None or times >= MAX_STAGED_AGAIN:
         return ""
     joined = STATE not in have
+    if checked.difference is None:
+        return f"{name_of(due.new)} is staged and was never booted; it is now" if joined and checked.staged else ""
+    if not checked.difference.of_system:
+        return ""
     old = embedded(seen.current, have.get(CURRENT_IMAGE, ""))
     if not joined and not changes_between(old, due.embedded[1]).of_system:
         return ""  # it had all that, and booted something else since
-    if checked.difference:
-        return f"{checked.difference.text}; it is staged again" if checked.difference.of_system else ""
-    return f"{name_of(due.new)} is staged and was never booted; it is now" if joined and checked.staged else ""
+    return f"{checked.difference.text}; it is staged again"
 
 
 def _begin_again(seen: AgentObserved, due: Due, lost: str, now: datetime) -> Plan:
