@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "syncline"
@@ -95,8 +95,28 @@ def _room(name: str) -> str:
     return name.split("/")[0].removesuffix(".py")
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
+@cache
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(_read(path), str(path))
+
+
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_parse(path)))
+
+
+@cache
+def _imports(path: Path) -> tuple[tuple[str, int], ...]:
+    return tuple(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[tuple[str, int]]:
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
@@ -106,8 +126,9 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield f"{node.module}.{alias.name}", node.lineno
 
 
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+def _refuse(wrong: Iterable[str]) -> None:
+    found = list(dict.fromkeys(wrong))
+    assert not found, "\n".join(found)
 
 
 def _allowed(importer: str, imported: str) -> bool:
@@ -121,123 +142,131 @@ def _allowed(importer: str, imported: str) -> bool:
     return theirs < mine
 
 
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_a_floor_imports_only_lower_floors(path: Path) -> None:
-    room = _room(_name(path))
-    wrong = [
-        f"{_name(path)}:{line} imports {module}: {room} (floor {FLOORS[room]}) may not use it; meet at the API instead"
-        for module, line in _imports(_parse(path))
-        if module.startswith("syncline.") and room in FLOORS and not _allowed(room, module.split(".")[1])
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize("path", [f for f in FILES if _room(_name(f)) == "base"], ids=_name)
-def test_the_ground_floor_knows_only_the_standard_library(path: Path) -> None:
-    import sys
-
-    wrong = [
-        f"{_name(path)}:{line} imports {module}"
-        for module, line in _imports(_parse(path))
-        if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("syncline")
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_chance_and_clock_come_from_their_modules(path: Path) -> None:
-    name = _name(path)
-    wrong = []
-    for module, line in _imports(_parse(path)):
-        home, instead = BANNED_MODULES.get(module.split(".")[0], ("", ""))
-        if not home or name == home:
-            continue
-        if module.split(".")[0] == "time" and name.startswith(LIVE_EDGES):
-            continue
-        wrong.append(f"{name}:{line} imports {module}; {instead}")
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_nothing_sleeps_and_nobody_reads_the_wall_clock_but_drivers(path: Path) -> None:
-    name = _name(path)
-    if name in CLOCK_MODULES or name.startswith(LIVE_EDGES):
-        return
-    wrong = []
-    for node in ast.walk(_parse(path)):
-        if not isinstance(node, ast.Call):
-            continue
-        called = ast.unparse(node.func)
-        if re.search(r"(^|\.)(datetime|date)\.(now|utcnow|today)$", called):
-            wrong.append(f"{name}:{node.lineno} {called}(): take `now: datetime` as a parameter")
-        if called in {"asyncio.sleep", "time.sleep"}:
-            wrong.append(f"{name}:{node.lineno} {called}(): return Requeue(after_s, why) instead")
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_sockets_subprocesses_and_files_stay_in_the_modules_made_for_them(path: Path) -> None:
-    name = _name(path)
-    if name.startswith(SOCKETS_AND_FILES):
-        return
-    tree = _parse(path)
-    wrong = [
-        f"{name}:{line} imports {module}; keep it in one of {', '.join(SOCKETS_AND_FILES)}"
-        for module, line in _imports(tree)
-        if module in EDGE_MODULES or module.split(".")[0] in EDGE_MODULES
-    ]
-    wrong += [
-        f"{name}:{node.lineno} open(): read it in a module made for files and pass the value"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"open", "os.open", "io.open"}
-    ]
-    assert not wrong, "\n".join(dict.fromkeys(wrong))
-
-
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_functions_and_files_stay_small(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    wrong = []
-    lines = len(text.splitlines())
-    if lines > MAX_FILE:
-        wrong.append(f"{_name(path)} has {lines} lines, {MAX_FILE} are allowed: it is two rooms in one")
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
-            length = node.end_lineno - node.lineno + 1 - _docstring_lines(node)
-            if length > MAX_FUNCTION:
-                wrong.append(f"{_name(path)}:{node.lineno} {node.name} has {length} lines, {MAX_FUNCTION} are allowed")
-    assert not wrong, "\n".join(wrong)
-
-
-def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    first = node.body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        return (first.end_lineno or first.lineno) - first.lineno + 1
-    return 0
-
-
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_every_module_says_what_it_is_for(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not text.strip() or ast.get_docstring(ast.parse(text)), f"{_name(path)} has no module docstring"
-
-
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_modules_named_in_docstrings_exist(path: Path) -> None:
-    named = re.findall(r"`{2}((?:[a-z_]+/)+[a-z_]+\.py)`{2}", path.read_text(encoding="utf-8"))
-    missing = [
-        target
-        for target in named
-        if not (SRC / target).exists() and not (path.parent / target).exists() and not (ROOT / target).exists()
-    ]
-    assert not missing, f"{_name(path)} names modules that do not exist: {missing}"
-
-
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_no_catch_all_modules(path: Path) -> None:
-    assert path.stem not in {"utils", "util", "helpers", "common", "misc", "manager_impl"}, (
-        f"{_name(path)}: name the module after what it does"
+def test_a_floor_imports_only_lower_floors() -> None:
+    _refuse(
+        f"{_name(path)}:{line} imports {module}: {_room(_name(path))} may not use it; meet at the API instead"
+        for path in FILES
+        for module, line in _imports(path)
+        if module.startswith("syncline.")
+        and _room(_name(path)) in FLOORS
+        and not _allowed(_room(_name(path)), module.split(".")[1])
     )
+
+
+def test_the_ground_floor_knows_only_the_standard_library() -> None:
+    _refuse(
+        f"{_name(path)}:{line} imports {module}"
+        for path in FILES
+        if _room(_name(path)) == "base"
+        for module, line in _imports(path)
+        if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("syncline")
+    )
+
+
+def test_chance_and_clock_come_from_their_modules() -> None:
+    wrong = []
+    for path in FILES:
+        name = _name(path)
+        for module, line in _imports(path):
+            top = module.split(".")[0]
+            home, instead = BANNED_MODULES.get(top, ("", ""))
+            if home and name != home and not (top == "time" and name.startswith(LIVE_EDGES)):
+                wrong.append(f"{name}:{line} imports {module}; {instead}")
+    _refuse(wrong)
+
+
+def test_nothing_sleeps_and_only_drivers_read_the_wall_clock() -> None:
+    wrong = []
+    for path in FILES:
+        name = _name(path)
+        if name in CLOCK_MODULES or name.startswith(LIVE_EDGES):
+            continue
+        for node in _nodes(path):
+            if not isinstance(node, ast.Call):
+                continue
+            called = _called(node)
+            if re.search(r"(^|\.)(datetime|date)\.(now|utcnow|today)$", called):
+                wrong.append(f"{name}:{node.lineno} {called}(): take `now: datetime` as a parameter")
+            if called in {"asyncio.sleep", "time.sleep"}:
+                wrong.append(f"{name}:{node.lineno} {called}(): return Requeue(after_s, why) instead")
+    _refuse(wrong)
+
+
+def _called(call: ast.Call) -> str:
+    """The dotted name of what is called, empty where it is not a plain name: far cheaper than ``ast.unparse``."""
+    parts: list[str] = []
+    node: ast.AST = call.func
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    parts.append(node.id if isinstance(node, ast.Name) else "")
+    return ".".join(reversed(parts))
+
+
+def test_sockets_subprocesses_and_files_stay_in_the_modules_made_for_them() -> None:
+    wrong = []
+    for path in FILES:
+        name = _name(path)
+        if name.startswith(SOCKETS_AND_FILES):
+            continue
+        wrong += [
+            f"{name}:{line} imports {module}; keep it in one of {', '.join(SOCKETS_AND_FILES)}"
+            for module, line in _imports(path)
+            if module in EDGE_MODULES or module.split(".")[0] in EDGE_MODULES
+        ]
+        wrong += [
+            f"{name}:{node.lineno} open(): read it in a module made for files and pass the value"
+            for node in _nodes(path)
+            if isinstance(node, ast.Call) and _called(node) in {"open", "os.open", "io.open"}
+        ]
+    _refuse(wrong)
+
+
+def test_files_stay_small() -> None:
+    _refuse(
+        f"{_name(path)} has {lines} lines, {MAX_FILE} are allowed: it is two rooms in one"
+        for path in FILES
+        if (lines := len(_read(path).splitlines())) > MAX_FILE
+    )
+
+
+def test_functions_stay_small() -> None:
+    _refuse(
+        f"{_name(path)}:{node.lineno} {node.name} has {length} lines, {MAX_FUNCTION} are allowed"
+        for path in FILES
+        for node in _nodes(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (length := _length(node)) > MAX_FUNCTION
+    )
+
+
+def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring."""
+    lines, first = (node.end_lineno or node.lineno) - node.lineno + 1, node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return lines
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    _refuse(
+        f"{_name(path)} has no module docstring"
+        for path in FILES
+        if _read(path).strip() and not ast.get_docstring(_parse(path))
+    )
+
+
+def test_modules_named_in_docstrings_exist() -> None:
+    _refuse(
+        f"{_name(path)} names {target}, which does not exist"
+        for path in FILES
+        for target in re.findall(r"`{2}((?:[a-z_]+/)+[a-z_]+\.py)`{2}", _read(path))
+        if not any((place / target).exists() for place in (SRC, path.parent, ROOT))
+    )
+
+
+def test_no_catch_all_modules() -> None:
+    catch_all = {"utils", "util", "helpers", "common", "misc", "manager_impl"}
+    _refuse(f"{_name(path)}: name the module after what it does" for path in FILES if path.stem in catch_all)
 
 
 def test_the_project_speaks_of_itself_alone() -> None:
