@@ -48,7 +48,7 @@ def running(cluster: Cluster, tmp_path: Path) -> Iterator[Running]:
 
 def call(running: Running, path: str, body: bytes | None = None, **headers: str) -> tuple[int, str]:
     port = running.replica.ports[ANY]
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    named = {name.replace("_", "-"): value for name, value in ({"Content_Type": "application/json"} | headers).items()}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body, headers=named)
     try:
         with urllib.request.urlopen(request, timeout=300) as answer:

@@ -41,6 +41,7 @@ SOCKETS_AND_FILES = (
     "kube/kubeconfig.py",
     "cluster/serve.py",
     "cluster/connections.py",
+    "cluster/guarding.py",
     "cluster/conversing.py",
     "cluster/disk.py",
     "cluster/datafile.py",

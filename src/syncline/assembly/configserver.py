@@ -15,14 +15,16 @@ import contextlib
 import json
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from syncline.assembly.listening import ListenError, begun
+from syncline.base.browserguard import BrowserGuard, is_loopback
 from syncline.base.secret import Secret
+from syncline.cluster.guarding import guarded, plainly
 from syncline.cluster.pki import kubeconfig_for
 from syncline.control.cache import Snapshot
 from syncline.kube import client
@@ -50,7 +52,6 @@ WAIT_S = 30.0
 """For one's turn; who waited longer is told to come again, as Ignition does by itself."""
 MAX_TOLD = 100
 """Reasons for which a machine got no config that are warned of, once each: whoever asks for nonsense fills no log."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SECRETS = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
 
 
@@ -103,10 +104,12 @@ async def config_server(
     cache: Snapshot,
     kubeconfig: Callable[[str], str],
     tls: ssl.SSLContext | None,
+    names: Sequence[str] = (),
 ) -> AsyncIterator[int]:
     """Serve until the context ends; yields the port. ``kubeconfig``: of the API server at an address, which is empty
-    where the ControllerConfig names none. Raises ListenError."""
-    if tls is None and host not in LOOPBACK:
+    where the ControllerConfig names none; ``names``: what callers may call this address beside its own. Raises
+    ListenError."""
+    if tls is None and host != "localhost" and not is_loopback(host):
         raise ListenError(
             f"cannot serve machine configs on {host}:{port}: they hold credentials, and the cluster has no TLS; "
             "listen on 127.0.0.1"
@@ -126,7 +129,8 @@ async def config_server(
             log.log(logging.WARNING if new else logging.INFO, "config server: %s: %.1000s", answer.status, answer.why)
         return _response(answer)
 
-    runner = web.ServerRunner(web.Server(handle, access_log=None), handle_signals=False, shutdown_timeout=1.0)
+    kept = guarded(handle, BrowserGuard(host, tuple(names)), plainly)
+    runner = web.ServerRunner(web.Server(kept, access_log=None), handle_signals=False, shutdown_timeout=1.0)
     async with begun(runner, host, port, tls) as taken:
         yield taken
 

@@ -54,7 +54,7 @@ async def gitops_faces(
                 loop.metrics.spans = lambda: (exporter.exported, exporter.dropped)
         ports: dict[Address, int] = {}
         for address, served in sorted(faces.items()):
-            ports[address] = await stack.enter_async_context(listening(*address, served))
+            ports[address] = await stack.enter_async_context(listening(*address, served, settings.allowed_hosts))
         working = asyncio.create_task(webhooks.work(), name="gitops webhooks")
         try:
             yield ports

@@ -51,6 +51,8 @@ class GitOpsSettings:
     """Host and port on which Git hosts may tell of pushes, in plain HTTP; None: nowhere."""
     metrics_listen: tuple[str, int] | None = None
     """Host and port of /metrics and /healthz; None: nowhere."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names by which webhooks and metrics may be asked beside the address; see :class:`BrowserGuard`."""
     metrics_labels: tuple[str, ...] = ()
     """Labels of Applications that metrics show."""
     traces: TraceSettings | None = None

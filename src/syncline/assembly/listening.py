@@ -1,6 +1,7 @@
 """Small HTTP faces beside the controllers: webhooks and metrics, each a few fixed paths at an address of its own.
 
-A face is a function from method, headers and body to an answer; nothing of aiohttp reaches it. Bodies, their number at
+They ask nobody who they are, so the browser guard stands before all of them (``cluster/guarding.py``). A face is a
+function from method, headers and body to an answer; nothing of aiohttp reaches it. Bodies, their number at
 one time and the time to receive them are bounded.
 """
 
@@ -10,10 +11,13 @@ import asyncio
 import contextlib
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
+
+from syncline.base.browserguard import BrowserGuard
+from syncline.cluster.guarding import guarded, plainly
 
 __all__ = ["Answer", "Face", "ListenError", "begun", "listening"]
 
@@ -41,10 +45,21 @@ Face = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
 
 
 @contextlib.asynccontextmanager
-async def listening(host: str, port: int, faces: Mapping[tuple[str, str], Face]) -> AsyncIterator[int]:
-    """Serve ``faces``, by method and path, until the context ends; yields the port. Raises :class:`ListenError`."""
+async def listening(
+    host: str, port: int, faces: Mapping[tuple[str, str], Face], names: Sequence[str] = ()
+) -> AsyncIterator[int]:
+    """Serve ``faces``, by method and path, until the context ends; yields the port. ``names``: what callers may call
+    this address beside its own. Raises :class:`ListenError`."""
     slots = asyncio.Semaphore(MAX_AT_ONCE)
-    app = web.Application(client_max_size=MAX_BODY)
+    guard = BrowserGuard(host, tuple(names))
+
+    @web.middleware
+    async def watched(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        return await guarded(handler, guard, plainly)(request)
+
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[watched])
     for (method, path), face in faces.items():
         app.router.add_route(method, path, _handler(face, slots))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)

@@ -147,7 +147,7 @@ class LiveCluster:
             return configserver.joining_kubeconfig(transport.send, namespace, address or self.url)
 
         tls = tls_context(self.certificate, "") if self.certificate is not None else None
-        face = configserver.config_server(host, port, cache, kubeconfig, tls)
+        face = configserver.config_server(host, port, cache, kubeconfig, tls, self.settings.allowed_hosts)
         taken = await self.faces.enter_async_context(face)
         self.config_server_url = url_of("https" if tls else "http", host, taken)
 
@@ -184,7 +184,8 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         caller = Caller(keys.authority.issue(FRONT_PROXY, now=clock.now()))
         server = ApiServer(core.api, core.authenticator, clock, durability, [metrics.count], fairness, caller, auditor)
         certificate = keys.server if settings.tls else None
-        await server.start(settings.host, settings.port, certificate=certificate, client_ca_pem=keys.ca_pem)
+        where = (settings.host, settings.port, settings.allowed_hosts)
+        await server.start(*where, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:
             try:
                 core.bootstrap(port=server.port, ca_pem=keys.ca_pem)

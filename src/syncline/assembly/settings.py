@@ -47,6 +47,8 @@ class ClusterSettings:
     port: int = 0
     """0 takes a free port."""
     tls: bool = True
+    allowed_hosts: tuple[str, ...] = ()
+    """Names by which listeners without TLS or credentials may be asked, beside their address."""
     nodes: int = 0
     """Simulated nodes that are registered at the start."""
     zones: tuple[str, ...] = ()

@@ -11,7 +11,15 @@ from syncline.assembly.live import LiveCluster
 from syncline.assembly.rotation import Rotation
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.serving import NODES, encrypt_option, host_and_port, run_cluster, run_commands_of, run_commands_option
+from syncline.cli.serving import (
+    NODES,
+    allowed_host_option,
+    encrypt_option,
+    host_and_port,
+    run_cluster,
+    run_commands_of,
+    run_commands_option,
+)
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 COUNT = click.IntRange(0, 1_000_000)
@@ -57,6 +65,7 @@ def _chosen(text: str) -> tuple[str, ...] | None:
     show_default=True,
     help="The sum of both is shared by the priority levels.",
 )
+@allowed_host_option
 @encrypt_option
 @run_commands_option
 def apiserver(
@@ -74,6 +83,7 @@ def apiserver(
     audit_log_maxage: int,
     max_requests_inflight: int,
     max_mutating_requests_inflight: int,
+    allowed_hosts: tuple[str, ...],
     encryption: Path | None,
     run_commands: str | None,
 ) -> int:
@@ -96,6 +106,7 @@ def apiserver(
         host=host,
         port=port,
         tls=tls,
+        allowed_hosts=allowed_hosts,
         nodes=nodes,
         controllers=_chosen(controllers),
         run_commands=commands,

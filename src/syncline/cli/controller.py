@@ -52,6 +52,7 @@ def controller(
     webhook_listen: str | None,
     metrics_listen: str | None,
     metrics_application_labels: tuple[str, ...],
+    allowed_hosts: tuple[str, ...],
     otlp_endpoint: str | None,
     cache: Path | None,
     grace: float,
@@ -79,6 +80,7 @@ def controller(
             webhook_listen=face_address("--webhook-listen", webhook_listen),
             metrics_listen=face_address("--metrics-listen", metrics_listen),
             metrics_labels=metrics_application_labels,
+            allowed_hosts=allowed_hosts,
             traces=trace_target(otlp_endpoint),
         )
         settings = ControllerSettings(gitops, leader, grace_s=grace)

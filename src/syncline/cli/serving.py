@@ -15,12 +15,14 @@ import click
 from syncline.assembly.listening import ListenError
 from syncline.assembly.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, TraceSettings, trace_settings
+from syncline.base.browserguard import is_host_name
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cluster.disk import DiskError
 from syncline.cluster.serve import ServeError
 
 __all__ = [
     "NODES",
+    "allowed_host_option",
     "checked_plugins",
     "encrypt_option",
     "face_address",
@@ -59,6 +61,23 @@ def face_address(option: str, listen: str | None) -> tuple[str, int] | None:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def _host_names(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not is_host_name(name):
+            raise CommandFailed(f"--allowed-host {name!r}: write a name alone, for example hooks.example.com", USAGE)
+    return names
+
+
+allowed_host_option = click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    callback=_host_names,
+    help="Name that callers may use for listeners without TLS or credentials, beside the address; repeatable.",
+)
+
+
 def trace_target(endpoint: str | None) -> TraceSettings | None:
     """Where traces go, by the option or OpenTelemetry's variables; raises CommandFailed."""
     try:
@@ -88,7 +107,8 @@ def checked_plugins(folder: Path | None) -> Path | None:
 
 
 def face_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels`` and ``--otlp-endpoint``."""
+    """``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels``, ``--allowed-host`` and
+    ``--otlp-endpoint``."""
     traces = "URL of an OpenTelemetry collector (OTLP over HTTP) for traces [default: $OTEL_EXPORTER_OTLP_ENDPOINT]."
     command = click.option("--otlp-endpoint", default=None, help=traces)(command)
     webhook = "HOST:PORT for pushes told by Git hosts (POST /api/webhook)."
@@ -96,6 +116,7 @@ def face_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("--metrics-listen", default=None, help=metrics)(command)
     labels = "A label of Applications that argocd_app_labels shows; repeatable."
     command = click.option("--metrics-application-labels", multiple=True, help=labels)(command)
+    command = allowed_host_option(command)
     return click.option("--webhook-listen", default=None, help=webhook)(command)
 
 

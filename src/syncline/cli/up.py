@@ -107,6 +107,7 @@ def up(
     webhook_listen: str | None,
     metrics_listen: str | None,
     metrics_application_labels: tuple[str, ...],
+    allowed_hosts: tuple[str, ...],
     otlp_endpoint: str | None,
     poll: float,
     plugins: Path | None,
@@ -139,6 +140,7 @@ def up(
         zones=_zones(zones),
         node_labels=_labels(labels, machine_config),
         simulated_storage=True,
+        allowed_hosts=allowed_hosts,
         run_commands=commands,
         encryption=encryption,
     )
@@ -153,6 +155,7 @@ def up(
         webhook_listen=face_address("--webhook-listen", webhook_listen),
         metrics_listen=face_address("--metrics-listen", metrics_listen),
         metrics_labels=metrics_application_labels,
+        allowed_hosts=allowed_hosts,
         traces=trace_target(otlp_endpoint),
     )
 

@@ -63,6 +63,11 @@ class Authenticator:
         self._without_credentials = without_credentials
         self._certificates: dict[bytes, tuple[UserInfo, datetime, datetime]] = {}
 
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether callers without credentials are somebody who may do more than the public."""
+        return self._without_credentials not in (None, ANONYMOUS)
+
     def authenticate(self, headers: Headers, peer_cert_der: bytes | None, now: datetime, path: str = "") -> UserInfo:
         """The user to act as. Raises Unauthorized (no or bad credentials) or Forbidden (may not impersonate)."""
         return self.acting(self.identify(headers, peer_cert_der, now, path), headers, path)

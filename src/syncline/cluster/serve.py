@@ -26,6 +26,7 @@ from typing import Any, Protocol, runtime_checkable
 from aiohttp import web
 from multidict import CIMultiDict
 
+from syncline.base.browserguard import BrowserGuard, Refusal, is_loopback
 from syncline.base.clock import Clock
 from syncline.cluster.answered import Answered
 from syncline.cluster.answers import refusal
@@ -35,13 +36,21 @@ from syncline.cluster.authz import SUPERUSERS
 from syncline.cluster.connections import Connections
 from syncline.cluster.conversing import converse
 from syncline.cluster.fairness.control import Admitted, Fairness, is_long_running
+from syncline.cluster.guarding import guarded
 from syncline.cluster.pki import KeyPair
 from syncline.cluster.routes import route_of, verb_of
 from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ANONYMOUS, UserInfo
 from syncline.cluster.webhooks import Caller
 from syncline.kube.client import Request, Response, Stream
-from syncline.kube.errors import ApiError, InternalError, TooLarge, TooManyRequests, Unauthorized
+from syncline.kube.errors import (
+    ApiError,
+    InternalError,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+    error_from_status,
+)
 from syncline.kube.outcall import settle
 
 __all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
@@ -206,14 +215,25 @@ class ApiServer:
         self._ticker: asyncio.TimerHandle | None = None
         self.port = 0
 
-    async def start(self, host: str, port: int, *, certificate: KeyPair | None = None, client_ca_pem: str = "") -> None:
-        """Listen; ``port`` 0 takes a free one (see :attr:`port`). Without a certificate it speaks plain HTTP.
+    async def start(
+        self,
+        host: str,
+        port: int,
+        names: Sequence[str] = (),
+        *,
+        certificate: KeyPair | None = None,
+        client_ca_pem: str = "",
+    ) -> None:
+        """Listen; ``port`` 0 takes a free one (see :attr:`port`). Without a certificate it speaks plain HTTP; where
+        that needs no credentials either, it listens on the loopback only, and callers may call it ``names``.
 
         Raises :class:`ServeError`.
         """
         context = tls_context(certificate, client_ca_pem) if certificate else None
+        open_to_all = context is None and self._authenticator.asks_nobody
+        handle = guarded(self._handle, BrowserGuard(host, tuple(names)), _refused) if open_to_all else self._handle
         loop = asyncio.get_running_loop()
-        server = self._web = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        server = self._web = web.Server(handle, handler_cancellation=True, access_log=None)
         handshake = HANDSHAKE_S if context else None
         try:
             self._listener = await loop.create_server(
@@ -230,6 +250,9 @@ class ApiServer:
                 f"cannot listen on {host}:{port}: {error.strerror or error}; choose another address or port"
             ) from error
         self.port = self._listener.sockets[0].getsockname()[1]
+        if open_to_all and not all(is_loopback(each.getsockname()[0]) for each in self._listener.sockets):
+            self._listener.close()
+            raise ServeError(f"cannot listen on {host}:{port} without TLS: others reach it; listen on 127.0.0.1")
         self._tick()
 
     async def stop(self) -> None:
@@ -525,6 +548,13 @@ class _NoSeat(Exception):
             "Retry-After": str(retry_after_s),
         }
         self.answer = Response.encoded(429, b"Too many requests, please try again later.\n", headers)
+
+
+def _refused(refusal: Refusal) -> web.Response:
+    """What no program of Kubernetes sends is answered in its words."""
+    error = error_from_status(refusal.message, refusal.status)
+    headers = {"X-Content-Type-Options": "nosniff", "Content-Type": JSON}
+    return web.Response(status=refusal.status, body=Response.refused(error).raw, headers=headers)
 
 
 def _request_of(incoming: web.BaseRequest) -> Request:
