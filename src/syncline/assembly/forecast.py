@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
-from syncline.gitops.application.depends import dependency_circle, depends_on, not_ready
+from syncline.gitops.application.depends import dependency_problem, depends_on, not_ready
 from syncline.gitops.application.guard import GUARD, guard_asked, mass_deletion
 from syncline.gitops.application.holds import pools_to_hold
 from syncline.gitops.application.observe import AppObserved
@@ -33,10 +33,10 @@ def needs_first(seen: AppObserved) -> tuple[tuple[str, ...], tuple[str, ...]]:
     named = [f"{ref.namespace}/{ref.name}" for ref in depends_on(app)]
     if not named:
         return (), ()
-    circle = dependency_circle(app, seen.before)
+    circle = dependency_problem(app, seen.before)
     if circle:
         return (), (circle,)
-    waits = not_ready(app, seen.before).removeprefix("waiting for ")
+    waits = not_ready(app, seen.before, seen.reach_of_applications).removeprefix("waiting for ")
     told = f"Application {', '.join(named)} to be Synced and Healthy"
     return (f"{told} (now: {waits})" if waits else f"{told} (ready)",), ()
 
@@ -46,7 +46,8 @@ def conditions_before(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     found: list[str] = []
     for action in _applied(seen, wave):
         with suppress(ConditionError):  # then the sync is refused, see broken_conditions
-            found += [_condition(seen, one) for one in waits_of(action.target, seen.kinds, seen.namespace)]
+            waits = waits_of(action.target, seen.kinds, seen.namespace, seen.refuses)
+            found += [_condition(seen, one) for one in waits]
     return tuple(dict.fromkeys(found))
 
 
@@ -91,7 +92,7 @@ def broken_conditions(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     for action in _applied(seen, wave):
         try:
             gate_deadline(action.target)
-            waits_of(action.target, seen.kinds, seen.namespace)
+            waits_of(action.target, seen.kinds, seen.namespace, seen.refuses)
         except ConditionError as error:
             found.append(f"{action.ref}: {error}")
     return tuple(found)

@@ -139,7 +139,7 @@ def _operation(view: View, seen: AppObserved) -> Found | None:
         text = f"{message}; its source cannot be read: {seen.pinned.error}"
         return Found(_head(seen, "Running", text, since, next_action=advice(seen.pinned.error)), blocked=True)
     first = [] if state.get("syncResult") else awaited_windows(seen, view.now, manual=_by_hand(seen))
-    first = first or awaited_applications(view, seen)
+    first = first or awaited_applications(seen)
     first = first or [deepened(view, cause) for cause in awaited_conditions(seen, since)]
     if first and not dig(state, "syncResult", "resources"):
         return _joined(seen, str(state.get("phase") or "Running"), message, since, first)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from syncline.base.cause import Cause
 from syncline.base.clock import format_time, time_or_none
-from syncline.explain.view import Found, View, one_line
-from syncline.gitops.application.depends import DEPENDS_ON, depends_on, not_ready
+from syncline.explain.view import Found, one_line
+from syncline.gitops.application.depends import DEPENDS_ON, depends_on, missing, not_ready
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.autosync import SelfHealBackoff, decide
 from syncline.gitops.project.windows import SyncWindow, WindowError, read_windows, window_problem
@@ -97,20 +97,20 @@ def no_automated_sync(seen: AppObserved, now: datetime) -> list[Found]:
 # -- other applications ----------------------------------------------------------------------------------------------
 
 
-def awaited_applications(view: View, seen: AppObserved) -> list[Found]:
+def awaited_applications(seen: AppObserved) -> list[Found]:
     """Applications that this one depends on and that are not ready."""
     app = seen.view.obj
-    if not not_ready(app, seen.before):
+    if not not_ready(app, seen.before, seen.reach_of_applications):
         return []
-    return [found for ref in depends_on(app) if (found := _application(view, seen, ref)) is not None]
+    known = {ref_of(one): one for one in seen.before if not isinstance(one, ObjectRef)}
+    return [found for ref in depends_on(app) if (found := _application(seen, ref, known.get(ref))) is not None]
 
 
-def _application(view: View, seen: AppObserved, ref: ObjectRef) -> Found | None:
+def _application(seen: AppObserved, ref: ObjectRef, other: Obj | None) -> Found | None:
     subject = f"Application {ref.namespace}/{ref.name}"
-    other = view.cluster.get(ref)
     if other is None:
         fix = f"create it, or correct {DEPENDS_ON} of {seen.view.name}"
-        return Found(Cause(subject, "Missing", "does not exist", next_action=fix), blocked=True)
+        return Found(Cause(subject, "Missing", missing(ref, seen.reach_of_applications), next_action=fix), blocked=True)
     sync = str(dig(other, "status", "sync", "status", default="Unknown"))
     health = str(dig(other, "status", "health", "status", default="Unknown"))
     busy = bool(other.get("operation"))
@@ -137,7 +137,7 @@ def awaited_conditions(seen: AppObserved, started: datetime | None) -> list[Caus
     found: dict[str, Cause] = {}
     for target in pinned.objects if pinned is not None else ():
         try:
-            conditions = waits_of(target, seen.kinds, seen.view.destination_namespace)
+            conditions = waits_of(target, seen.kinds, seen.view.destination_namespace, seen.reach.refuses)
             problems = [(one, one.problem(seen.lookup(one.ref), seen.health)) for one in conditions]
         except ConditionError:
             continue  # the operation has said so and ended

@@ -1,19 +1,30 @@
 """``syncline.dev/depends-on``: Applications that must be Synced and Healthy before this one is synced; pure.
 
 The annotation lists names by comma, ``namespace/name`` where they live elsewhere. A sync waits before anything is
-applied; a circle is refused at once, as it would wait for ever.
+applied; a circle is refused at once, as it would wait for ever. What the project may not see counts as not there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from syncline.gitops.project import Reach
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of, ref_of
 
-__all__ = ["DEPENDS_ON", "dependencies", "dependency_circle", "depends_on", "not_ready"]
+__all__ = [
+    "DEPENDS_ON",
+    "dependencies",
+    "dependency_circle",
+    "dependency_problem",
+    "depends_on",
+    "missing",
+    "not_ready",
+]
 
 DEPENDS_ON = "syncline.dev/depends-on"
+MAX_NAMED = 50
+"""Applications that one annotation may name."""
 MAX_APPLICATIONS = 200
 """Applications looked at along the chains; longer ones are judged by their beginning."""
 
@@ -40,6 +51,14 @@ def dependencies(get: Callable[[ObjectRef], Obj | None], app: Obj) -> tuple[Obj 
         seen[ref] = ref if found is None else found
         waiting += depends_on(found) if found is not None else []
     return tuple(seen.values())
+
+
+def dependency_problem(app: Obj, known: Iterable[Obj | ObjectRef]) -> str:
+    """Why no sync may begin: too many are named, or they go in a circle."""
+    count = len(depends_on(app))
+    if count > MAX_NAMED:
+        return f"{DEPENDS_ON}: found {count} Applications; at most {MAX_NAMED}"
+    return dependency_circle(app, known)
 
 
 def _shown(ref: ObjectRef) -> str:
@@ -69,15 +88,16 @@ def dependency_circle(app: Obj, known: Iterable[Obj | ObjectRef]) -> str:
     return f"{DEPENDS_ON} goes in a circle: {' -> '.join(map(_shown, circle))}; take one of them out"
 
 
-def not_ready(app: Obj, known: Iterable[Obj | ObjectRef]) -> str:
-    """What the sync of ``app`` waits for, in one sentence; empty where everything before it is ready."""
-    if dependency_circle(app, known):
+def not_ready(app: Obj, known: Iterable[Obj | ObjectRef], reach: Reach) -> str:
+    """What the sync of ``app`` waits for, in one sentence; empty where everything before it is ready. ``reach``: what
+    its project sees among Applications."""
+    if dependency_problem(app, known):
         return ""
     direct = set(depends_on(app))
     for one in known:
         if isinstance(one, ObjectRef):
             if one in direct:
-                return f"waiting for Application {_shown(one)}, which does not exist"
+                return f"waiting for Application {_shown(one)}, which {missing(one, reach)}"
             continue
         if ref_of(one) not in direct:
             continue
@@ -87,6 +107,14 @@ def not_ready(app: Obj, known: Iterable[Obj | ObjectRef]) -> str:
         if (sync, health, busy) != ("Synced", "Healthy", "") or _is_stale(one):
             return f"waiting for Application {namespace_of(one)}/{name_of(one)} ({sync}, {health}{busy})"
     return ""
+
+
+def missing(ref: ObjectRef, reach: Reach) -> str:
+    """Of an Application that is not seen: the same whether it exists or not."""
+    if not reach.refuses(ref):
+        return "does not exist"
+    name = name_of(reach.project) if reach.project is not None else "(none)"
+    return f"is none of project {name}; of others it sees only those in namespaces of its spec.destinations"
 
 
 def _is_stale(app: Obj) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import Protocol
 
 from syncline.base.action import Action
@@ -24,6 +25,7 @@ from syncline.gitops.compare import live_refs
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.health import Health
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
+from syncline.gitops.project import Reach
 from syncline.gitops.project.accounts import AccountError, account_for
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.system import System, SystemSettings, with_globals
@@ -108,7 +110,9 @@ class AppObserved:
     clusters: tuple[Cluster, ...] = (HERE,)
     """Clusters that a destination may name."""
     pools: tuple[Obj, ...] = ()
-    """MachineConfigPools of the cluster, if it has any."""
+    """MachineConfigPools of the cluster that the project may hold."""
+    other_pools: tuple[Obj, ...] = ()
+    """Those that it may not hold."""
     holds: tuple[Hold, ...] = ()
     """Holds that operations of this Application took, by name."""
     all_holds: tuple[Hold, ...] = ()
@@ -118,10 +122,10 @@ class AppObserved:
     """Server of the destination where it is another cluster; empty at home."""
     remote_problem: str = ""
     """Why that cluster cannot be seen now."""
-    lookup: Callable[[ObjectRef], Obj | None] = field(default=lambda _ref: None, compare=False)
-    """What the destination holds under a reference."""
+    held_there: Callable[[ObjectRef], Obj | None] = field(default=lambda _ref: None, compare=False, repr=False)
+    """What the destination holds under a reference; only :meth:`lookup` asks it."""
     before: tuple[Obj | ObjectRef, ...] = ()
-    """Applications that this one depends on, and theirs; a reference where there is none."""
+    """Applications that this one depends on, and theirs; a reference where the project sees none."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas of built-in kinds and of the cluster's definitions."""
     compared: Manifests | None = None
@@ -130,6 +134,20 @@ class AppObserved:
     """What ``argocd-cm`` says about all Applications."""
     verdicts: Verdicts | None = field(default=None, compare=False)
     """Answers of earlier comparisons, kept by the controller."""
+
+    @cached_property
+    def reach(self) -> Reach:
+        """What the project lets this Application name at its destination."""
+        return Reach(self.project, self.cluster, self.project_clusters, self.kinds.namespaced)
+
+    @cached_property
+    def reach_of_applications(self) -> Reach:
+        """The same among Applications."""
+        return _among_applications(self.view, self.project, self.clusters, self.settings)
+
+    def lookup(self, ref: ObjectRef) -> Obj | None:
+        """What the destination holds under a reference; nothing where the project may not see it."""
+        return None if self.reach.refuses(ref) else self.held_there(ref)
 
     @property
     def account(self) -> str:
@@ -162,8 +180,7 @@ class AppObserved:
     @property
     def project_clusters(self) -> tuple[dict[str, str], ...]:
         """Clusters that belong to the Application's project."""
-        own = self.view.project
-        return tuple({"server": one.server, "name": one.name} for one in self.clusters if one.project == own)
+        return _own_clusters(self.view, self.clusters)
 
     def at_destination(self, steps: tuple[tuple[Action, ...], ...]) -> tuple[tuple[Action, ...], ...]:
         """These steps as they are done to the destination."""
@@ -183,6 +200,18 @@ class AppObserved:
         """What a render may know, with the API versions that are served now."""
         served = {text for gvk in self.kinds.served for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}")}
         return replace(render_context(self.view, self.settings), api_versions=tuple(sorted(served)))
+
+
+def _own_clusters(view: AppView, clusters: tuple[Cluster, ...]) -> tuple[dict[str, str], ...]:
+    return tuple({"server": one.server, "name": one.name} for one in clusters if one.project == view.project)
+
+
+def _among_applications(
+    view: AppView, project: Obj | None, clusters: tuple[Cluster, ...], settings: AppSettings
+) -> Reach:
+    home = next((one for one in clusters if one.is_here), HERE)
+    reach = Reach(project, project_clusters=_own_clusters(view, clusters))
+    return reach.of_applications(home, view.namespace, settings.control_namespace)
 
 
 def render_context(view: AppView, settings: AppSettings) -> RenderContext:
@@ -293,6 +322,8 @@ def observe_application(
     label = application_label(app)
     project = _project(cache, project_ref, system.settings)
     kinds = KindTable({info.gvk: info for info in looked.mapper.versions()})
+    reach = _among_applications(view, project, clusters, settings)
+    pools = looked.objects(POOL)
     return AppObserved(
         view=view,
         project=project,
@@ -303,11 +334,12 @@ def observe_application(
         settings=settings,
         namespace_live=looked.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
         clusters=clusters,
-        pools=tuple(looked.objects(POOL)),
+        pools=tuple(pool for pool in pools if reach.holds(name_of(pool))),
+        other_pools=tuple(pool for pool in pools if not reach.holds(name_of(pool))),
         holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
         all_holds=all_holds,
-        lookup=looked.get,
-        before=dependencies(cache.get, app),
+        held_there=looked.get,
+        before=dependencies(partial(_application, cache, reach), app),
         orphans=count_orphans(looked, app, project, settings.tracking),
         compared=store.get(view.sources, compared_revisions(view), context),
         schema_of=(schemas or SchemaBook()).reader(looked),
@@ -316,6 +348,12 @@ def observe_application(
         remote=remote,
         remote_problem=problem if there is None or problem else "",
     )
+
+
+def _application(cache: Snapshot, reach: Reach, ref: ObjectRef) -> Obj | None:
+    """An Application that another one depends on; None also where the project may not see it."""
+    found = cache.get(ref)
+    return found if found is not None and reach.sees_application(found, ref) else None
 
 
 def _effective(settings: AppSettings, system: SystemSettings) -> AppSettings:

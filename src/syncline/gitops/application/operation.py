@@ -15,7 +15,7 @@ from typing import Any
 from syncline.base.action import Action
 from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Emit, Plan, Requeue, Result
-from syncline.gitops.application.depends import dependency_circle, not_ready
+from syncline.gitops.application.depends import dependency_problem, not_ready
 from syncline.gitops.application.guard import guard_asked, mass_deletion
 from syncline.gitops.application.holds import give_back_for_gate, renewed, taken
 from syncline.gitops.application.hooks import hooks_to_run, noted_hooks
@@ -140,7 +140,7 @@ def _wait_for_applications(seen: AppObserved, state: Obj) -> Plan | None:
     """Applications that this one depends on come first; what has begun to be applied goes on."""
     if state.get("phase") != OperationPhase.RUNNING or dig(state, "syncResult", "resources"):
         return None
-    problem = not_ready(seen.view.obj, seen.before)
+    problem = not_ready(seen.view.obj, seen.before, seen.reach_of_applications)
     if not problem:
         return None
     status = {**seen.view.status, "operationState": {**state, "message": problem}}
@@ -161,7 +161,7 @@ def _over(state: Obj) -> bool:
 def _refused(seen: AppObserved, comparison: Comparison) -> tuple[OperationPhase, str] | None:
     """What the comparison found that no sync may go on with (reference 1.5, step 8; behaviour 76)."""
     view = seen.view
-    circle = dependency_circle(view.obj, seen.before)
+    circle = dependency_problem(view.obj, seen.before)
     if seen.account_problem or circle:
         return OperationPhase.ERROR, seen.account_problem or circle
     if guard_asked(view.obj) and dig(view.operation, "sync", "prune"):
@@ -416,6 +416,7 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         permits=_permits(seen),
         health=seen.health,
         lookup=seen.lookup,
+        refuses=seen.reach.refuses,
         namespace_live=seen.namespace_live,
         operation=_attempt(view, started, attempt),
     )

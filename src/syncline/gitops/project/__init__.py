@@ -8,6 +8,7 @@ from syncline.gitops.project.permissions import (
     permits_source,
     sync_permission,
 )
+from syncline.gitops.project.references import Reach
 from syncline.gitops.project.validation import ProjectError, merge_global, validate_project
 from syncline.gitops.project.windows import (
     SyncWindow,
@@ -20,6 +21,7 @@ from syncline.gitops.project.windows import (
 
 __all__ = [
     "ProjectError",
+    "Reach",
     "SyncWindow",
     "WindowError",
     "can_sync",

@@ -15,6 +15,7 @@ from syncline.kube.objects import Obj, ResourceInfo, dig, gvk_of, name_of, names
 from syncline.sources.git import normalize_url
 
 __all__ = [
+    "kind_refusal",
     "permits_app_namespace",
     "permits_destination",
     "permits_kind",
@@ -118,12 +119,19 @@ def _listed(entries: Sequence[Any], group: str, kind: str, name: str | None) -> 
 
 def permits_kind(project: Obj, group: str, kind: str, name: str, *, namespaced: bool) -> bool:
     """Namespaced kinds are allowed unless a whitelist is given; cluster-scoped ones need an entry; blacklists win."""
-    if namespaced:
-        whitelist = dig(project, "spec", "namespaceResourceWhitelist")
-        allowed = whitelist is None or _listed(whitelist, group, kind, None)
-        return allowed and not _listed(_list(project, "namespaceResourceBlacklist"), group, kind, None)
-    allowed = _listed(_list(project, "clusterResourceWhitelist"), group, kind, name)
-    return allowed and not _listed(_list(project, "clusterResourceBlacklist"), group, kind, name)
+    return not kind_refusal(project, group, kind, name, namespaced=namespaced)
+
+
+def kind_refusal(project: Obj, group: str, kind: str, name: str, *, namespaced: bool) -> str:
+    """Which list of the project refuses a kind; empty where none does."""
+    scope, named = ("namespace", None) if namespaced else ("cluster", name)
+    whitelist = dig(project, "spec", f"{scope}ResourceWhitelist")
+    anything = namespaced and whitelist is None
+    if not anything and not _listed(whitelist if isinstance(whitelist, list) else (), group, kind, named):
+        return f"spec.{scope}ResourceWhitelist does not list {kind}"
+    if _listed(_list(project, f"{scope}ResourceBlacklist"), group, kind, named):
+        return f"spec.{scope}ResourceBlacklist lists {kind}"
+    return ""
 
 
 def permits_resource(

@@ -1,7 +1,8 @@
 """``syncline.dev/wait-for`` and the deadlines of gates: what people ask for in annotations, read and judged; pure.
 
 Called by the pass before a wave runs and after running tasks were judged. A condition looks at one object of the
-cluster: that it is there and healthy, that a condition of its status is True, or what JSONPath or CEL say of it.
+cluster: that it is there and healthy, that a condition of its status is True, or what JSONPath or CEL say of it. The
+project decides which objects may be named, before anything is looked up; no text holds a value that was found.
 """
 
 from __future__ import annotations
@@ -24,7 +25,16 @@ from syncline.kube.jsonpath_syntax import JsonPathError
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
 from syncline.kube.yaml import YamlError, load
 
-__all__ = ["GATE_DEADLINE_KEY", "ON_DEADLINE", "WAIT_FOR", "Condition", "ConditionError", "gate_deadline", "waits_of"]
+__all__ = [
+    "GATE_DEADLINE_KEY",
+    "MAX_ALL_WAITS",
+    "ON_DEADLINE",
+    "WAIT_FOR",
+    "Condition",
+    "ConditionError",
+    "gate_deadline",
+    "waits_of",
+]
 
 WAIT_FOR = "syncline.dev/wait-for"
 GATE_DEADLINE_KEY = "syncline.dev/gate-deadline"
@@ -34,6 +44,11 @@ ACTIONS = ("wait", "fail", "continue")
 FIELDS = {"group", "kind", "name", "namespace", "condition", "jsonpath", "cel", "deadline"}
 MAX_WAITS = 50
 """Conditions of one object; a list of this length is no longer written by a person."""
+MAX_ALL_WAITS = 500
+"""Conditions of all manifests of an operation; each is judged in every pass."""
+MAX_TEXT = 16_384
+"""Characters of the annotation."""
+MAX_DEADLINE = timedelta(days=30)
 
 
 class ConditionError(ValueError):
@@ -58,8 +73,8 @@ class Condition:
         if self.condition:
             listed = dig(obj, "status", "conditions", default=[])
             named = (one for one in listed if isinstance(one, dict) and one.get("type") == self.condition)
-            found = str(next(named, {}).get("status") or "missing")
-            return "" if found == "True" else f"condition {self.condition} of {self.ref} is {found}"
+            held = next(named, {}).get("status") == "True"
+            return "" if held else f"condition {self.condition} of {self.ref} is not True"
         if self.jsonpath:
             return self._by_path(obj)
         if self.cel:
@@ -71,18 +86,18 @@ class Condition:
     def _by_path(self, obj: Obj) -> str:
         try:
             found = compile_path(self.jsonpath).render(obj)
-        except JsonPathError as error:
-            return f"{self.jsonpath} of {self.ref}: {error}"
+        except JsonPathError:  # its text may quote what was found
+            return f"{self.jsonpath} of {self.ref} cannot be evaluated"
         if self.value is None:
             return "" if found else f"{self.jsonpath} of {self.ref} is empty"
-        return "" if found == self.value else f"{self.jsonpath} of {self.ref} is {found!r}, not {self.value!r}"
+        return "" if found == self.value else f"{self.jsonpath} of {self.ref} is not {self.value!r}"
 
     def _by_cel(self, obj: Obj) -> str:
         try:
             found = _program(self.cel).evaluate({"object": obj})
-        except EvaluationError as error:
-            return f"{self.cel} of {self.ref}: {error}"
-        return "" if found is True else f"{self.cel} of {self.ref} is {found}"
+        except EvaluationError:  # its text may quote what was found
+            return f"{self.cel} of {self.ref} cannot be evaluated"
+        return "" if found is True else f"{self.cel} of {self.ref} is not true"
 
 
 @lru_cache(maxsize=1000)
@@ -93,16 +108,23 @@ def _program(text: str) -> Program:
         raise ConditionError(f"{WAIT_FOR}: cel: {error}") from error
 
 
-def waits_of(obj: Obj, kinds: KindTable, namespace: str) -> tuple[Condition, ...]:
-    """The conditions that an object's annotation names. Raises :class:`ConditionError`."""
+def waits_of(obj: Obj, kinds: KindTable, namespace: str, refuses: Callable[[ObjectRef], str]) -> tuple[Condition, ...]:
+    """The conditions that an object's annotation names. Raises :class:`ConditionError`, also where the project
+    ``refuses`` one of the objects."""
     text = annotations_of(obj).get(WAIT_FOR)
     if not text:
         return ()
+    if len(text) > MAX_TEXT:
+        raise ConditionError(f"{WAIT_FOR}: found {len(text)} characters; at most {MAX_TEXT}")
     value = _loaded(text)
     listed = value if isinstance(value, list) else [value]
     if len(listed) > MAX_WAITS:
         raise ConditionError(f"{WAIT_FOR}: found {len(listed)} conditions; at most {MAX_WAITS}")
-    return tuple(_condition(one, kinds, namespace) for one in listed)
+    found = tuple(_condition(one, kinds, namespace) for one in listed)
+    refused = next((why for why in (refuses(one.ref) for one in found) if why), "")
+    if refused:
+        raise ConditionError(f"{WAIT_FOR}: {refused}")
+    return found
 
 
 @lru_cache(maxsize=1000)
@@ -133,6 +155,8 @@ def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
     path, separator, wanted = str(entry.get("jsonpath") or "").rpartition("=")
     if not separator or "=" in path[-1:]:  # no value, or a comparison inside the path
         path, wanted = str(entry.get("jsonpath") or ""), ""
+    if path:
+        _checked_path(path)
     return Condition(
         ObjectRef(group, kind, space, str(entry["name"])),
         condition=str(entry.get("condition") or ""),
@@ -143,11 +167,21 @@ def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
     )
 
 
+def _checked_path(path: str) -> None:
+    try:
+        compile_path(path)
+    except JsonPathError as error:
+        raise ConditionError(f"{WAIT_FOR}: jsonpath: {error}") from error
+
+
 def _duration(text: Any, where: str) -> timedelta:
     try:
-        return parse_duration(str(text))
+        found = parse_duration(str(text))
     except DurationError as error:
         raise ConditionError(f"{where}: {error}; write 90s or 10m") from error
+    if not timedelta(0) < found <= MAX_DEADLINE:
+        raise ConditionError(f"{where}: found {str(text)!r}; allowed are more than 0s and at most 720h")
+    return found
 
 
 def gate_deadline(obj: Obj) -> tuple[timedelta, str] | None:

@@ -242,6 +242,10 @@ def _permit_all(_obj: Obj, _info: ResourceInfo) -> str:
     return ""
 
 
+def _refuse_none(_ref: ObjectRef) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class SyncObserved:
     """Everything that one pass of an operation looks at."""
@@ -272,6 +276,8 @@ class SyncObserved:
     stamps on created hooks, results that are kept before a hook goes. Empty: exactly upstream's behaviour."""
     lookup: Callable[[ObjectRef], Obj | None] = lambda _ref: None
     """What the destination holds under a reference, for conditions that manifests name."""
+    refuses: Callable[[ObjectRef], str] = _refuse_none
+    """Why the project does not let its Applications see an object that a manifest names; empty: it does."""
     answers: tuple[Answers, ...] = ()
     """What the actions of this pass answered so far; see :func:`syncline.gitops.sync.plan.record`."""
 

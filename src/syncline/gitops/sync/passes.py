@@ -19,7 +19,15 @@ from syncline.gitops.sync import messages
 from syncline.gitops.sync.actions import AfterWave
 from syncline.gitops.sync.annotations import DeletePolicy
 from syncline.gitops.sync.book import Book, waiting_since
-from syncline.gitops.sync.conditions import GATE_DEADLINE_KEY, ConditionError, gate_deadline, waits_of
+from syncline.gitops.sync.conditions import (
+    GATE_DEADLINE_KEY,
+    MAX_ALL_WAITS,
+    WAIT_FOR,
+    Condition,
+    ConditionError,
+    gate_deadline,
+    waits_of,
+)
 from syncline.gitops.sync.decide import is_stamped, read_object
 from syncline.gitops.sync.model import (
     GATE_DEADLINE,
@@ -148,14 +156,20 @@ def _check_beforehand(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow
 def _unreadable(seen: SyncObserved, tasks: Sequence[Task]) -> list[str]:
     """Annotations of ours that cannot be read: nothing is applied then."""
     problems: list[str] = []
+    count = 0
     for task in tasks if seen.durable else ():
         try:
             gate_deadline(task.obj)
-            if task.target is not None:
-                waits_of(task.target, seen.kinds, seen.namespace)
+            count += len(_conditions(seen, task))
         except ConditionError as error:
             problems.append(f"{task.ref}: {error}")
+    if count > MAX_ALL_WAITS:
+        problems.append(f"{WAIT_FOR}: found {count} conditions in all manifests; at most {MAX_ALL_WAITS}")
     return problems
+
+
+def _conditions(seen: SyncObserved, task: Task) -> tuple[Condition, ...]:
+    return () if task.target is None else waits_of(task.target, seen.kinds, seen.namespace, seen.refuses)
 
 
 def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> bool:
@@ -165,7 +179,7 @@ def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> boo
     refs: list[ObjectRef] = []
     why = ""
     for task in wave if seen.durable else ():
-        for condition in waits_of(task.target, seen.kinds, seen.namespace) if task.target is not None else ():
+        for condition in _conditions(seen, task):
             try:
                 problem = condition.problem(seen.lookup(condition.ref), seen.health)
             except ConditionError as error:
