@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
+from syncline.kube.re2 import compile_pattern
+
 __all__ = [
     "MAX_PATTERN",
     "GlobError",
@@ -87,7 +89,32 @@ def _expression_matches(pattern: str, text: str) -> bool:
     if len(pattern) < 2 or not (pattern.startswith("/") and pattern.endswith("/")):
         return False
     try:
-        return re.search(pattern[1:-1], text) is not None
+        return compile_pattern(pattern[1:-1]).search(text) is not None
+    except re.error:
+        return _looked_around(pattern[1:-1], text)
+
+
+_AROUND = re.compile(r"\(\?<?[!=](?:[^()\\]|\([^()\\]*\))*\)")
+MAX_LOOKED_AT = 253
+"""Characters of a text for an expression that looks around: the length of a name."""
+
+
+def _looked_around(expression: str, text: str) -> bool:
+    """What RE2 does not read: expressions that look ahead or behind (``^((?!team-b).)*$``).
+
+    They are matched by backtracking, so only such are read that cannot take long: one repetition in what is looked
+    for, one in the rest, and no alternatives within a part that repeats.
+    """
+    parts = [*_AROUND.findall(expression), _AROUND.sub("", expression)]
+    repeats = [sum(part.count(sign) for sign in "*+{") for part in parts]
+    if (
+        len(parts) == 1
+        or len(text) > MAX_LOOKED_AT
+        or any(count > 1 or (count and "|" in part) for part, count in zip(parts, repeats, strict=True))
+    ):
+        return False
+    try:
+        return re.search(expression, text) is not None
     except re.error:
         return False
 

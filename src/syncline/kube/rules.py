@@ -16,7 +16,7 @@ from typing import Any
 
 from syncline.kube import fieldcauses as causes
 from syncline.kube.cel.nodes import CelError
-from syncline.kube.cel.program import Program, compile_program
+from syncline.kube.cel.program import MAX_STEPS, Program, compile_program
 from syncline.kube.cel.values import EvaluationError, Optional
 from syncline.kube.celschema import converter, declare
 from syncline.kube.errors import FieldCause
@@ -43,6 +43,10 @@ NOT_CHECKED = (
     "correct the existing errors to complete validation"
 )
 MAX_RULE_CAUSES = 100
+CALLS_PER_OBJECT = 10
+"""How often the limit of one evaluation all rules of one object may use up (``RuntimeCELCostBudget`` against
+``PerCallLimit``)."""
+OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 MAX_MESSAGE_CHARS = 5 * 1024 * 1024
 
 
@@ -118,7 +122,7 @@ def check_rules(obj: Obj, old: Obj | None, schema: Schema, found: Sequence[Field
         return []
     if any(cause.reason in BLOCKING for cause in found):
         return [causes.invalid_value("", None, NOT_CHECKED)]
-    return _check(obj, UNRELATED if old is None else old, plan, "")[:MAX_RULE_CAUSES]
+    return _checked(obj, UNRELATED if old is None else old, plan, "")
 
 
 def check_part_rules(value: Any, raw: Mapping[str, Any], path: str) -> list[FieldCause]:
@@ -126,16 +130,50 @@ def check_part_rules(value: Any, raw: Mapping[str, Any], path: str) -> list[Fiel
     plan = _node(raw)
     if plan is None:
         return []
-    return (_check(value, value, plan, path, settled=False) or _check(value, UNRELATED, plan, path))[:MAX_RULE_CAUSES]
+    return _checked(value, value, plan, path, settled=False) or _checked(value, UNRELATED, plan, path)
 
 
-def _check(value: Any, old: Any, node: _Node, path: str, *, settled: bool = True) -> list[FieldCause]:
+class _OutOfBudget(Exception):
+    """``cause`` is the refusal of the object."""
+
+    def __init__(self, cause: FieldCause) -> None:
+        super().__init__(OUT_OF_BUDGET)
+        self.cause = cause
+
+
+@dataclass(slots=True)
+class _Budget:
+    """Steps that the rules of one object may still take together (``RuntimeCELCostBudget``)."""
+
+    left: int = MAX_STEPS * CALLS_PER_OBJECT
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+
+
+def _checked(value: Any, old: Any, node: _Node, path: str, *, settled: bool = True) -> list[FieldCause]:
+    found: list[FieldCause] = []
+    try:
+        _check(value, old, node, path, _Pass(found, _Budget(), settled))
+    except _OutOfBudget as end:
+        found = [*found[: MAX_RULE_CAUSES - 1], end.cause]
+    return found[:MAX_RULE_CAUSES]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
     """``settled``: what is unchanged was accepted before, so it is not refused for what it broke then."""
-    if value is None or (settled and not node.about_change and old is not None and unchanged(old, value)):
-        return []
-    result: list[FieldCause] = []
+
+    found: list[FieldCause]
+    budget: _Budget
+    settled: bool
+
+
+def _check(value: Any, old: Any, node: _Node, path: str, run: _Pass) -> None:
+    if value is None or (run.settled and not node.about_change and old is not None and unchanged(old, value)):
+        return
     if node.rules:
-        result += _run_all(value, old, node, path, settled)
+        _run_all(value, old, node, path, run)
     if isinstance(value, dict):
         for name in sorted(value):
             below = node.fields.get(name)
@@ -146,41 +184,42 @@ def _check(value: Any, old: Any, node: _Node, path: str, *, settled: bool = True
                 below, here = node.additional, f"{path}[{name}]"
             if below is not None:
                 before = old.get(name, UNRELATED) if isinstance(old, dict) else UNRELATED
-                result += _check(value[name], before, below, here, settled=settled)
+                _check(value[name], before, below, here, run)
     elif isinstance(value, list) and node.items is not None:
         for index, (item, before) in enumerate(zip(value, old_items(value, old, node.raw), strict=True)):
-            result += _check(item, before, node.items, f"{path}[{index}]", settled=settled)
-    return result
+            _check(item, before, node.items, f"{path}[{index}]", run)
 
 
-def _run_all(value: Any, old: Any, node: _Node, path: str, settled: bool) -> list[FieldCause]:
+def _run_all(value: Any, old: Any, node: _Node, path: str, run: _Pass) -> None:
     stays: bool | None = None
     known = old is not UNRELATED and old is not None
     mine = node.convert(value)
     theirs = node.convert(old) if known and any(rule.about_change for rule in node.rules) else None
-    found: list[FieldCause] = []
     for rule in node.rules:
         optional = bool(rule.raw.get("optionalOldSelf"))
         if rule.about_change and not known and not optional:
             continue
         variables = {"self": mine, "oldSelf": Optional(theirs, known) if optional else theirs}
-        cause = _run(rule, value, variables, node.raw, path)
+        cause = _run(rule, value, variables, node.raw, path, run.budget)
+        if run.budget.left <= 0:
+            raise _OutOfBudget(causes.invalid_value(path, node.raw.get("type") or "", OUT_OF_BUDGET))
         if cause is None:
             continue
-        if known and settled and not rule.about_change:
+        if known and run.settled and not rule.about_change:
             stays = unchanged(old, value) if stays is None else stays
             if stays:
                 continue
-        found.append(cause)
-    return found
+        run.found.append(cause)
 
 
-def _run(rule: _Rule, value: Any, variables: Mapping[str, Any], raw: Mapping[str, Any], path: str) -> FieldCause | None:
+def _run(
+    rule: _Rule, value: Any, variables: Mapping[str, Any], raw: Mapping[str, Any], path: str, budget: _Budget
+) -> FieldCause | None:
     try:
-        holds = rule.program.evaluate(variables)
+        holds = rule.program.evaluate(variables, budget.spend, limit=budget.left)
     except EvaluationError as error:
         return causes.invalid_value(path, raw.get("type") or "", _failed(error, rule.raw))
-    return None if holds is True else _broken(rule, value, variables, raw, path)
+    return None if holds is True else _broken(rule, value, variables, raw, path, budget)
 
 
 def _failed(error: EvaluationError, rule: Obj) -> str:
@@ -203,11 +242,11 @@ def _words(rule: Obj) -> str:
     return message or f"failed rule: {str(rule.get('rule') or '').strip()}"
 
 
-def _message(rule: _Rule, variables: Mapping[str, Any]) -> str:
+def _message(rule: _Rule, variables: Mapping[str, Any], budget: _Budget) -> str:
     """The message expression's text; the fixed message where it fails, is empty or has several lines."""
     if rule.message is not None:
         try:
-            text = rule.message.evaluate(variables)
+            text = rule.message.evaluate(variables, budget.spend, limit=budget.left)
         except EvaluationError:
             return _words(rule.raw)
         if isinstance(text, str) and text.strip() and "\n" not in text and len(text) <= MAX_MESSAGE_CHARS:
@@ -215,8 +254,10 @@ def _message(rule: _Rule, variables: Mapping[str, Any]) -> str:
     return _words(rule.raw)
 
 
-def _broken(rule: _Rule, value: Any, variables: Mapping[str, Any], raw: Mapping[str, Any], path: str) -> FieldCause:
-    message = _message(rule, variables)
+def _broken(
+    rule: _Rule, value: Any, variables: Mapping[str, Any], raw: Mapping[str, Any], path: str, budget: _Budget
+) -> FieldCause:
+    message = _message(rule, variables, budget)
     here = path + _told(rule.raw.get("fieldPath") or "", raw)
     if not path:
         here = here.removeprefix(".")

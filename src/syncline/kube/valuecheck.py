@@ -10,6 +10,7 @@ Source of checks and words: kube-openapi ``pkg/validation`` and apiextensions ``
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -195,9 +196,15 @@ def _text(value: str, schema: Raw, path: str) -> list[FieldCause]:
         return [causes.too_long(path, longest)]
     if shortest is not None and len(value) < shortest:
         return [causes.invalid_value(path, value, f"{path} in body should be at least {shortest} chars long")]
-    if pattern and not compile_pattern(pattern).search(value):
-        return [causes.invalid_value(path, value, f"{path} in body should match '{pattern}'")]
-    return []
+    return _matched(value, pattern, path) if pattern else []
+
+
+def _matched(value: str, pattern: str, path: str) -> list[FieldCause]:
+    try:
+        found = compile_pattern(pattern).search(value)
+    except re.error as error:
+        return [causes.invalid_value(path, causes.OMITTED, f"{path} in body cannot be matched: {error}")]
+    return [] if found else [causes.invalid_value(path, value, f"{path} in body should match '{pattern}'")]
 
 
 def _format(value: str, schema: Raw, path: str) -> list[FieldCause]:

@@ -52,6 +52,11 @@ _NAMESPACES = frozenset(
 _NULLABLE = frozenset({"null", "timestamp", "duration", "object", "dyn"})
 
 
+MAX_FAULTS = 100
+"""Faults of one expression that are told, as in cel-go."""
+MAX_TYPE_PARTS = 200
+"""Of the type of any part of an expression; schemas are one part each."""
+
 Messages = Callable[[str], Type | None]
 """The type of a name that stands before braces."""
 
@@ -61,6 +66,8 @@ def check(text: str, root: Node, variables: Mapping[str, Type], messages: Messag
     checker = _Checker(text, variables, messages)
     kind = checker.visit(root)
     errors = [told for _, told in sorted(checker.faults, key=lambda fault: fault[0])]
+    if checker.left_out:
+        errors.append(f"{checker.left_out} more errors were truncated")
     if not errors:
         for node in walk(root):
             node.type = checker.solved(node.type) if node.type is not None else None
@@ -79,6 +86,7 @@ class _Checker:
         self._bound: dict[Any, Type] = {}
         self._fresh = 0
         self.faults: list[tuple[int, str]] = []
+        self.left_out = 0
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
@@ -132,13 +140,28 @@ class _Checker:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def _fail(self, at: int, message: str) -> Type:
-        self.faults.append((at, located(self._text, at, message)))
+        if len(self.faults) < MAX_FAULTS:
+            self.faults.append((at, located(self._text, at, message)))
+        else:
+            self.left_out += 1
         return ("error",)
 
     def visit(self, node: Node) -> Type:
         kind: Type = getattr(self, f"_{node.kind}")(node)
+        if self._size(kind) > MAX_TYPE_PARTS:
+            raise CelError(located(self._text, node.at, f"type of more than {MAX_TYPE_PARTS} parts"))
         node.type = kind
         return kind
+
+    def _size(self, kind: Type) -> int:
+        """Parts of a type when it is written out: ``.map(a, {a: a})`` doubles them."""
+        todo, parts = [kind], 0
+        while todo and parts <= MAX_TYPE_PARTS:
+            one = self._known(todo.pop())
+            parts += 1
+            if one[0] not in ("param", "object"):
+                todo.extend(one[1:])
+        return parts
 
     def _const(self, node: Node) -> Type:
         value = node.value

@@ -67,6 +67,17 @@ def _unconvertible(kind: str) -> EvaluationError:
     return EvaluationError(f"type conversion error from 'string' to '{kind}'")
 
 
+MAX_DIGITS = 20
+"""Of the largest whole number."""
+
+
+def _digits(text: str) -> int | None:
+    """A text of digits as a number; None where it is too large for any: reading takes the square of its length."""
+    sign = -1 if text[0] == "-" else 1
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    return sign * int(digits) if len(digits) <= MAX_DIGITS else None
+
+
 def to_int(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Timestamp | Duration):
         raise no_overload()
@@ -75,9 +86,10 @@ def to_int(value: Any) -> int:
     if isinstance(value, Duration):
         return value.ns
     if isinstance(value, str):
-        if not re.fullmatch(r"[+-]?\d+", value, re.ASCII) or not MIN_INT <= int(value) <= MAX_INT:
+        number = _digits(value) if re.fullmatch(r"[+-]?\d+", value, re.ASCII) else None
+        if number is None or not MIN_INT <= number <= MAX_INT:
             raise _unconvertible("int")
-        return int(value)
+        return number
     if isinstance(value, float) and not (math.isfinite(value) and -(2**63) < value < 2**63):
         raise EvaluationError("integer overflow")
     return fitting(int(value))
@@ -85,9 +97,10 @@ def to_int(value: Any) -> int:
 
 def to_uint(value: Any) -> UInt:
     if isinstance(value, str):
-        if not re.fullmatch(r"\d+", value, re.ASCII) or int(value) >= 1 << 64:
+        number = _digits(value) if re.fullmatch(r"\d+", value, re.ASCII) else None
+        if number is None or number >= 1 << 64:
             raise _unconvertible("uint")
-        return UInt(int(value))
+        return UInt(number)
     if not is_number(value):
         raise no_overload()
     if not 0 <= value < 1 << 64:
@@ -203,6 +216,10 @@ def to_timestamp(value: Any) -> Timestamp:
         raise _unconvertible("google.protobuf.Timestamp") from None
 
 
+MAX_DURATION = 200
+"""Characters of a duration that is read."""
+
+
 def to_duration(value: Any) -> Duration:
     if isinstance(value, Duration):
         return value
@@ -210,9 +227,14 @@ def to_duration(value: Any) -> Duration:
         return Duration(int(value))
     if not isinstance(value, str):
         raise no_overload()
+    if len(value) > MAX_DURATION:
+        raise _unconvertible("google.protobuf.Duration")
     body = value.lstrip("+-")
     if len(value) - len(body) <= 1 and (body == "0" or (body and _DURATION_PART.sub("", body) == "")):
-        total = sum(round(float(number) * _UNITS[unit]) for number, unit in _DURATION_PART.findall(body))
+        parts = [float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(body)]
+        if sum(parts) > MAX_INT:
+            raise EvaluationError("integer overflow")
+        total = sum(map(round, parts))
         return Duration(fitting(-total if value.startswith("-") else total))
     raise _unconvertible("google.protobuf.Duration")
 
@@ -235,7 +257,7 @@ def _zone(name: str) -> tzinfo:
         return timezone(sign * timedelta(hours=int(found.group(2)), minutes=int(found.group(3))))
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         raise EvaluationError(f"unknown time zone {name}") from None
 
 

@@ -34,6 +34,9 @@ from syncline.kube.cel.parser import UInt
 from syncline.kube.cel.values import (
     Duration,
     EvaluationError,
+    GrowingList,
+    GrowingMap,
+    Known,
     MapList,
     Optional,
     SetList,
@@ -59,8 +62,11 @@ def _same(one: Any, other: Any) -> bool:
 
 def _joined(one: list[Any], other: list[Any]) -> list[Any]:
     """Sets grow by what is new; entries of map lists are replaced by those with the same keys."""
+    if isinstance(one, GrowingList):
+        return one.grown(other)
     if isinstance(one, SetList):
-        return SetList([*one, *(item for item in other if not contained(item, one))])
+        known = Known(one)
+        return SetList([*one, *(item for item in other if not known.has(item))])
     if isinstance(one, MapList):
         fresh = {one.key(item): item for item in other}
         kept = [fresh.pop(one.key(item), item) for item in one]
@@ -433,9 +439,12 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
+    """The first of equal entries."""
     kept: list[Any] = []
+    known = Known()
     for item in items:
-        if not contained(item, kept):
+        if not known.has(item):
+            known.add(item)
             kept.append(item)
     return kept
 
@@ -487,7 +496,7 @@ def _map_insert(inside: dict[Any, Any], key: Any, value: Any = _END) -> dict[Any
     for name in fresh:
         if name in inside:
             raise EvaluationError(f"insert failed: key '{name}' already exists")
-    return {**inside, **fresh}
+    return inside.grown(fresh) if isinstance(inside, GrowingMap) else {**inside, **fresh}
 
 
 def _type(value: Any) -> TypeValue:
@@ -556,11 +565,9 @@ _STANDARD: dict[str, Function] = {
     "@sortByAssociatedKeys": _listed(_sort),
     "format": _text(_format),
     "strings.quote": _text(lambda value: json.dumps(value, ensure_ascii=False)),
-    "sets.contains": lambda one, other: all(contained(item, one) for item in other),
-    "sets.equivalent": lambda one, other: (
-        all(contained(item, one) for item in other) and all(contained(item, other) for item in one)
-    ),
-    "sets.intersects": lambda one, other: any(contained(item, one) for item in other),
+    "sets.contains": lambda one, other: all(map(Known(one).has, other)),
+    "sets.equivalent": lambda one, other: all(map(Known(one).has, other)) and all(map(Known(other).has, one)),
+    "sets.intersects": lambda one, other: any(map(Known(one).has, other)),
     "isSorted": _sorted,
     "sum": _sum,
     "min": _extreme(True),

@@ -9,7 +9,8 @@ import ipaddress
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 from syncline.kube.cel.values import (
@@ -33,6 +34,7 @@ from syncline.kube.re2 import Pattern, compile_pattern
 __all__ = ["FUNCTIONS"]
 
 Function = Callable[..., Any]
+T = TypeVar("T")
 NANO = 1_000_000_000
 
 
@@ -59,14 +61,28 @@ def _pattern(text: str) -> Pattern:
         raise EvaluationError(f"Illegal regex: error parsing regexp: {error}") from None
 
 
+MAX_FOUND = 20_000
+"""Matches that one call gathers; more would exceed every budget of an evaluation."""
+
+
+def _searched(search: Callable[[], T]) -> T:
+    try:
+        return search()
+    except re.error as error:
+        raise EvaluationError(str(error)) from None
+
+
 def _find(text: str, pattern: str) -> str:
-    found = _pattern(pattern).search(text)
+    found = _searched(lambda: _pattern(pattern).search(text))
     return found.group(0) if found else ""
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match.group(0) for match in _pattern(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
+    most = MAX_FOUND + 1 if limit < 0 else min(limit, MAX_FOUND + 1)
+    found = [match.group(0) for match in islice(_searched(lambda: _pattern(pattern).finditer(text)), most)]
+    if len(found) > MAX_FOUND:
+        raise EvaluationError("operation cancelled: actual cost limit exceeded")
+    return found
 
 
 # --- quantities ----------------------------------------------------------------------------------------------------
@@ -147,6 +163,8 @@ def _escaped_path(url: URL) -> str:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    if len(text) > MAX_VERSION:
+        raise EvaluationError(f"IP Address of {len(text)} characters parse error during conversion from string")
     try:
         found = ipaddress.ip_address(text)
     except ValueError:
@@ -240,9 +258,15 @@ _SEMVER = re.compile(
 )
 
 
+MAX_VERSION = 1_000
+"""Characters of a version or an address that is read; longer texts are none."""
+
+
 def _semver(text: Any, normalize: bool = False) -> Semver:
     if not isinstance(text, str):
         raise no_overload()
+    if len(text) > MAX_VERSION:
+        raise EvaluationError(f"invalid version of {len(text)} characters; at most {MAX_VERSION} are read")
     given = _normalized(text) if normalize else text
     found = _SEMVER.fullmatch(given)
     if found is None:

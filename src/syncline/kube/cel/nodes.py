@@ -58,11 +58,16 @@ def dotted(node: Node | None) -> str:
     return ""
 
 
+MAX_SHOWN = 2_000
+"""Characters of a line that an error shows."""
+
+
 def located(text: str, at: int, message: str) -> str:
     """As cel-go shows an error: ``ERROR: <input>:1:6: undefined field 'x'`` over the line and a caret."""
     if not text:
         return f"ERROR: <input>:1:0: {message}"  # There is no line to show.
     line = text.count("\n", 0, at) + 1
     start = text.rfind("\n", 0, at) + 1
-    shown = text[start:].partition("\n")[0]
-    return f"ERROR: <input>:{line}:{at - start + 1}: {message}\n | {shown}\n | {'.' * (at - start)}^"
+    end = text.find("\n", start)
+    shown = text[start : end if end >= 0 else len(text)][:MAX_SHOWN]
+    return f"ERROR: <input>:{line}:{at - start + 1}: {message}\n | {shown}\n | {'.' * min(at - start, MAX_SHOWN)}^"

@@ -7,14 +7,18 @@ length of what is read are bounded. Source: the CEL language definition and cel-
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any
 
-from syncline.kube.cel.nodes import CelError, Node, dotted, located
+from syncline.kube.cel.nodes import CelError, Node, dotted, located, walk
 
-__all__ = ["UInt", "parse"]
+__all__ = ["ACCU", "UInt", "parse"]
 
 MAX_DEPTH = 60
 MAX_CODE_POINTS = 100_000
+MAX_REPEATED = 2_000
+"""Nodes that macros may repeat: ``optMap`` and ``sortBy`` write what they are called on twice, so that a row of them
+doubles with each."""
 
 ACCU = "@result"
 _TOKEN = re.compile(
@@ -75,6 +79,7 @@ class _Parser:
         self._tokens = self._lex()
         self._next = 0
         self._depth = 0
+        self._repeated = 0
 
     # -- tokens ---------------------------------------------------------------------------------------------------
 
@@ -397,14 +402,22 @@ class _Parser:
             step = Node("call", at, "_?_:_", [condition, step, Node("ident", at, ACCU)])
         return self._fold(at, target, names, Node("map", at), Node("const", at, True), step, Node("ident", at, ACCU))
 
+    def _repeat(self, target: Node | None, at: int) -> None:
+        left = MAX_REPEATED - self._repeated
+        self._repeated += sum(1 for _ in islice(walk(target), left + 1)) if target is not None else 0
+        if self._repeated > MAX_REPEATED:
+            raise self._error(at, f"expression exceeds {MAX_REPEATED} nodes that macros repeat")
+
     def _sort_by(self, at: int, target: Node | None, args: list[Node], name: str) -> Node:
         """Sorted by what the expression gives for each entry."""
+        self._repeat(target, at)
         keys = self._gather(at, target, args, "map")
         return Node("call", at, "@sortByAssociatedKeys", [keys], target)
 
     def _opt_map(self, at: int, target: Node | None, args: list[Node], name: str) -> Node:
         """``x.optMap(v, e)``: e of the value where there is one."""
         assert target is not None
+        self._repeat(target, at)
         unused = Node("list", at)
         value = Node("call", at, "value", [], target)
         bound = Node("comp", at, self._variable(args[0]))

@@ -6,22 +6,28 @@ evaluated on values any number of times. Evaluation is bounded by the work that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from syncline.kube.cel.checker import Messages, check
 from syncline.kube.cel.functions import FUNCTIONS
+from syncline.kube.cel.metering import MAX_STEPS, Exceeded, Meter, charge_made, charge_of
 from syncline.kube.cel.nodes import CelError, Node
-from syncline.kube.cel.parser import parse
+from syncline.kube.cel.parser import ACCU, parse
 from syncline.kube.cel.types import Type
-from syncline.kube.cel.values import EvaluationError, Optional, TypeValue, no_overload
+from syncline.kube.cel.values import (
+    EvaluationError,
+    GrowingList,
+    GrowingMap,
+    Optional,
+    TypeValue,
+    no_overload,
+    type_name,
+)
 
-__all__ = ["MAX_STEPS", "Made", "Program", "compile_program", "result_type"]
+__all__ = ["MAX_STEPS", "CostExceeded", "Made", "Program", "compile_program", "result_type"]
 
 TOO_DEEP = "ERROR: <input>:-1:0: max recursion depth exceeded"
-MAX_STEPS = 200_000
-"""Calls in one evaluation. Kubernetes' limit for one call (a million units of cost) is about as far away."""
-
 Scope = dict[str, Any]
 Step = Callable[[Scope], Any]
 
@@ -34,58 +40,12 @@ class Made(dict[str, Any]):
         self.kind = kind
 
 
-class _Exceeded(Exception):
-    """No more work may be done. Not an error of a value: nothing in an expression can absorb it."""
+class CostExceeded(EvaluationError):
+    """An evaluation that took more than its limit of steps: with the same values it will again."""
 
-
-def _count(scope: Scope) -> None:
-    scope["#"] -= 1
-    if scope["#"] < 0:
-        raise _Exceeded
-
-
-CHARS_PER_STEP = 50
-"""Of a text that a call makes: 200,000 steps are ten million characters."""
-ITEMS_PER_STEP = 10
-"""Of lists that a call makes, and parts of values that it has to look at."""
-_SHALLOW = frozenset({"size", "_[_]", "_[?_]", "_+_", "type", "dyn", "first", "last", "hasValue", "value", "orValue"})
-"""Calls that take as long for a large value as for a small one, or that are charged by what they make."""
-
-
-def _charge(scope: Scope, amount: int) -> None:
-    scope["#"] -= amount
-    if scope["#"] < 0:
-        raise _Exceeded
-
-
-def _weigh(values: list[Any], scope: Scope) -> None:
-    """Charge for every part of lists and maps: few steps can make one that holds itself a million times."""
-    todo = [value for value in values if isinstance(value, list | dict)]
-    if not todo:
-        return
-    parts, most = 0, scope["#"] * ITEMS_PER_STEP
-    while todo and parts <= most:
-        value = todo.pop()
-        parts += 1
-        if isinstance(value, str | bytes):
-            parts += len(value) // CHARS_PER_STEP
-        elif isinstance(value, dict):
-            todo.extend(value.values())
-        elif isinstance(value, list):
-            todo.extend(value)
-    if todo:
-        raise _Exceeded
-    _charge(scope, parts // ITEMS_PER_STEP)
-
-
-def _charge_made(made: Any, values: list[Any], scope: Scope) -> None:
-    """Charge for what a call made, as far as it is more than what went in."""
-    if isinstance(made, str | bytes):
-        if len(made) > CHARS_PER_STEP:
-            _charge(scope, len(made) // CHARS_PER_STEP)
-    elif isinstance(made, list) and len(made) > ITEMS_PER_STEP:
-        longest = max((len(value) for value in values if isinstance(value, list)), default=0)
-        _charge(scope, max(len(made) - longest, 0) // ITEMS_PER_STEP)
+    def __init__(self, limit: int) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
+        self.limit = limit
 
 
 class Program:
@@ -98,17 +58,20 @@ class Program:
         self.names = frozenset(_names(root))
         self._step = _step(root)
 
-    def evaluate(self, variables: Mapping[str, Any], spent: Callable[[int], None] | None = None) -> Any:
-        """The value; raises :class:`EvaluationError`. ``spent`` is told how much work it was."""
-        scope: Scope = dict(variables)
-        scope["#"] = MAX_STEPS
+    def evaluate(
+        self, variables: Mapping[str, Any], spent: Callable[[int], None] | None = None, *, limit: int = MAX_STEPS
+    ) -> Any:
+        """The value; raises :class:`EvaluationError`, and :class:`CostExceeded` where it takes more than ``limit``
+        steps. ``spent`` is told how many it took."""
+        most = max(min(limit, MAX_STEPS), 0)
+        meter = Meter(most)
         try:
-            return self._step(scope)
-        except (_Exceeded, RecursionError):
-            raise EvaluationError("operation cancelled: actual cost limit exceeded") from None
+            return self._step({**variables, "#": meter})
+        except (Exceeded, RecursionError):
+            raise CostExceeded(most) from None
         finally:
             if spent is not None:
-                spent(MAX_STEPS - max(scope["#"], 0))
+                spent(most - max(meter.left, 0))
 
 
 def compile_program(text: str, variables: Mapping[str, Type], messages: Messages | None = None) -> Program:
@@ -174,6 +137,7 @@ def _select(node: Node) -> Step:
 
     def select(scope: Scope) -> Any:
         value = operand(scope)
+        scope["#"].spend()
         if isinstance(value, Optional):
             if test:
                 return bool(value.has and isinstance(value.value, dict) and name in value.value)
@@ -195,6 +159,7 @@ def _list(node: Node) -> Step:
     items, optional = [_step(arg) for arg in node.args], frozenset(node.optional)
 
     def make(scope: Scope) -> list[Any]:
+        scope["#"].spend(1 + len(items))
         if not optional:
             return [item(scope) for item in items]
         result = []
@@ -214,6 +179,7 @@ def _map(node: Node) -> Step:
     pairs = list(zip(steps[::2], steps[1::2], strict=True))
 
     def make(scope: Scope) -> dict[Any, Any]:
+        scope["#"].spend(1 + len(steps))
         result: dict[Any, Any] = {}
         for index, (key, value) in enumerate(pairs):
             name, found = key(scope), value(scope)
@@ -221,6 +187,8 @@ def _map(node: Node) -> Step:
                 if not found.has:
                     continue
                 found = found.value
+            if not isinstance(name, str | int):
+                raise EvaluationError(f"unsupported key type: {type_name(name)}")
             if name in result:
                 raise EvaluationError(f"Failed with repeated key: {name}")
             result[name] = found
@@ -234,6 +202,7 @@ def _struct(node: Node) -> Step:
     optional, kind = frozenset(node.optional), str(node.value)
 
     def make(scope: Scope) -> Made:
+        scope["#"].spend(1 + len(steps))
         made = Made(kind)
         for index, (name, step) in enumerate(steps):
             value = step(scope)
@@ -259,18 +228,20 @@ def _call(node: Node) -> Step:
     # What asks the authorizer compiles everywhere, but only admission has an authorizer to ask.
     work: Callable[..., Any] = FUNCTIONS.get(node.value, _unanswered)
     steps = [_step(arg) for arg in ([node.target] if node.target is not None else []) + node.args]
-    shallow = node.value in _SHALLOW
+    name = str(node.value)
+    charge = charge_of(name)
 
     def call(scope: Scope) -> Any:
         values = [step(scope) for step in steps]
-        _count(scope)
-        if not shallow:
-            _weigh(values, scope)
+        meter = scope["#"]
+        charge(values, meter)
         try:
             made = work(*values)
         except (TypeError, AttributeError):
             raise no_overload() from None
-        _charge_made(made, values, scope)
+        except (ValueError, ArithmeticError, LookupError, OSError) as error:
+            raise EvaluationError(f"{name}: {type(error).__name__}") from None
+        charge_made(made, meter)
         return made
 
     return call
@@ -292,6 +263,7 @@ def _logic(stops: bool) -> Callable[[Node], Step]:
         left, right = (_step(arg) for arg in node.args)
 
         def decide(scope: Scope) -> bool:
+            scope["#"].spend()
             one = _truth(left, scope)
             if one is stops:
                 return stops
@@ -313,6 +285,7 @@ def _conditional(node: Node) -> Step:
 
     def choose(scope: Scope) -> Any:
         value = condition(scope)
+        scope["#"].spend()
         if not isinstance(value, bool):
             raise no_overload()
         return yes(scope) if value else no(scope)
@@ -325,6 +298,7 @@ def _negation(node: Node) -> Step:
 
     def negate(scope: Scope) -> bool:
         value = operand(scope)
+        scope["#"].spend()
         if not isinstance(value, bool):
             raise no_overload()
         return not value
@@ -342,6 +316,7 @@ def _optional_select(node: Node) -> Step:
 
     def select(scope: Scope) -> Optional:
         value = operand(scope)
+        scope["#"].spend()
         if isinstance(value, Optional):
             value = value.value if value.has else None
         return Optional(value[name], True) if isinstance(value, dict) and name in value else Optional()
@@ -355,14 +330,16 @@ def _comp(node: Node) -> Step:
     init, cond, step, result = (_step(parts[key]) for key in ("init", "cond", "step", "result"))
     ready = parts["cond"].kind == "const"
     never = ready and parts["cond"].value is False
+    gathers = accu == ACCU and parts["init"].kind in ("list", "map")
 
     def fold(scope: Scope) -> Any:
         inside = over(scope)
-        inner = _Inner(scope)
-        inner[accu] = init(scope)
+        meter = scope["#"]
+        meter.spend(1 + len(scope) // SCOPE_PER_STEP)
+        inner = {**scope, accu: _growing(init(scope)) if gathers else init(scope)}
         if not never:
             for values in _entries(inside, len(names)):
-                _count(inner)
+                meter.spend(ROUND_STEPS)
                 inner.update(zip(names, values, strict=True))
                 if not ready and not cond(inner):
                     break
@@ -372,41 +349,28 @@ def _comp(node: Node) -> Step:
                     if ready:
                         raise
                     inner[accu] = error
-        return result(inner)
+        made = result(inner)
+        return made.finished() if isinstance(made, GrowingList | GrowingMap) else made
 
     return fold
 
 
-class _Inner(dict[str, Any]):
-    """A scope within another; the count of steps is shared."""
-
-    __slots__ = ("_outer",)
-
-    def __init__(self, outer: Scope) -> None:
-        super().__init__()
-        self._outer = outer
-
-    def __missing__(self, name: str) -> Any:
-        return self._outer[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            return default
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        if name == "#":
-            self._outer[name] = value
-        else:
-            super().__setitem__(name, value)
+SCOPE_PER_STEP = 20
+"""Names in scope that a loop takes with it."""
+ROUND_STEPS = 2
 
 
-def _entries(inside: Any, count: int) -> list[tuple[Any, ...]]:
+def _growing(value: Any) -> Any:
+    if type(value) is list:
+        return GrowingList(value)
+    return GrowingMap(value) if type(value) is dict else value
+
+
+def _entries(inside: Any, count: int) -> Iterable[tuple[Any, ...]]:
     if isinstance(inside, dict):
-        return [(key,) for key in inside] if count == 1 else list(inside.items())
+        return ((key,) for key in inside) if count == 1 else inside.items()
     if isinstance(inside, list):
-        return [(item,) for item in inside] if count == 1 else list(enumerate(inside))
+        return ((item,) for item in inside) if count == 1 else enumerate(inside)
     raise no_overload()
 
 

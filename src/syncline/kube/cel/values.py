@@ -19,6 +19,9 @@ __all__ = [
     "Duration",
     "EvaluationError",
     "Format",
+    "GrowingList",
+    "GrowingMap",
+    "Known",
     "MapList",
     "Optional",
     "Quantity",
@@ -119,6 +122,59 @@ class MapList(list[Any]):
         return tuple(repr(item.get(key)) for key in self.keys) if isinstance(item, dict) else (repr(item),)
 
 
+class GrowingList(list[Any]):
+    """What a loop gathers: nothing else sees it before it is finished, so that it may grow in place."""
+
+    def grown(self, other: list[Any]) -> GrowingList:
+        self += other
+        return self
+
+    def finished(self) -> list[Any]:
+        return list(self)
+
+
+class GrowingMap(dict[Any, Any]):
+    """As :class:`GrowingList`."""
+
+    def grown(self, other: dict[Any, Any]) -> GrowingMap:
+        self.update(other)
+        return self
+
+    def finished(self) -> dict[Any, Any]:
+        return dict(self)
+
+
+class Known:
+    """Values of which one may ask whether an equal one is among them: plain ones are looked up, only lists, maps and
+    the like compared."""
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        self._plain: set[tuple[str, Any]] = set()
+        self._others: list[Any] = []
+        for item in items:
+            self.add(item)
+
+    def add(self, item: Any) -> None:
+        kind = _plain(item)
+        if kind:
+            self._plain.add((kind, item))
+        else:
+            self._others.append(item)
+
+    def has(self, value: Any) -> bool:
+        kind = _plain(value)
+        return (kind, value) in self._plain if kind else any(equal(value, item) for item in self._others)
+
+
+def _plain(value: Any) -> str:
+    """What may be looked up: equal values have equal kinds. Numbers are equal by value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    return "string" if isinstance(value, str) else "bytes" if isinstance(value, bytes) else ""
+
+
 def _equal_lists(one: list[Any], other: list[Any]) -> bool:
     if len(one) != len(other):
         return False
@@ -126,7 +182,7 @@ def _equal_lists(one: list[Any], other: list[Any]) -> bool:
         theirs = {one.key(item): item for item in other}
         return all(one.key(item) in theirs and equal(item, theirs[one.key(item)]) for item in one)
     if isinstance(one, SetList):
-        return all(any(equal(item, each) for each in other) for item in one)
+        return all(map(Known(other).has, one))
     return all(map(equal, one, other))
 
 

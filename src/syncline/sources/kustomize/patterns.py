@@ -34,7 +34,10 @@ def searches(pattern: str, text: str) -> bool:
 def _search(pattern: Pattern, text: str) -> bool:
     if len(text) > MAX_TEXT:
         raise BuildError(f"a text of {len(text)} characters is searched, at most {MAX_TEXT} are allowed")
-    return pattern.search(text) is not None
+    try:
+        return pattern.search(text) is not None
+    except re.error as error:
+        raise BuildError(str(error)) from None
 
 
 @lru_cache(maxsize=1024)

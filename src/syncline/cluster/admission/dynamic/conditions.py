@@ -44,7 +44,7 @@ class Budget:
 
     def check(self) -> None:
         """Raises OutOfBudget."""
-        if self.left < 0:
+        if self.left <= 0:
             raise OutOfBudget
 
 
@@ -61,7 +61,7 @@ class Compiled:
         if self.program is None:
             raise EvaluationError(f"compilation error: {self.problem}")
         try:
-            result = self.program.evaluate(values, budget.spend)
+            result = self.program.evaluate(values, budget.spend, limit=budget.left)
         except EvaluationError as error:
             budget.check()
             raise EvaluationError(f"expression '{self.text}' resulted in error: {error}") from None

@@ -233,7 +233,7 @@ class Variables(dict[str, Any]):
         if found.program is None:
             raise EvaluationError(f'composited variable "{name}" fails to compile: {found.problem}')
         try:
-            value = found.program.evaluate(self._values, self._budget.spend)
+            value = found.program.evaluate(self._values, self._budget.spend, limit=self._budget.left)
         except EvaluationError as error:
             raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from None
         self[name] = value
