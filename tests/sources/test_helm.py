@@ -272,10 +272,12 @@ def test_without_helm_the_refusal_says_what_to_install(monkeypatch: pytest.Monke
 
 
 PROGRAM = """#!/bin/sh
+arguments="$*"
+while [ "$1" != -- ]; do shift; done
 echo "apiVersion: v1"
 echo "kind: ConfigMap"
 echo "metadata: {name: $2}"
-echo "data: {arguments: '$*', home: '$HOME'}"
+echo "data: {arguments: '$arguments', home: '$HOME'}"
 """
 
 

@@ -6,22 +6,25 @@ what it unpacks to is counted while it is read, names and links must stay inside
 
 from __future__ import annotations
 
+import bisect
 import gzip
 import io
 import posixpath
 import tarfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
-from syncline.sources.tree import MAX_PATH
+from syncline.sources.tree import MAX_PATH, conflict
 
 __all__ = ["ArchiveLimits", "unpack"]
 
 GZIP = b"\x1f\x8b"
+MAX_ROUNDS = 40
+"""Links in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +72,34 @@ def unpack(content: bytes, label: str, limits: ArchiveLimits = ArchiveLimits()) 
             for seen, member in enumerate(archive):
                 if seen >= limits.files:
                     raise _too_large(label, f"more than {limits.files} entries")
-                _take(archive, member, files, links, label)
+                _take(archive, member, files, links, label, limits)
                 if len(links) > limits.links:
                     raise _too_large(label, f"more than {limits.links} links")
+    except RecursionError:  # a header for a long name may stand before another one
+        raise SourceError(Problem.INVALID, f"{label}: headers are nested too deep", subject=label) from None
     except (tarfile.TarError, EOFError, OSError, zlib.error, ValueError, OverflowError) as error:
         message = f"{label}: not a readable archive ({error})"
         raise SourceError(Problem.INVALID, message, subject=label) from None
+    both = conflict([*files, *links])
+    if both:
+        raise SourceError(Problem.REFUSED, f"{label}: {both} is a file and a folder", subject=label)
     return _linked(files, links, label, limits)
 
 
 def _take(
-    archive: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, bytes], links: dict[str, str], label: str
+    archive: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    files: dict[str, bytes],
+    links: dict[str, str],
+    label: str,
+    limits: ArchiveLimits,
 ) -> None:
     name = _inside(member.name, label)
     if member.isdir() or not name:
         return
     if member.isreg():
+        if member.issparse() or not 0 <= member.size <= limits.bytes:
+            raise _too_large(label, f"{name} of {member.size} bytes, which is sparse or larger than {limits.bytes}")
         stream = archive.extractfile(member)
         files[name] = stream.read() if stream is not None else b""
         links.pop(name, None)
@@ -107,7 +122,7 @@ def _take(
 
 def _inside(name: str, label: str) -> str:
     """``name`` without ``.`` and empty parts; Windows names are refused, since some packer may have made them."""
-    odd = any(ord(letter) < 32 or letter == "\\" for letter in name)
+    odd = any(ord(letter) < 32 or letter == "\\" or "\ud800" <= letter <= "\udfff" for letter in name)
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or odd or len(name) > MAX_PATH or (parts and parts[0][1:2] == ":"):
         message = f"{label}: the name {name[:100]!r} leads out of the archive"
@@ -116,27 +131,35 @@ def _inside(name: str, label: str) -> str:
 
 
 def _linked(files: dict[str, bytes], links: Mapping[str, str], label: str, limits: ArchiveLimits) -> dict[str, bytes]:
-    """Links may end at links, so as many rounds as there are links; contents are shared, not copied."""
+    """Links may end at links, as many in a row as Linux follows; contents are shared, not copied."""
     found = dict(files)
+    size = sum(map(len, files.values()))
     todo = dict(links)
-    for _ in range(len(links)):
-        done = []
-        for name, target in todo.items():
-            below = f"{target}/" if target else ""
-            if target in found:
-                found[name] = found[target]
-            elif not name.startswith(below) and (inner := [one for one in found if one.startswith(below)]):
-                found |= {f"{name}/{one[len(below) :]}": found[one] for one in inner}
-            else:
-                continue
-            done.append(name)
-            if len(found) > limits.files or sum(map(len, found.values())) > limits.bytes:
+    for _ in range(MAX_ROUNDS):
+        names = sorted(found)
+        ends = {name: _ends(name, target, found, names) for name, target in todo.items()}
+        for name, inner in ends.items():
+            for path, source in inner:
+                size += len(found[source]) - len(found.get(path, b""))
+                found[path] = found[source]
+            if len(found) > limits.files or size > limits.bytes:
                 raise _too_large(label, "more than it may, through its links")
-        for name in done:
-            del todo[name]
-        if not done:
+            if inner:
+                del todo[name]
+        if not any(ends.values()):
             break
     return found
+
+
+def _ends(name: str, target: str, found: Mapping[str, bytes], names: Sequence[str]) -> list[tuple[str, str]]:
+    """The files that a link stands for, each with the one that it ends at; ``names`` are those of ``found``, sorted."""
+    if target in found:
+        return [(name, target)]
+    below = f"{target}/" if target else ""
+    if name.startswith(below):
+        return []
+    inner = names[bisect.bisect_left(names, below) : bisect.bisect_left(names, f"{target}0")]
+    return [(f"{name}/{one[len(below) :]}", one) for one in inner]
 
 
 def _too_large(label: str, what: str) -> SourceError:

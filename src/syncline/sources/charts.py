@@ -6,12 +6,13 @@ of the chart that is asked for are read. Rules: Helm ``pkg/repo`` and Argo CD ``
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
+
+import msgspec
 
 from syncline.kube import yaml
 from syncline.sources.errors import Problem, SourceError
@@ -54,7 +55,7 @@ def chart_versions(content: bytes, chart: str, label: str) -> tuple[ChartVersion
     """The versions of ``chart`` in the order of the index. Raises :class:`SourceError`."""
     entries = _sliced(content, chart, label)
     if entries is None:
-        entries = (_whole(content, label).get("entries") or {}).get(chart)
+        entries = _listed(content, chart, label)
     if entries is None:
         raise SourceError(
             Problem.REVISION_UNKNOWN,
@@ -96,7 +97,7 @@ def _sliced(content: bytes, chart: str, label: str) -> list[Any] | None:
     following = re.compile(rb"^" + indent + rb"[^\s#-]", re.MULTILINE).search(content, here.end(), stop)
     text = content[here.start() : following.start() if following is not None else stop]
     if len(text) > MAX_ENTRY:
-        raise SourceError(Problem.TOO_LARGE, f"{label}: the index has more than {MAX_ENTRY} bytes about '{chart}'")
+        raise _too_large(label, f"about '{chart}'")
     try:
         value = yaml.load(text, file=label)
     except yaml.YamlError:
@@ -105,19 +106,33 @@ def _sliced(content: bytes, chart: str, label: str) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
-def _whole(content: bytes, label: str) -> dict[str, Any]:
+class _Index(msgspec.Struct):
+    """The charts of an index in JSON, each still text: what is not asked for takes no memory."""
+
+    entries: dict[str, msgspec.Raw] | None = None
+
+
+def _listed(content: bytes, chart: str, label: str) -> Any:
+    """The entry of ``chart`` out of an index that is JSON, or YAML laid out in another way."""
+    value: Any
     try:
         if content.lstrip()[:1] == b"{":
-            value = json.loads(content)
-        elif len(content) > MAX_ENTRY:
-            raise SourceError(Problem.TOO_LARGE, f"{label}: the index is larger than {MAX_ENTRY} bytes")
-        else:
-            value = yaml.load(content, file=label)
+            found = (msgspec.json.decode(content, type=_Index).entries or {}).get(chart, msgspec.Raw(b"null"))
+            if len(found) > MAX_ENTRY:
+                raise _too_large(label, f"about '{chart}'")
+            return msgspec.json.decode(found)
+        if len(content) > MAX_ENTRY:
+            raise _too_large(label, "in no order that Helm writes")
+        value = yaml.load(content, file=label)
     except (yaml.YamlError, ValueError, RecursionError) as error:
         raise SourceError(Problem.INVALID, f"{label}: error decoding index: {error}") from None
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not isinstance(value.get("entries") or {}, dict):
         raise SourceError(Problem.INVALID, f"{label}: error decoding index: it is no mapping")
-    return value
+    return (value.get("entries") or {}).get(chart)
+
+
+def _too_large(label: str, what: str) -> SourceError:
+    return SourceError(Problem.TOO_LARGE, f"{label}: the index has more than {MAX_ENTRY} bytes {what}")
 
 
 def is_exact(version: str) -> bool:

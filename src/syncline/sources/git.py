@@ -28,7 +28,7 @@ from syncline.sources.lfs import LargeFiles
 from syncline.sources.listing import Listing, SmallFiles
 from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choose_tag, is_short_sha
 from syncline.sources.submodules import MAX_NESTED, Graft, GraftedTree, parse_modules, submodule_url
-from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree, clean_path
+from syncline.sources.tree import MAX_ENTRIES, SUBMODULE_MODE, Entry, Tree, checked, clean_path
 
 __all__ = ["Git", "GitSettings", "GitTree", "Look", "Repository", "check_url", "normalize_url"]
 
@@ -300,7 +300,7 @@ class Repository:
         last = self._last_whole
         if isinstance(last, GraftedTree) and last.sha == sha:
             return last
-        listing = self.read_mirror(["config", f"--blob={sha}:{MODULES}", "--null", "--list"]).output
+        listing = self.settings_at(sha, MODULES, "--null", "--list").output
         urls = {path: url and submodule_url(self.url, url) for path, url in parse_modules(listing).items()}
         base = GitTree(self, sha, "", self.object_at(sha, "")[1])
         made = GraftedTree(Graft(base, urls, lambda url, at: self._mounted(url, at, nested + 1), self.shown), "", sha)
@@ -389,10 +389,15 @@ class Repository:
         if self.access is None or not self.access.lfs:
             return contents
         access = self._current_access()
-        answer = self.read_mirror(["config", f"--blob={sha}:.lfsconfig", "--get", "lfs.url"])
+        answer = self.settings_at(sha, ".lfsconfig", "--get", "lfs.url")
         configured = answer.output.decode("utf-8", "replace").strip() if answer.code == 0 else ""
-        folder = self._settings.cache_directory / "lfs"
+        # Apart for each mirror: who names an object by its hash need not be who may read it.
+        folder = self._mirror.with_suffix(".lfs")
         return LargeFiles(self.url, access, folder, configured, self.is_local).smudged(contents)
+
+    def settings_at(self, sha: str, path: str, *asked: str) -> GitAnswer:
+        """What a file of a commit says in git's own form. It includes nothing: git would read files of this machine."""
+        return self.read_mirror(["config", "--no-includes", f"--blob={sha}:{path}", *asked])
 
     def _has(self, sha: str) -> bool:
         if not (self._mirror / "HEAD").exists():
@@ -514,7 +519,10 @@ class GitTree:
             raise SourceError(
                 Problem.INVALID, f"{self.path or '.'}: {answer.complaint}", subject=self._repository.shown
             )
-        return tuple(sorted(_parse_entry(line) for line in answer.output.split(b"\0") if line))
+        label = f"{self._repository.shown}: {self.path or '.'}"
+        if answer.output.count(b"\0") > MAX_ENTRIES:
+            raise SourceError(Problem.TOO_LARGE, f"{label}: more than {MAX_ENTRIES} files", subject=label)
+        return tuple(checked(sorted(_parse_entry(line) for line in answer.output.split(b"\0") if line), label))
 
     def read(self, entries: Iterable[Entry]) -> dict[str, bytes]:
         return self._repository.smudged(self.sha, self._stored(list(entries)))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from syncline.kube.objects import annotations_of
-from syncline.sources.archive import unpack
+from syncline.sources.chart_check import SCHEMA
 from syncline.sources.directory import Manifests, read_output
 from syncline.sources.environment import RenderContext, expand
 from syncline.sources.errors import Problem, SourceError
@@ -31,11 +31,12 @@ from syncline.sources.helm_dependencies import (
     local_dependencies,
 )
 from syncline.sources.helm_values import FIELD, file_at, has_scheme, merged, parameters_into, read_values, values_paths
-from syncline.sources.lookup import Lookup, join
+from syncline.sources.lookup import Lookup
+from syncline.sources.scratch import write_below
 from syncline.sources.tree import Entry
 from syncline.sources.worker import shared_workers
 
-__all__ = ["HelmOptions", "chart_files", "check_schema", "helm_engine", "is_test", "parse_helm", "render_chart"]
+__all__ = ["HelmOptions", "chart_files", "helm_engine", "is_test", "parse_helm", "render_chart"]
 
 MAX_FILES = 10_000
 MAX_BYTES = 100_000_000
@@ -255,55 +256,19 @@ def _write_chart(
     target: Path, folder: str, files: ChartFiles, contents: Mapping[str, bytes], options: HelmOptions
 ) -> None:
     places = [("", folder, files.chart), *((f"charts/{name}", place, found) for name, place, found in files.local)]
+    found: dict[str, bytes] = {}
     for below, place, entries in places:
         prefix = f"{place}/" if place else ""
         for entry in entries:
             name = posixpath.join(below, entry.path.removeprefix(prefix))
-            if join("", name) != name or "\0" in name:
-                raise SourceError(Problem.REFUSED, f"{entry.path}: a name that leaves the chart", subject=entry.path)
-            if options.skip_schema and posixpath.basename(name) == "values.schema.json":
-                continue
-            if posixpath.basename(name) == "values.schema.json":
-                check_schema(contents[entry.path], entry.path)
-            path = target / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(contents[entry.path])
+            if not (options.skip_schema and posixpath.basename(name) == SCHEMA):
+                found[name] = contents[entry.path]
+    write_below(target, found.items())
 
 
 def _write_archives(target: Path, archives: Sequence[Entry], remote: Remote) -> None:
-    """Packed charts as Helm wants them in ``charts/``, with nothing in them that leaves."""
-    for entry in archives:
-        content = remote.archive(entry.blob)
-        unpack(content, entry.path)
-        (target / "charts").mkdir(parents=True, exist_ok=True)
-        (target / entry.path).write_bytes(content)
-
-
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-
-
-def check_schema(content: bytes, name: str) -> None:
-    """Helm would read a schema that is named by a path from this machine's disk. Raises :class:`SourceError`."""
-    try:
-        todo = [json.loads(content)]
-    except (ValueError, RecursionError):
-        return  # Helm says what is wrong with it.
-    while todo:
-        value = todo.pop()
-        if isinstance(value, list):
-            todo += value
-        if not isinstance(value, dict):
-            continue
-        todo += value.values()
-        for key in (*_REFERENCES, "$schema", "$id"):
-            given = value.get(key)
-            if isinstance(given, str) and not given.lower().startswith(("#", "http://", "https://", "urn:")):
-                raise SourceError(
-                    Problem.REFUSED,
-                    f"{name}: {key} {given!r} names a file outside the repository",
-                    subject=name,
-                    fix="put the definition into the schema itself, or set skipSchemaValidation",
-                )
+    """Packed charts as Helm wants them in ``charts/``."""
+    write_below(target, ((entry.path, remote.archive(entry.blob)) for entry in archives))
 
 
 def _place(folder: str, name: str) -> str:

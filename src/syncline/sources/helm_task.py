@@ -11,6 +11,7 @@ import os
 import subprocess
 from typing import Any
 
+from syncline.sources.chart_check import check_chart
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.revision import Version, parse_constraint
 
@@ -25,6 +26,7 @@ def render(payload: dict[str, Any]) -> list[tuple[str, str]]:
     import helm_python
     from helm_python import _native  # the options for versions are in the native call only
 
+    check_chart(payload["chart"])
     try:
         with helm_python.Chart.load(payload["chart"]) as chart:
             _check(chart.metadata, {str(one.get("name")) for one in chart.dependencies}, payload["kube_version"])
@@ -74,15 +76,17 @@ def _one_line(text: str) -> str:
 
 def render_with_binary(payload: dict[str, Any]) -> list[tuple[str, str]]:
     """Render with the ``helm`` program on PATH. Raises :class:`SourceError` in its words."""
+    check_chart(payload["chart"])
     scratch = payload["scratch"]
     values = os.path.join(scratch, "values.json")
     with open(values, "w", encoding="utf-8") as stream:
         stream.write(payload["values"])
-    command = ["helm", "template", payload["name"], payload["chart"], "--namespace", payload["namespace"]]
+    command = ["helm", "template", "--namespace", payload["namespace"]]
     command += ["--values", values, "--skip-crds" if payload["skip_crds"] else "--include-crds"]
     command += ["--kube-version", payload["kube_version"]] if payload["kube_version"] else []
     for version in payload["api_versions"]:
         command += ["--api-versions", version]
+    command += ["--", payload["name"], payload["chart"]]  # a name is never an option
     home = os.path.join(scratch, "home")
     names = ("HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")
     answer = subprocess.run(

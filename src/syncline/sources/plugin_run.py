@@ -22,6 +22,7 @@ from pathlib import Path
 from syncline.base.removal import remove_tree
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
+from syncline.sources.scratch import write_below
 from syncline.sources.tree import EXECUTABLE_MODE, Tree
 
 __all__ = ["Checkout", "PluginLimits", "PluginRunner"]
@@ -78,17 +79,10 @@ class PluginRunner:
             root = made / "repository"
             root.mkdir()
             contents = whole.read(entries)
-            for entry in entries:
-                if join("", entry.path) != entry.path or "\0" in entry.path:
-                    raise SourceError(Problem.REFUSED, f"{entry.path}: a name that leaves the repository")
-                place = root / entry.path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                if entry.is_symlink:
-                    _link(place, entry.path, contents[entry.path])
-                    continue
-                place.write_bytes(contents[entry.path])
-                if keep_modes and entry.mode == EXECUTABLE_MODE:
-                    place.chmod(0o755)
+            runs = [entry.path for entry in entries if keep_modes and entry.mode == EXECUTABLE_MODE]
+            files = ((entry.path, contents[entry.path]) for entry in entries if entry.is_file)
+            links = {one.path: _inside(one.path, contents[one.path]) for one in entries if one.is_symlink}
+            write_below(root, files, executable=runs, links=links)
             yield Checkout(root, tree.path)
 
     def run(self, place: Checkout, command: Sequence[str], environment: Mapping[str, str], label: str) -> bytes:
@@ -195,14 +189,14 @@ def _scratch() -> Iterator[Path]:
         remove_tree(made)
 
 
-def _link(place: Path, path: str, content: bytes) -> None:
+def _inside(path: str, content: bytes) -> str:
     """Links that leave the repository are refused, as upstream; in the sandbox they would lead nowhere."""
     target = content.decode("utf-8", "replace")
     folder = path.rpartition("/")[0]
     if target.startswith("/") or join(folder, target) is None:
         message = f"repository contains out-of-bounds symlinks. file: {path}"
         raise SourceError(Problem.REFUSED, message, subject=path)
-    place.symlink_to(target)
+    return target
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

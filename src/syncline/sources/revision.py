@@ -107,7 +107,9 @@ def _highest(constraint: Callable[[Version], bool], tags: Iterable[str]) -> str 
     return max(versions)[1] if versions else None
 
 
-_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
+_NUMBER = r"[0-9]{1,20}"
+"""What Go reads into 64 bits; a longer one is no version."""
+_VERSION = re.compile(rf"v?({_NUMBER})(?:\.({_NUMBER}))?(?:\.({_NUMBER}))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
 
 
 @total_ordering
@@ -128,7 +130,8 @@ class Version:
 
     def _key(self) -> tuple[tuple[int, int, int], bool, list[tuple[bool, int, str]]]:
         parts = self.prerelease.split(".") if self.prerelease else []
-        keys = [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+        bare = [part.lstrip("0") if part.isdigit() else "" for part in parts]  # numbers of any length, by their digits
+        keys = [(not part.isdigit(), len(digits), digits or part) for part, digits in zip(parts, bare)]
         return self.numbers, not self.prerelease, keys
 
     def __lt__(self, other: Version) -> bool:
@@ -138,9 +141,11 @@ class Version:
 Constraint = Callable[[Version], bool]
 
 _TERM = re.compile(
-    r"\s*(=|!=|>|<|>=|=>|<=|=<|~|~>|\^)?\s*v?(\d+|[xX*])(?:\.(\d+|[xX*]))?(?:\.(\d+|[xX*]))?"
+    rf"\s*(=|!=|>|<|>=|=>|<=|=<|~|~>|\^)?\s*v?({_NUMBER}|[xX*])(?:\.({_NUMBER}|[xX*]))?(?:\.({_NUMBER}|[xX*]))?"
     r"(-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?(?=[\s,]|$)[\s,]*"
 )
+MAX_CONSTRAINT = 1000
+"""Letters of a range; looking for its hyphens takes time by their square."""
 _HYPHEN = re.compile(r"(\S+)\s+-\s+(\S+)")
 
 
@@ -149,6 +154,8 @@ def parse_constraint(text: str) -> Constraint | None:
 
     Prereleases match only where one of the terms that are joined carries one (Masterminds/semver 3.4).
     """
+    if len(text) > MAX_CONSTRAINT:
+        return None
     alternatives: list[list[Constraint]] = []
     for part in text.split("||"):
         terms = _terms(_HYPHEN.sub(r">=\1 <=\2", part.strip()))

@@ -7,16 +7,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol
 
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["MAX_PATH", "Entry", "MemoryTree", "Tree", "clean_path", "with_modes"]
+__all__ = ["MAX_ENTRIES", "MAX_PATH", "Entry", "MemoryTree", "Tree", "checked", "clean_path", "conflict", "with_modes"]
 
 MAX_PATH = 4096
 """Length of a path in a source; longer ones are not meant by people (Linux PATH_MAX)."""
+
+MAX_ENTRIES = 1_000_000
+"""Files of one commit that are listed: a tree that names another ten times, ten levels deep, has more than any disk."""
 
 SYMLINK_MODE = "120000"
 SUBMODULE_MODE = "160000"
@@ -44,6 +48,45 @@ class Entry:
 def with_modes(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """For those who run what they read: another blob where a file may be executed."""
     return tuple(replace(one, blob=f"{one.blob} x") if one.mode == EXECUTABLE_MODE else one for one in entries)
+
+
+_NOT_CHECKED_OUT = frozenset(("", ".", "..", ".git"))
+"""Names that git refuses to write into a working tree, whatever their case."""
+
+
+def conflict(paths: Collection[str]) -> str:
+    """A path that is a file and a folder at once, empty for none: what is written below the one lands in the other."""
+    return min(_folders(paths) & set(paths), default="")
+
+
+def _folders(paths: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
+
+
+def checked(entries: Sequence[Entry], label: str) -> Sequence[Entry]:
+    """``entries``, which a commit lists: git sends trees that no checkout could hold, and writes none of them.
+
+    Raises :class:`SourceError` for names that leave the repository, that are git's own, or that stand for two things.
+    """
+    paths = {entry.path for entry in entries}
+    named = {path.rpartition("/")[2].lower(): path for path in paths | _folders(paths)}
+    odd = min((path for name, path in named.items() if name in _NOT_CHECKED_OUT), default="")
+    odd = odd or min((path for path in paths if path.startswith("/")), default="") or conflict(paths)
+    if odd or len(paths) < len(entries):
+        odd = odd or min(one.path for one, other in pairwise(sorted(entries)) if one.path == other.path)
+        raise SourceError(
+            Problem.REFUSED,
+            f"{label}: the commit holds {odd[:200]!r}, which git does not check out",
+            subject=label,
+            fix="commit the file under another name (git fsck names the tree)",
+        )
+    return entries
 
 
 class Tree(Protocol):

@@ -134,7 +134,7 @@ def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool)
             if expired.is_set():
                 raise TimeoutError
             return WebAnswer(response.status, found, content, url)
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
         if expired.is_set() or isinstance(error, TimeoutError):
             raise _problem(request, f"no whole answer within {request.limits.wall_s:g} seconds") from None
         raise _problem(request, _said(error)) from None

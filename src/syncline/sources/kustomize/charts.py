@@ -18,13 +18,14 @@ from typing import Any
 
 from syncline.sources.archive import unpack
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.helm import MAX_BYTES, MAX_FILES, check_schema, helm_engine, is_test
+from syncline.sources.helm import MAX_BYTES, MAX_FILES, helm_engine, is_test
 from syncline.sources.helm_values import merged, read_values
 from syncline.sources.kustomize.failure import BuildError, about
 from syncline.sources.kustomize.flags import BuildFlags
 from syncline.sources.kustomize.loader import Folder, Source
 from syncline.sources.kustomize.reader import read_resources
 from syncline.sources.kustomize.resource import Resource
+from syncline.sources.scratch import write_below
 from syncline.sources.worker import shared_workers
 
 __all__ = ["Charts"]
@@ -35,7 +36,6 @@ RELEASE = "release-name"
 MERGES = ("merge", "override", "replace")
 MAX_LINKS = 20
 HOOK = "helm.sh/hook"
-SCHEMA = "values.schema.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ class Charts:
         for path in settings.get("additionalValuesFiles") or ():
             values = merged(values, _parsed(folder.load(path), path))
         with tempfile.TemporaryDirectory(prefix="syncline-chart-") as scratch:
-            _write(Path(scratch) / "chart", files)
+            write_below(Path(scratch) / "chart", files.items())
             payload = {
                 "chart": str(Path(scratch) / "chart"),
                 "scratch": scratch,
-                "name": settings.get("releaseName") or settings.get("nameTemplate") or RELEASE,
+                "name": str(settings.get("releaseName") or settings.get("nameTemplate") or RELEASE),
                 "namespace": settings.get("namespace") or "default",
                 "values": json.dumps(values),
                 "kube_version": self.flags.kube_version or settings.get("kubeVersion") or self.kube_version,
@@ -182,12 +182,3 @@ def _parsed(content: bytes, name: str) -> dict[str, Any]:
         return read_values(content, name)
     except SourceError as error:
         raise BuildError(error.message, problem=error.problem) from None
-
-
-def _write(target: Path, files: dict[str, bytes]) -> None:
-    for name, content in files.items():
-        if posixpath.basename(name) == SCHEMA:
-            check_schema(content, name)
-        path = target / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
