@@ -25,6 +25,7 @@ from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
 from syncline.control.manager import LiveManager, drive
+from syncline.control.pools import Pools
 from syncline.gitops.resource_filter import ResourceFilter
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -124,7 +125,7 @@ class Replica:
             loop=ForeignLoop,
             remotes=remotes,
         )
-        manager = self.manager = LiveManager(loop, RoutedPort(self.port, way), self.clock)
+        manager = self.manager = LiveManager(loop, RoutedPort(self.port, way), self.clock, pools=Pools(gitops.pools))
         remotes.wake = lambda ref: manager.wake("application", ref)
         async with (
             contextlib.AsyncExitStack() as closing,

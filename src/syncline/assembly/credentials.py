@@ -13,7 +13,16 @@ from syncline.assembly.source_rules import MAPS, source_rules
 from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.control.cache import Snapshot
-from syncline.gitops.application.manifests import Manifests, ManifestStore, Render, RenderPerformer, SourceReader
+from syncline.gitops.application.manifests import (
+    Join,
+    Manifests,
+    ManifestStore,
+    Reading,
+    Render,
+    RenderPerformer,
+    SourceReader,
+)
+from syncline.gitops.application.observe import AppSettings
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, labels_of, name_of, resource_version
 from syncline.sources.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, SECRET_TYPE, CredentialBook, credential_book
@@ -36,15 +45,15 @@ class CredentialedRenders(RenderPerformer):
     """Renders with the credentials of this moment, if the reader can take any."""
 
     def __init__(
-        self, reader: SourceReader, store: ManifestStore, clock: Clock, cache: Snapshot, namespace: str
+        self, reader: SourceReader, store: ManifestStore, clock: Clock, cache: Snapshot, settings: AppSettings
     ) -> None:
-        super().__init__(reader, store, clock)
+        super().__init__(reader, store, clock, settings.read_patience_s)
         self._learner = reader if isinstance(reader, _Learns) else None
         self._cache = cache
-        self._namespace = namespace
+        self._namespace = settings.control_namespace
         self._known: tuple[tuple[str, str], ...] = ()
 
-    def perform(self, action: Render) -> Generator[Work, Any, Manifests]:
+    def perform(self, action: Render | Join) -> Generator[Work, Any, Manifests | Reading | None]:
         if self._learner is not None:
             self._teach(self._learner)
         return (yield from super().perform(action))

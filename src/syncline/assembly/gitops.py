@@ -18,9 +18,10 @@ from syncline.cluster.users import UserInfo, service_account_user
 from syncline.control.cache import Cache, Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
+from syncline.control.pools import PoolSettings
 from syncline.gitops.addressed import Addressed, AddressedPerformer
 from syncline.gitops.application.controller import ApplicationController
-from syncline.gitops.application.manifests import ManifestStore, Render, SourceReader
+from syncline.gitops.application.manifests import Join, ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings
 from syncline.gitops.destinations import Connect, DestinationController
 from syncline.gitops.holds.controllers import BridgeController, HoldController
@@ -55,6 +56,8 @@ class GitOpsSettings:
     """Names by which webhooks and metrics may be asked beside the address; see :class:`BrowserGuard`."""
     metrics_labels: tuple[str, ...] = ()
     """Labels of Applications that metrics show."""
+    pools: PoolSettings = field(default_factory=PoolSettings)
+    """How many reads of sources run at once, and whose."""
     traces: TraceSettings | None = None
     """Where the spans of operations are sent; None: nowhere."""
 
@@ -99,7 +102,7 @@ def gitops_loop(
     syncs = SyncPerformer(mapper)
     mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, syncs)
     cache = Cache(mapper)
-    mine[Render] = CredentialedRenders(reader, store, clock, cache, settings.control_namespace)
+    mine[Render] = mine[Join] = CredentialedRenders(reader, store, clock, cache, settings)
     mine |= kube_performers(mapper, clock, "argocd-controller")
     mine[Addressed] = AddressedPerformer(lambda cluster: remotes.performers(cluster) if cluster and remotes else mine)
     applications = SharedApplications(store, settings, admits, LuaWorker(), remotes)

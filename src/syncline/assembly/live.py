@@ -46,6 +46,7 @@ from syncline.cluster.users import ADMIN, ANONYMOUS
 from syncline.cluster.webhooks import Caller
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
+from syncline.control.pools import Pools
 from syncline.kube.objects import Obj, ObjectRef
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class LiveCluster:
         direct = DirectPort(self.core.transport(gitops_user(namespace), waits=True), self.caller.settle)
         self.ports.append(direct)
         port = RoutedPort(direct, way)
-        manager = LiveManager(loop, port, self.core.clock)
+        manager = LiveManager(loop, port, self.core.clock, pools=Pools(settings.pools))
         remotes.wake = lambda ref: manager.wake("application", ref)
         ready = asyncio.Event()
         self.gitops_ports = await self.faces.enter_async_context(gitops_faces(settings, loop, port, reader))

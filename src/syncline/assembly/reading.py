@@ -82,7 +82,7 @@ class GitSourceReader:
         now: datetime,
         context: RenderContext = NO_CONTEXT,
         *,
-        since: datetime,
+        since: datetime | None,
     ) -> Manifests:
         """As :meth:`read`, content with what a host answered to somebody else at ``since`` or later."""
         return self._read(sources, revisions, context, Look(now, since))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
-__all__ = ["Action", "Performer", "Work"]
+__all__ = ["Action", "Late", "Performer", "Purpose", "Unfinished", "Work"]
 
 
 class Action(Protocol):
@@ -24,16 +25,44 @@ class Action(Protocol):
         ...
 
 
+class Purpose(StrEnum):
+    """What work is for. Each purpose has places of its own, so none waits behind another."""
+
+    SOURCES = "sources"
+    """Reading repositories of people, and rendering what they hold."""
+    MACHINES = "machines"
+    """Starting containers, and what is done to machines."""
+    OTHER = "other"
+
+
+class Unfinished:
+    """What a driver answers in place of the result of work that takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Leave to answer with :class:`Unfinished` after ``after_s`` seconds. The work goes on, ``keep`` is called with its
+    result or its exception in the loop's own thread, and then its key is planned again."""
+
+    after_s: float
+    keep: Callable[[Any], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """A blocking function that a performer asks its driver to run.
 
-    The live driver runs it in a worker thread, the virtual one in place (virtual time stands still). ``label`` names
-    it in journals and waiting lists.
+    The live driver runs it in a thread, the virtual one in place (virtual time stands still). ``label`` names
+    it in journals and waiting lists. ``project`` (a team's project, a namespace) and ``hosts`` are whose shares of
+    the places it takes; empty where it belongs to none.
     """
 
     label: str
     run: Callable[[], Any]
+    purpose: Purpose = Purpose.OTHER
+    project: str = ""
+    hosts: tuple[str, ...] = ()
+    late: Late | None = None
 
 
 class Performer(Protocol):

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -19,8 +20,9 @@ from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
+from syncline.control.pools import Pools
 from syncline.control.virtual import CRDS
-from syncline.control.workqueue import backoff_s
+from syncline.control.workqueue import Key, backoff_s
 from syncline.kube.client import Batch, Request, Response, Transport, taking
 from syncline.kube.errors import ApiError, Gone, error_from_status
 from syncline.kube.mapper import discover
@@ -33,7 +35,11 @@ log = logging.getLogger("syncline.control")
 T = TypeVar("T")
 
 MAX_WORKERS = 16
-"""Keys worked on at once per loop; planning is one logical thread, only requests and work overlap."""
+"""Keys worked on at once per loop; planning is one logical thread, only requests and work overlap. Work has places of
+its own, so a key that waits for work does not count."""
+SLOW_S = 2.0
+"""A key that is worked on for longer does not count either: it waits for a cluster that hangs, which must not keep the
+keys of others. Their number is bounded by that of the keys."""
 MAX_IDLE_S = 30.0
 """Longest nap of the dispatcher: a bound in case a wake-up is lost."""
 WATCH_BATCH = 100
@@ -116,8 +122,9 @@ class DirectPort:
             stream.close()
 
 
-async def drive(steps: Generator[Any, Any, T], port: Port) -> T:
-    """Drive a generator of requests and work to its end; work runs in a thread."""
+async def drive(steps: Generator[Any, Any, T], port: Port, run: Callable[[Work], Awaitable[Any]] | None = None) -> T:
+    """Drive a generator of requests and work to its end; ``run`` answers work (None: places of its own)."""
+    run = run or Pools().run
     answer: Any = None
     failure: BaseException | None = None
     for turn in itertools.count(1):
@@ -131,7 +138,7 @@ async def drive(steps: Generator[Any, Any, T], port: Port) -> T:
         failure, answer = None, None
         try:
             if isinstance(wanted, Work):
-                answer = await asyncio.get_running_loop().run_in_executor(None, wanted.run)
+                answer = await run(wanted)
             else:
                 answer = await port.send(wanted)
         except Exception as error:  # the generator deals with it or raises it
@@ -150,12 +157,14 @@ class LiveManager:
         *,
         workers: int = MAX_WORKERS,
         fields: Mapping[GroupKind, str] = MappingProxyType({}),
+        pools: Pools | None = None,
     ) -> None:
         self.loop = loop
         self._port = port
         self._clock = clock
         self._workers = workers
         self._fields = fields
+        self.pools = pools or Pools()
         self._busy = 0
         self._wake = asyncio.Event()
         self._rediscover = asyncio.Event()
@@ -269,7 +278,7 @@ class LiveManager:
                 if key is None:
                     break
                 self._busy += 1
-                group.create_task(self._work(self.loop.begin(key)), name=str(key))
+                group.create_task(self._work(key), name=str(key))
                 begun += 1
                 if begun % PASSES_PER_TURN == 0:
                     await asyncio.sleep(0)
@@ -285,9 +294,33 @@ class LiveManager:
             async with asyncio.timeout(seconds):  # wait_for would swallow a cancellation that meets a wake-up
                 await self._wake.wait()
 
-    async def _work(self, steps: Generator[Any, Any, None]) -> None:
+    async def _work(self, key: Key) -> None:
+        place = _Place(self._free)
+        slow = asyncio.get_running_loop().call_later(SLOW_S, place.release)
+        again = partial(self.wake, key.controller, key.ref)
+
+        async def run(work: Work) -> Any:
+            place.release()
+            return await self.pools.run(work, again)
+
         try:
-            await drive(steps, self._port)
+            await drive(self.loop.begin(key), self._port, run)
         finally:
-            self._busy -= 1
-            self._wake.set()
+            slow.cancel()
+            place.release()
+
+    def _free(self) -> None:
+        self._busy -= 1
+        self._wake.set()
+
+
+class _Place:
+    """One of the keys worked on at once, given back once."""
+
+    def __init__(self, free: Callable[[], None]) -> None:
+        self._free: Callable[[], None] | None = free
+
+    def release(self) -> None:
+        free, self._free = self._free, None
+        if free is not None:
+            free()

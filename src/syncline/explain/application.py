@@ -27,6 +27,7 @@ from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import sync_observed
 from syncline.gitops.application.plan import compare_application, spec_problems
 from syncline.gitops.application.pools import left_paused, still_left
+from syncline.gitops.application.status import SOURCE_WAIT
 from syncline.gitops.sync.actions import (
     AfterWave,
     ApplyMode,
@@ -65,7 +66,7 @@ FIXES = {
 
 def explain_application(view: View, seen: AppObserved) -> Found:
     """One chain whose head is the Application."""
-    for part in (_deletion, _operation, _conditions, _last_operation, _health):
+    for part in (_deletion, _operation, _conditions, _reading, _last_operation, _health):
         found = part(view, seen)
         if found is not None:
             break
@@ -221,6 +222,16 @@ def _conditions(view: View, seen: AppObserved) -> Found | None:
 def _fix(seen: AppObserved, condition: Obj) -> str:
     known = advice(str(condition.get("message")))
     return known or FIXES.get(str(condition.get("type")), "correct what the message says").format(name=seen.view.name)
+
+
+def _reading(_view: View, seen: AppObserved) -> Found | None:
+    """A source that takes long; everything else that the status says is from before."""
+    told = next((c for c in seen.view.status.get("conditions") or [] if c.get("type") == SOURCE_WAIT), None)
+    if told is None:
+        return None
+    fix = "look whether its host answers; other Applications do not wait for it"
+    since = time_or_none(told.get("lastTransitionTime"))
+    return Found(_head(seen, "Waiting", str(told.get("message")), since, next_action=fix), blocked=False)
 
 
 def _last_operation(view: View, seen: AppObserved) -> Found | None:

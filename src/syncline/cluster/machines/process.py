@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from syncline.base.action import Work
+from syncline.base.action import Purpose, Work
 from syncline.base.clock import Clock
 from syncline.base.removal import remove_tree
 from syncline.base.secret import Secret
@@ -189,7 +189,9 @@ class ProcessRuntime:
         try:
             wish = token_wish(order.pod)
             token = (yield from _token(order, wish)) if wish is not None else Secret("")
-            record = yield Work(f"start {name} of {name_of(order.pod)}", lambda: self._launch(order, token, key))
+            label = f"start {name} of {name_of(order.pod)}"
+            run, namespace = partial(self._launch, order, token, key), namespace_of(order.pod)
+            record = yield Work(label, run, Purpose.MACHINES, project=namespace)
         finally:
             self._starting.discard(key)
         assert isinstance(record, Container), "starting gives a record"

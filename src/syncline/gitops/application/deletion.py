@@ -115,10 +115,14 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
 def _hooks(seen: AppObserved, kind: str, now: datetime) -> Plan | None:
     """None: all of them have run. Raises :class:`_Stuck`."""
     view, latest = seen.view, seen.latest
-    if latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s):
+    if seen.reading is not None and latest is None:
+        raise _Stuck(f"the {kind} hooks are needed: {seen.reading.text}")
+    due = latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s)
+    if due and seen.reading is None:
         why = f"the deletion needs the {kind} hooks"
         render = Render(view.name, view.sources, view.revisions_wanted, why, context=seen.context)
         return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=why)
+    assert latest is not None, "it is due when there is nothing"
     if latest.error:
         raise _Stuck(f"Failed to load target state: {latest.error}; without it no {kind} hook is known")
     wanted = _targets(seen, kind)

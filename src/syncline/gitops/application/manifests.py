@@ -14,17 +14,23 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from syncline.base.action import Work
-from syncline.base.clock import Clock
+from syncline.base.action import Late, Purpose, Work
+from syncline.base.clock import Clock, format_time
 from syncline.kube.objects import Obj
 from syncline.kube.yaml import YamlError, load
+from syncline.sources.address import host_of
 from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.errors import mask_credentials
 
 __all__ = [
     "MAX_KEPT",
+    "PATIENCE_S",
+    "Join",
     "ManifestStore",
     "Manifests",
     "PollingReader",
+    "READ_LIMIT_S",
+    "Reading",
     "Render",
     "RenderPerformer",
     "SourceReader",
@@ -34,6 +40,10 @@ __all__ = [
 MAX_KEPT = 20_000
 """Results kept. An application needs two, by what it asks for and by commit; one whose result was thrown out renders
 again, so the bound has to lie well above twice the applications that one process serves (a few thousand)."""
+PATIENCE_S = 2.0
+"""A render that takes longer goes on by itself, and the pass without it: the Application says what it waits for."""
+READ_LIMIT_S = 900.0
+"""One render with all it fetches; the first look at a large repository takes minutes."""
 MAX_ANSWERS = 100
 """Requests remembered for a source: so many applications may share it and be refreshed at the same moment."""
 
@@ -60,6 +70,30 @@ class Manifests:
     def revision(self) -> str:
         """The commit of a single source; empty for several, as upstream."""
         return self.revisions[0] if len(self.revisions) == 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A render that goes on beside the passes of its Application."""
+
+    since: datetime
+    source: str
+    """What is read, without credentials."""
+    begun: datetime | None = None
+    """Since when it is under way; None: it waits for its turn."""
+    answers: tuple[str, ...] = ()
+    """Requests to refresh that its result will answer."""
+
+    @property
+    def text(self) -> str:
+        """What is waited for, since when, until when."""
+        until = format_time((self.begun or self.since) + timedelta(seconds=READ_LIMIT_S))
+        if self.begun is not None:
+            return f"waiting for {self.source} since {format_time(self.since)}, at most until {until}"
+        return (
+            f"waiting since {format_time(self.since)} for a turn to read {self.source}, at most until {until}: "
+            "its project or its host has as many reads under way as it may have"
+        )
 
 
 def local_manifests(texts: Sequence[str], revisions: tuple[str, ...], now: datetime) -> Manifests:
@@ -99,8 +133,11 @@ class PollingReader(Protocol):
         now: datetime,
         context: RenderContext = NO_CONTEXT,
         *,
-        since: datetime,
-    ) -> Manifests: ...
+        since: datetime | None,
+    ) -> Manifests:
+        """``since``: what a host answered to somebody else then or later will do; None: it is asked. One that failed
+        a short while ago is not asked again."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +153,25 @@ class Render:
     context: RenderContext = NO_CONTEXT
     may_be_old_s: float = 0.0
     """Seconds: nobody waits for a change, so what another Application was told so long ago will do."""
+    asked: bool = False
+    """Somebody waits for it: a remote that failed is asked again, though its time has not come."""
 
     def describe(self) -> str:
         asked = ", ".join(
             f"{s.get('repoURL')} {s.get('path') or ''}@{r or 'HEAD'}" for s, r in zip(self.sources, self.revisions)
         )
         return f"render {asked}"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A request to refresh is answered by the render that goes on: the request is the same, its object has changed."""
+
+    render: Render
+    reason: str
+
+    def describe(self) -> str:
+        return f"join {self.render.describe()}"
 
 
 def _key(sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext) -> str:
@@ -131,10 +181,11 @@ def _key(sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderCo
 
 
 class ManifestStore:
-    """Results by (sources, revisions asked for); a resolved SHA finds the same entry."""
+    """Results by (sources, revisions asked for); a resolved SHA finds the same entry. Beside them, what is read now."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
         self._kept: OrderedDict[str, Manifests] = OrderedDict()
+        self._readings: dict[str, tuple[Reading, list[datetime]]] = {}
         self._limit = limit
 
     def get(
@@ -157,26 +208,91 @@ class ManifestStore:
         while len(self._kept) > self._limit:
             self._kept.popitem(last=False)
 
+    def reading(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext = NO_CONTEXT
+    ) -> Reading | None:
+        """The render of this that goes on; None: there is none."""
+        found = self._readings.get(_key(sources, revisions, context))
+        return replace(found[0], begun=next(iter(found[1]), None)) if found is not None else None
+
+    def begin(self, action: Render, now: datetime, begun: list[datetime]) -> Reading:
+        """A render goes on by itself; ``begun`` gets the time when it has its turn. There are as many as their driver
+        lets run and wait."""
+        shown = mask_credentials(", ".join(dict.fromkeys(str(one.get("repoURL") or "") for one in action.sources)))
+        reading = Reading(now, shown, answers=(action.answers,) if action.answers else ())
+        self._readings[_key(action.sources, action.revisions, action.context)] = reading, begun
+        return reading
+
+    def join(self, action: Join) -> None:
+        key = _key(action.render.sources, action.render.revisions, action.render.context)
+        if key in self._readings:
+            reading, begun = self._readings[key]
+            self._readings[key] = replace(reading, answers=(*reading.answers, action.render.answers)), begun
+
+    def end(self, action: Render, since: datetime) -> tuple[str, ...]:
+        """The render that began at ``since`` has ended; the requests that it answers. A later one goes on."""
+        key = _key(action.sources, action.revisions, action.context)
+        found = self._readings.get(key)
+        if found is None or found[0].since != since:
+            return (action.answers,)
+        return self._readings.pop(key)[0].answers
+
 
 class RenderPerformer:
-    """Performs :class:`Render` in the driver's worker."""
+    """Performs :class:`Render` in the driver's worker. One that takes long answers with a :class:`Reading`."""
 
-    def __init__(self, reader: SourceReader, store: ManifestStore, clock: Clock) -> None:
+    def __init__(
+        self, reader: SourceReader, store: ManifestStore, clock: Clock, patience_s: float = PATIENCE_S
+    ) -> None:
+        self._patience_s = patience_s
         self._reader = reader
         self._store = store
         self._clock = clock
 
-    def perform(self, action: Render) -> Generator[Work, Any, Manifests]:
+    def perform(self, action: Render | Join) -> Generator[Work, Any, Manifests | Reading | None]:
+        if isinstance(action, Join):
+            self._store.join(action)
+            return None
         now = self._clock.now()
-        reader = self._reader
-        read = reader.read
-        if action.may_be_old_s and isinstance(reader, PollingReader):
-            read = partial(reader.poll, since=now - timedelta(seconds=action.may_be_old_s))
-        found: Manifests = yield Work(
-            action.describe(), lambda: read(action.sources, action.revisions, now, action.context)
+        begun: list[datetime] = []
+        found = yield Work(
+            action.describe(),
+            partial(self._read, action, now, begun),
+            Purpose.SOURCES,
+            project=action.context.project,
+            hosts=tuple(dict.fromkeys(filter(None, (host_of(str(one.get("repoURL"))) for one in action.sources)))),
+            late=Late(self._patience_s, partial(self._keep_late, action, now)),
         )
+        if isinstance(found, Manifests):
+            return self._keep(action, now, found, (action.answers,))
+        return self._store.begin(action, now, begun)
+
+    def _read(self, action: Render, now: datetime, begun: list[datetime]) -> Manifests:
+        """In the driver's thread, once there is a place."""
+        begun.append(self._clock.now())
+        if begun[0] > now + timedelta(seconds=READ_LIMIT_S):
+            error = f"no turn to read the source within {READ_LIMIT_S:g} s: its project or its host has too many reads"
+            return Manifests((), (), (), begun[0], error=error)
+        reader, since = self._reader, None
+        if action.asked or not isinstance(reader, PollingReader):
+            return reader.read(action.sources, action.revisions, now, action.context)
+        if action.may_be_old_s:
+            since = now - timedelta(seconds=action.may_be_old_s)
+        return reader.poll(action.sources, action.revisions, now, action.context, since=since)
+
+    def _keep_late(self, action: Render, now: datetime, found: Any) -> None:
+        answers = self._store.end(action, now)
+        if not isinstance(
+            found, Manifests
+        ):  # a defect of ours, or too many that wait: it is tried again as after errors
+            found = Manifests((), (), (), now, error=f"{type(found).__name__}: {found}")
+        self._keep(action, now, found, answers)
+
+    def _keep(self, action: Render, now: datetime, found: Manifests, new: tuple[str, ...]) -> Manifests:
         before = self._store.get(action.sources, action.revisions, action.context)
-        answers = (*(before.answers if before else ()), *((action.answers,) if action.answers else ()))
+        answers = (*(before.answers if before else ()), *filter(None, new))
+        if before is not None and before.resolved_at > now:
+            found = before  # it began later and ended before
         since = (before.failing_since if before and before.error else None) or now
         found = replace(found, answers=answers[-MAX_ANSWERS:], failing_since=since if found.error else None)
         self._store.put(action.sources, action.revisions, found, action.context)

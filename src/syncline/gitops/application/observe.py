@@ -16,7 +16,7 @@ from syncline.base.clock import time_or_none
 from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.addressed import addressed
 from syncline.gitops.application.depends import dependencies
-from syncline.gitops.application.manifests import Manifests, ManifestStore, local_manifests
+from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
 from syncline.gitops.application.orphans import count_orphans
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.view import AppView
@@ -72,6 +72,8 @@ class AppSettings:
     repo_grace_s: float = 180.0
     """Seconds for which a source that cannot be read changes nothing, unless somebody asks
     (upstream: controller.repo.error.grace.period.seconds)."""
+    read_patience_s: float = PATIENCE_S
+    """Seconds after which an Application goes on without the render that it waits for, and says so."""
     kube_version: str = GIT_VERSION
     """The destination's version, which charts are told."""
 
@@ -106,6 +108,10 @@ class AppObserved:
     live: Mapping[ObjectRef, Obj]
     kinds: KindTable
     settings: AppSettings
+    reading: Reading | None = None
+    """The render for the spec that goes on now; ``latest`` is from before."""
+    pinned_reading: Reading | None = None
+    """That of the operation in progress."""
     namespace_live: Obj | None = None
     clusters: tuple[Cluster, ...] = (HERE,)
     """Clusters that a destination may name."""
@@ -312,11 +318,12 @@ def observe_application(
     looked = there if there is not None else _nowhere()
     context = render_context(view, settings)
     latest = store.get(view.sources, view.revisions_wanted, context)
-    pinned = None
+    pinned = pinned_reading = None
     if view.operation is not None:
         sources = operation_sources(view)
         asked = pinned_revisions(view) or wanted_revisions(view)
         local = local_texts(view)
+        pinned_reading = None if local else store.reading(sources, asked, context)
         pinned = local_manifests(local, asked, operation_start(view)) if local else store.get(sources, asked, context)
     all_holds = holds_of(looked.objects(HOLD.group_kind))
     label = application_label(app)
@@ -329,6 +336,8 @@ def observe_application(
         project=project,
         latest=latest,
         pinned=pinned,
+        reading=store.reading(view.sources, view.revisions_wanted, context),
+        pinned_reading=pinned_reading,
         live=_live(looked, view, (latest, pinned), kinds, settings),
         kinds=kinds,
         settings=settings,

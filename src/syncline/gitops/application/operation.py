@@ -115,7 +115,7 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if len(asked) != len(sources):
         message = f"Invalid operation request: {len(asked)} revisions for {len(sources)} sources; give one for each"
         return _finish(seen, OperationPhase.ERROR, message, None, None, now)
-    missing = _render_first(seen)
+    missing = _being_read(seen, state) or _render_first(seen)
     if missing is not None:
         return missing
     pinned = seen.pinned
@@ -134,6 +134,16 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if refused is not None and state.get("phase") == OperationPhase.RUNNING:
         return _finish(seen, *refused, None, pinned, now)
     return _round(seen, sync_observed(seen, pinned, comparison), pinned, now)
+
+
+def _being_read(seen: AppObserved, state: Obj) -> Plan | None:
+    """What an operation asks for is read after it began, and nothing that was known before stands for it."""
+    terminating = state.get("phase") == OperationPhase.TERMINATING
+    if seen.pinned_reading is None or (terminating and seen.pinned is not None):
+        return None
+    why = seen.pinned_reading.text
+    status = {**seen.view.status, "operationState": {**state, "message": why}}
+    return Plan(status=app_patch(seen.view, status, why), outcome=Requeue(PASS_INTERVAL_S, why), why=why)
 
 
 def _wait_for_applications(seen: AppObserved, state: Obj) -> Plan | None:
@@ -215,6 +225,8 @@ def _overtaken(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
     view, latest = seen.view, seen.latest
     wanted = annotations_of(view.obj).get(OVERTAKE) == "true" and state.get("phase") == OperationPhase.RUNNING
     if not wanted or not dig(view.operation, "initiatedBy", "automated") or not state.get("syncResult"):
+        return None
+    if seen.reading is not None:
         return None
     if latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s) or view.refresh:
         why = "look whether a newer commit repairs what the operation waits for"
@@ -340,7 +352,7 @@ def _resolve_now(seen: AppObserved, view: AppView) -> tuple[Render, ...]:
         return ()
     if seen.pinned is not None and all(len(revision) == SHA_LENGTH for revision in asked):
         return ()
-    return (Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context),)
+    return (Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context, asked=True),)
 
 
 def _render_first(seen: AppObserved) -> Plan | None:
@@ -349,7 +361,7 @@ def _render_first(seen: AppObserved) -> Plan | None:
     if seen.pinned is not None:
         return None
     asked = pinned_revisions(view) or wanted_revisions(view)
-    action = Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context)
+    action = Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context, asked=True)
     return Plan(steps=((action,),), outcome=Requeue(0, "rendered"), why="resolve and render the operation's revision")
 
 

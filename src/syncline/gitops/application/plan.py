@@ -14,11 +14,18 @@ from syncline.control.plan import Emit, Plan, Requeue
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
 from syncline.gitops.application.guard import mass_deletion
 from syncline.gitops.application.holds import released
-from syncline.gitops.application.manifests import Manifests, Render
+from syncline.gitops.application.manifests import Join, Manifests, Reading, Render
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import COMPONENT, plan_operation, running_operation
 from syncline.gitops.application.pools import left_notes, resume_left
-from syncline.gitops.application.status import app_patch, compared_status, failed_status, without_new_commit
+from syncline.gitops.application.status import (
+    SOURCE_WAIT,
+    app_patch,
+    compared_status,
+    failed_status,
+    waiting_status,
+    without_new_commit,
+)
 from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.compare import Comparison, ComparisonInput, compare
@@ -35,6 +42,8 @@ MAX_WARNINGS = 10
 """Oddities of the source that are shown as conditions; a repository may have thousands."""
 SHARED_LOOK = 0.25
 """Part of the polling period for which one look at a remote serves all applications that use it."""
+LOOK_BESIDE_S = 30.0
+"""Between looks while a source is read; its end wakes the application."""
 MAX_JITTER = 0.5
 """Part of the polling period by which applications are spread, so that they do not all ask at once."""
 
@@ -117,29 +126,45 @@ def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
     due = latest is None or now >= latest.resolved_at + _period(seen, latest)
     request = _refresh_request(view)
     asked = bool(request) and (latest is None or request not in latest.answers)
+    if seen.reading is not None:
+        return _plan_beside(seen, seen.reading, now)
     if due or asked:
         reason = (
             "no manifests yet" if latest is None else ("a refresh was asked for" if asked else "time to look again")
         )
-        render = Render(
-            view.name,
-            view.sources,
-            view.revisions_wanted,
-            reason,
+        render = replace(
+            _render(seen, reason),
             answers=request,
-            context=seen.context,
+            asked=asked,
             may_be_old_s=0.0 if asked or latest is None else SHARED_LOOK * seen.settings.poll_s,
         )
         return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
     assert latest is not None, "it is due when there is nothing"
     if latest.error and _in_grace(seen, latest, now):
         why = f"the source cannot be read for a moment: {latest.error}"
-        return Plan(outcome=_poll(seen, now), why=why)
+        return Plan(status=app_patch(view, waiting_status(view, "", now), why), outcome=_poll(seen, now), why=why)
     if latest.error:
         problem = Condition("ComparisonError", f"Failed to load target state: {latest.error}")
         status = failed_status(view, [problem], now, keep_health=True)
         return Plan(status=app_patch(view, status, problem.message), outcome=_poll(seen, now), why=problem.message)
     return _plan_compared(seen, latest, now)
+
+
+def _render(seen: AppObserved, reason: str) -> Render:
+    view = seen.view
+    return Render(view.name, view.sources, view.revisions_wanted, reason, context=seen.context)
+
+
+def _plan_beside(seen: AppObserved, reading: Reading, now: datetime) -> Plan:
+    """While the source is read: what was known goes on, unless somebody asked for what is new. The request to refresh
+    stands until the answer is there."""
+    view, latest, request = seen.view, seen.latest, _refresh_request(seen.view)
+    if latest is not None and not latest.error and not request:
+        return _plan_compared(seen, latest, now)
+    joins = bool(request) and bool(reading.answers) and request not in reading.answers
+    join = ((Join(replace(_render(seen, reading.text), answers=request), reading.text),),) if joins else ()
+    patch = app_patch(view, waiting_status(view, reading.text, now), reading.text, processed=False)
+    return Plan(steps=join, status=patch, outcome=_poll(seen, now), why=reading.text)
 
 
 def _in_grace(seen: AppObserved, latest: Manifests, now: datetime) -> bool:
@@ -173,6 +198,7 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
             else []
         ),
         *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
+        *([Condition(SOURCE_WAIT, seen.reading.text)] if seen.reading is not None else []),
     )
     status = _with_auto(compared_status(view, comparison, latest, conditions, now), decision, now)
     if latest.content and not view.refresh and seen.compared is not None and seen.compared.content == latest.content:
@@ -229,6 +255,8 @@ def _period(seen: AppObserved, latest: Manifests) -> timedelta:
 
 def _poll(seen: AppObserved, now: datetime | None = None) -> Requeue:
     latest = seen.latest
+    if seen.reading is not None:
+        return Requeue(LOOK_BESIDE_S, seen.reading.text, background=True)
     if latest is None or now is None:
         return Requeue(seen.settings.error_poll_s, "look again", background=True)
     wait = (latest.resolved_at + _period(seen, latest) - now).total_seconds()

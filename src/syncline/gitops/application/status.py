@@ -21,8 +21,10 @@ from syncline.kube.objects import Obj, annotations_of, dig, resource_version
 from syncline.kube.objects import finalizers as finalizers_of
 from syncline.kube.patches import create_merge_patch
 
-__all__ = ["app_patch", "compared_status", "failed_status", "without_new_commit"]
+__all__ = ["SOURCE_WAIT", "app_patch", "compared_status", "failed_status", "waiting_status", "without_new_commit"]
 
+SOURCE_WAIT = "SourceWaitWarning"
+"""The source is being read for longer than a moment; what the status says is from before."""
 EVALUATED = (
     "InvalidSpecError",
     "ComparisonError",
@@ -31,6 +33,7 @@ EVALUATED = (
     "ExcludedResourceWarning",
     "OrphanedResourceWarning",
     "SourceWarning",
+    SOURCE_WAIT,
 )
 """Conditions that a comparison decides; others (SyncError, DeletionError) are left alone."""
 
@@ -89,6 +92,14 @@ def failed_status(
     return _with_conditions(view, status, conditions, EVALUATED, now)
 
 
+def waiting_status(view: AppView, text: str, now: datetime) -> Obj:
+    """The status as it stands, with or (no ``text``) without the condition that its source is waited for."""
+    found = [Condition(SOURCE_WAIT, text)] if text else []
+    merged = merge_conditions(view.status.get("conditions") or [], (SOURCE_WAIT,), found, now)
+    rest = {key: value for key, value in view.status.items() if key != "conditions"}
+    return rest | ({"conditions": merged} if merged else {})
+
+
 def _sync(view: AppView, code: str, manifests: Manifests | None) -> Obj:
     compared: Obj = {"destination": dict(view.destination)}
     if view.multi_source:
@@ -139,10 +150,11 @@ def app_patch(
     operation: Any = ...,
     annotations: Mapping[str, str | None] | None = None,
     finalizers: list[str] | None = None,
+    processed: bool = True,
 ) -> tuple[Patch, ...]:
     """One conditional merge patch of ``status`` (and ``operation``: an object, or None to remove it); nothing when
-    nothing differs. A processed refresh annotation, ``annotations`` (None removes) and ``finalizers`` (all; None
-    leaves them) go in the same patch."""
+    nothing differs. A refresh annotation that was ``processed``, ``annotations`` (None removes) and ``finalizers``
+    (all; None leaves them) go in the same patch."""
     body: Obj = {}
     if status != view.status:
         body["status"] = create_merge_patch(view.status, status)
@@ -150,7 +162,7 @@ def app_patch(
         body["operation"] = create_merge_patch(view.operation, operation) if view.operation and operation else operation
     known = annotations_of(view.obj)
     changed = {key: value for key, value in (annotations or {}).items() if known.get(key) != value}
-    if view.refresh and REFRESH in known:
+    if processed and view.refresh and REFRESH in known:
         changed[REFRESH] = None
     metadata: Obj = {"annotations": changed} if changed else {}
     if finalizers is not None and finalizers != finalizers_of(view.obj):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Generator
 from typing import Any, assert_never, get_args
 
-from syncline.base.action import Work
+from syncline.base.action import Purpose, Work
 from syncline.kube.client import Request, Response, get
 from syncline.kube.errors import Forbidden, NotFound
 from syncline.kube.objects import Obj, ResourceInfo, name_of
@@ -68,7 +68,7 @@ class HostPerformer:
         if self._hosts.in_place:
             yield from ()
             return self._do(action)
-        return (yield Work(action.describe(), lambda: self._do(action)))
+        return (yield Work(action.describe(), lambda: self._do(action), Purpose.MACHINES))
 
     def _do(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:
         if not isinstance(action, WriteFiles | SetUsers):

@@ -1,0 +1,97 @@
+"""Blocking functions of one purpose, each in a thread of its own, in fair and bounded numbers.
+
+The live driver has one :class:`Threads` for each purpose, so that work of one kind does not wait behind another. What
+has run for long waits for somebody else mostly (a host that does not answer); it gives its place to the next one and
+goes on beside it. Threads are daemons: what hangs does not keep a process from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from syncline.base.places import Limits, Places, Share, Ticket
+
+__all__ = ["Threads"]
+
+
+class Threads:
+    """For use on one event loop. ``slow_after_s``: from then on it counts as slow (0: never)."""
+
+    def __init__(self, name: str, limits: Limits, slow_after_s: float = 0.0) -> None:
+        self.name = name
+        self._places = Places(limits)
+        self._slow_after_s = slow_after_s
+        self._functions: dict[Ticket, tuple[Callable[[], Any], asyncio.Future[Any]]] = {}
+
+    def counts(self) -> dict[str, int]:
+        """How many work, are slow, and wait."""
+        return self._places.counts()
+
+    def start(self, function: Callable[[], Any], *shares: Share) -> asyncio.Future[Any]:
+        """Run ``function`` as soon as there is a place for it; the answer to come. Raises Crowded."""
+        loop = asyncio.get_running_loop()
+        ticket, result = Ticket(shares), loop.create_future()
+        admitted = self._places.ask(ticket)
+        self._functions[ticket] = function, result
+        result.add_done_callback(lambda _: self._withdrawn(ticket))
+        self._begin(admitted, loop)
+        return result
+
+    def _begin(self, admitted: list[Ticket], loop: asyncio.AbstractEventLoop) -> None:
+        for ticket in admitted:
+            function, result = self._functions.pop(ticket)
+            slow = None
+            if self._slow_after_s:
+                slow = loop.call_later(self._slow_after_s, partial(self._slowed, ticket, loop))
+            ended = _Ended(self, ticket, result, slow, loop)
+            threading.Thread(target=ended.run, args=(function,), name=self.name, daemon=True).start()
+
+    def _slowed(self, ticket: Ticket, loop: asyncio.AbstractEventLoop) -> None:
+        self._begin(self._places.slow(ticket), loop)
+
+    def ended(self, ticket: Ticket, loop: asyncio.AbstractEventLoop) -> None:
+        self._begin(self._places.give_back(ticket), loop)
+
+    def _withdrawn(self, ticket: Ticket) -> None:
+        """Who waited for it is gone before it began."""
+        if self._functions.pop(ticket, None) is not None:
+            self._places.give_back(ticket)
+
+
+class _Ended:
+    """Brings the answer of a thread back to the event loop."""
+
+    def __init__(
+        self,
+        threads: Threads,
+        ticket: Ticket,
+        result: asyncio.Future[Any],
+        slow: asyncio.TimerHandle | None,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._threads, self._ticket, self._result, self._slow, self._loop = threads, ticket, result, slow, loop
+
+    def run(self, function: Callable[[], Any]) -> None:
+        value, failure = None, None
+        try:
+            value = function()
+        except BaseException as error:  # the one who asked for it deals with it
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the event loop closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._tell, value, failure)
+
+    def _tell(self, value: Any, failure: BaseException | None) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+        self._threads.ended(self._ticket, self._loop)
+        if self._result.done():
+            return
+        if failure is not None:
+            self._result.set_exception(failure)
+        else:
+            self._result.set_result(value)

@@ -1,0 +1,201 @@
+"""Places of the live driver: work that hangs stops its own project and host, and nothing else.
+
+What hangs here waits for an event that the test sets at its end, so nothing depends on how fast the machine is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import pytest
+
+from syncline.base.action import Late, Purpose, Unfinished, Work
+from syncline.base.clock import VirtualClock
+from syncline.base.entropy import Entropy
+from syncline.base.journal import Journal
+from syncline.base.places import Limits
+from syncline.cluster.api import Api
+from syncline.cluster.authz import Authorizer
+from syncline.cluster.direct import DirectTransport
+from syncline.cluster.registry import Registry
+from syncline.cluster.store import Store
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Watch
+from syncline.control.loop import ControlLoop
+from syncline.control.manager import MAX_WORKERS, DirectPort, LiveManager
+from syncline.control.plan import Plan
+from syncline.control.pools import LIMITS, Pools, PoolSettings
+from syncline.kube.client import Request
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
+
+BOUND_S = 120.0
+"""A bound, not a wait: whatever is expected comes at once."""
+
+
+def hanging(until: threading.Event, project: str = "bad", host: str = "", purpose: Purpose = Purpose.SOURCES) -> Work:
+    return Work("hangs", lambda: until.wait(BOUND_S), purpose, project, (host,) if host else ())
+
+
+def good(project: str = "good", host: str = "", purpose: Purpose = Purpose.SOURCES) -> Work:
+    return Work("answers", lambda: "answer", purpose, project, (host,) if host else ())
+
+
+@pytest.mark.parametrize(
+    ("rule", "bad", "stranger"),
+    [
+        ("pods start though reads hang", {}, {"purpose": Purpose.MACHINES}),
+        ("reads go on though machines hang", {"purpose": Purpose.MACHINES}, {}),
+        ("another project is read", {}, {"project": "good"}),
+        ("another host is read for the same project", {"host": "tarpit:1"}, {"project": "bad", "host": "fine:1"}),
+        ("another project starts pods", {"purpose": Purpose.MACHINES}, {"purpose": Purpose.MACHINES}),
+    ],
+)
+def test_what_hangs_takes_only_its_own_places(rule: str, bad: dict[str, Any], stranger: dict[str, Any]) -> None:
+    async def story() -> None:
+        until, pools = threading.Event(), Pools(PoolSettings(slow_after_s=BOUND_S))
+        stuck = [asyncio.ensure_future(pools.run(hanging(until, **bad))) for _ in range(60)]
+        try:
+            await asyncio.sleep(0)
+            async with asyncio.timeout(BOUND_S):
+                assert await pools.run(good(**stranger)) == "answer", rule
+            assert not any(one.done() for one in stuck)
+            counts = pools.counts()[str(bad.get("purpose", Purpose.SOURCES))]
+            assert counts["working"] < LIMITS[bad.get("purpose", Purpose.SOURCES)].places
+        finally:
+            until.set()
+            await asyncio.gather(*stuck)
+
+    asyncio.run(story())
+
+
+def test_reads_that_are_slow_leave_their_places_to_others_of_the_same_project() -> None:
+    """A hundred remotes that hang, each its own host: a hundred and first is read while they all hang."""
+
+    async def story() -> None:
+        until, pools = threading.Event(), Pools(PoolSettings(slow_after_s=0.001))
+        stuck = [asyncio.ensure_future(pools.run(hanging(until, "one", f"h:{n}"))) for n in range(100)]
+        try:
+            await asyncio.sleep(0)
+            async with asyncio.timeout(BOUND_S):
+                assert await pools.run(good("one", "fine:1")) == "answer"
+            assert not any(one.done() for one in stuck)
+        finally:
+            until.set()
+            await asyncio.gather(*stuck)
+
+    asyncio.run(story())
+
+
+def test_work_that_takes_long_is_answered_as_unfinished_and_its_result_is_kept_later() -> None:
+    async def story() -> list[Any]:
+        until, pools, told = threading.Event(), Pools(), list[Any]()
+        ended = asyncio.Event()
+        work = Work("reads", partial(_second, until), Purpose.SOURCES, late=Late(0.001, told.append))
+        assert isinstance(await pools.run(work, ended.set), Unfinished)
+        assert told == []
+        until.set()
+        async with asyncio.timeout(BOUND_S):
+            await ended.wait()
+        return told
+
+    assert asyncio.run(story()) == ["read"]
+
+
+def _second(until: threading.Event) -> str:
+    until.wait(BOUND_S)
+    return "read"
+
+
+def test_who_gives_up_waiting_for_a_place_leaves_it_and_what_fails_says_so() -> None:
+    async def story() -> None:
+        until = threading.Event()
+        limits = {purpose: Limits(1) for purpose in Purpose}
+        pools = Pools(PoolSettings(limits))
+        stuck = asyncio.ensure_future(pools.run(hanging(until)))
+        await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(pools.run(good()))
+        await asyncio.sleep(0)
+        assert pools.counts()["sources"] == {"working": 1, "slow": 0, "waiting": 1}
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert pools.counts()["sources"]["waiting"] == 0
+        until.set()
+        await stuck
+        with pytest.raises(ZeroDivisionError):
+            await pools.run(Work("fails", lambda: 1 // 0, Purpose.SOURCES))
+
+    asyncio.run(story())
+
+
+# -- the driver ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """An action that hangs for all objects but the good one."""
+
+    name: str
+    reason: str = "to be looked at"
+
+    def describe(self) -> str:
+        return f"look at {self.name}"
+
+
+class Looking:
+    """Performs and counts looks."""
+
+    name = "looking"
+    kind = GroupKind("", "ConfigMap")
+    watches: tuple[Watch, ...] = ()
+    reads: tuple[GroupKind, ...] = ()
+
+    def __init__(self, until: threading.Event) -> None:
+        self.until = until
+        self.seen: set[str] = set()
+        self.good = asyncio.Event()
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
+        return cache.get(ref)
+
+    def plan(self, seen: Obj, now: datetime) -> Plan:
+        return Plan(((Look(name_of(seen)),),))
+
+    def perform(self, action: Look) -> Generator[Any, Any, None]:
+        is_good = action.name.startswith("z-good")
+        yield good() if is_good else hanging(self.until)
+        self.seen.add(action.name)
+        if is_good:
+            self.good.set()
+
+
+def test_keys_whose_work_hangs_do_not_keep_the_workers_from_other_keys() -> None:
+    async def story() -> set[str]:
+        store, clock, until = Store(), VirtualClock(), threading.Event()
+        admin = DirectTransport(Api(store, Registry(store), Authorizer(store), clock, Entropy(1)))
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+        admin.send(Request("POST", "/api/v1/namespaces", {}, {}, space)).or_raise()
+        for name in (*(f"bad-{number:02}" for number in range(2 * MAX_WORKERS)), "z-good"):
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+            admin.send(Request("POST", "/api/v1/namespaces/default/configmaps", {}, {}, body)).or_raise()
+        looking = Looking(until)
+        loop = ControlLoop(
+            [looking], mapper=Mapper(), performers={Look: looking}, clock=clock, journal=Journal(), strict=True
+        )
+        running = asyncio.create_task(LiveManager(loop, DirectPort(admin), clock).run())
+        try:
+            async with asyncio.timeout(BOUND_S):
+                await looking.good.wait()
+            return set(looking.seen)
+        finally:
+            until.set()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    assert asyncio.run(story()) == {"z-good"}
