@@ -1,7 +1,7 @@
 """The process that runs scripts of users: one JSON request a line in, one JSON answer a line out, until its input ends.
 
 ``assembly/lua_worker.py`` starts it with an empty environment and kills it when an answer takes too long. Never opens
-anything; memory and computing of the whole process are limited by the operating system too.
+anything; files, calls, memory and computing of the whole process are limited by the operating system too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import resource
 import sys
 from typing import Any
 
+from syncline.base import landlock, seccomp
 from syncline.gitops.lua import LuaFailed, run_guarded
 
 MEMORY_BYTES = 512 << 20
@@ -20,6 +21,9 @@ MEMORY_BYTES = 512 << 20
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+    # What a hole in the interpreter would lead to: no sockets, no tracing, no files but those of programs.
+    seccomp.restrict(families=())
+    landlock.confine(landlock.programs())
     _answer({"ready": True})
     for line in sys.stdin:
         _answer(_run(json.loads(line)))

@@ -13,7 +13,6 @@ import json
 import posixpath
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -209,13 +208,14 @@ def render_chart(
     _check_release_name(options.release_name)
     contents = {**lookup.read(files.inside), **files.texts}
     values, warnings = _values(files, contents, options)
-    with tempfile.TemporaryDirectory(prefix="syncline-chart-") as scratch:
-        _write_chart(Path(scratch) / "chart", folder, files, contents, options)
+    workers = shared_workers()
+    with workers.scratch() as scratch:
+        _write_chart(scratch / "chart", folder, files, contents, options)
         if remote is not None:
-            _write_archives(Path(scratch) / "chart", files.archives, remote)
+            _write_archives(scratch / "chart", files.archives, remote)
         payload = {
-            "chart": str(Path(scratch) / "chart"),
-            "scratch": scratch,
+            "chart": str(scratch / "chart"),
+            "scratch": str(scratch),
             "name": options.release_name,
             "namespace": options.namespace or "default",
             "values": json.dumps(values),
@@ -224,7 +224,7 @@ def render_chart(
             "skip_crds": options.skip_crds,
             "skip_schema": options.skip_schema,
         }
-        found = shared_workers().run(options.engine, payload, label=folder or ".")
+        found = workers.run(options.engine, payload, label=folder or ".")
     objects = [one for name, text in found for one in read_output(_place(folder, name), text, MAX_OBJECTS)]
     if options.skip_tests:
         objects = [one for one in objects if not is_test(str(annotations_of(one.obj).get("helm.sh/hook") or ""))]

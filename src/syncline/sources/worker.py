@@ -2,8 +2,9 @@
 
 ``sources/helm.py`` and ``sources/jsonnet.py`` call :func:`shared_workers` and :meth:`RenderWorkers.run` from worker
 threads. A named task with a value of plain data goes in, plain data leaves. A child has no credentials of ours, no
-settings of its user, no sockets (``base/seccomp.py``), bounded memory and processor time, and is ended with all it
-started when it takes too long; then the next task gets a new one. The other end is ``sources/worker_main.py``.
+settings of its user, no sockets (``base/seccomp.py``), no files but those of :meth:`RenderWorkers.scratch`
+(``base/landlock.py``), bounded memory and processor time, and is ended with all it started when it takes too long; then
+the next task gets a new one. The other end is ``sources/worker_main.py``.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from syncline.base.removal import remove_tree
 from syncline.sources.errors import Problem, SourceError
 
 __all__ = ["RenderWorkers", "WorkerLimits", "shared_workers"]
@@ -55,6 +61,7 @@ class RenderWorkers:
         self._slots = threading.BoundedSemaphore(limits.workers)
         self._idle: list[subprocess.Popen[bytes]] = []
         self._lock = threading.Lock()
+        self._folder: Path | None = None
         self.started = 0
 
     def run(self, task: str, payload: dict[str, Any], *, label: str) -> Any:
@@ -74,12 +81,33 @@ class RenderWorkers:
                 self._idle.append(child)
         return _unpacked(answer, label)
 
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for the files of one task, which children may read and write; removed afterwards."""
+        with tempfile.TemporaryDirectory(prefix="syncline-chart-", dir=self._home()) as made:
+            yield Path(made)
+
+    def _home(self) -> Path:
+        """Holds the folders of all tasks. If somebody tidied it up, children know another one and are replaced."""
+        with self._lock:
+            if self._folder is not None and self._folder.is_dir():
+                return self._folder
+            self._folder = Path(tempfile.mkdtemp(prefix="syncline-render-"))
+            weakref.finalize(self, remove_tree, self._folder)
+            idle, self._idle = self._idle, []
+        for child in idle:
+            _end(child)
+        return self._folder
+
     def close(self) -> None:
         """End the idle children."""
         with self._lock:
             idle, self._idle = self._idle, []
+            folder, self._folder = self._folder, None
         for child in idle:
             _end(child)
+        if folder is not None:
+            remove_tree(folder)
 
     def _take(self, label: str) -> subprocess.Popen[bytes]:
         with self._lock:
@@ -89,10 +117,10 @@ class RenderWorkers:
                     return child
                 _end(child)
             self.started += 1
-        limits = (self._limits.memory_bytes, self._limits.file_bytes)
+        given = (str(self._limits.memory_bytes), str(self._limits.file_bytes), str(self._home()))
         try:
             return subprocess.Popen(
-                [sys.executable, "-s", "-m", "syncline.sources.worker_main", *(str(limit) for limit in limits)],
+                [sys.executable, "-s", "-m", "syncline.sources.worker_main", *given],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import importlib
 import os
 import resource
+import shutil
 import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import msgspec
 
-from syncline.base import seccomp
+from syncline.base import landlock, seccomp
 from syncline.sources.errors import Problem, SourceError
 
 __all__ = ["TASKS", "main"]
@@ -32,12 +33,13 @@ TASKS = {
 """What a worker can be asked for; each takes one dict of plain data and returns plain data."""
 
 
-def main(memory_bytes: int, file_bytes: int) -> None:
-    """Answer tasks until the input ends."""
+def main(memory_bytes: int, file_bytes: int, folder: str) -> None:
+    """Answer tasks until the input ends; of this machine's files those below ``folder`` may be touched."""
     for kind, limit in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_FSIZE, file_bytes), (_CORE, 0)):
         resource.setrlimit(kind, (limit, limit))
     # No sockets, no rights by other programs, none of the calls that rendering has no use for.
     seccomp.restrict(families=())
+    landlock.confine([*landlock.programs(), *_helm()], [folder])
     answers = os.fdopen(os.dup(1), "wb")
     # Whatever a library prints must not look like an answer.
     os.dup2(2, 1)
@@ -49,6 +51,12 @@ def main(memory_bytes: int, file_bytes: int) -> None:
 
 
 _CORE = resource.RLIMIT_CORE
+
+
+def _helm() -> list[str]:
+    """Where the ``helm`` program really lies, if there is one."""
+    found = shutil.which("helm")
+    return [os.path.dirname(os.path.realpath(found))] if found is not None else []
 
 
 def _frame(stream: BinaryIO) -> bytes | None:
@@ -84,4 +92,4 @@ def _task(name: str) -> Callable[[dict[str, Any]], Any]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

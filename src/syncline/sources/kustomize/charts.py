@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from syncline.sources.archive import unpack
@@ -71,11 +69,12 @@ class Charts:
         values = _values(settings, folder, how, files, posixpath.join(home, name, "values.yaml"))
         for path in settings.get("additionalValuesFiles") or ():
             values = merged(values, _parsed(folder.load(path), path))
-        with tempfile.TemporaryDirectory(prefix="syncline-chart-") as scratch:
-            write_below(Path(scratch) / "chart", files.items())
+        workers = shared_workers()
+        with workers.scratch() as scratch:
+            write_below(scratch / "chart", files.items())
             payload = {
-                "chart": str(Path(scratch) / "chart"),
-                "scratch": scratch,
+                "chart": str(scratch / "chart"),
+                "scratch": str(scratch),
                 "name": str(settings.get("releaseName") or settings.get("nameTemplate") or RELEASE),
                 "namespace": settings.get("namespace") or "default",
                 "values": json.dumps(values),
@@ -84,7 +83,7 @@ class Charts:
                 "skip_crds": not settings.get("includeCRDs"),
             }
             try:
-                found = shared_workers().run(helm_engine(), payload, label=f"chart {name}")
+                found = workers.run(helm_engine(), payload, label=f"chart {name}")
             except SourceError as error:
                 raise BuildError(error.message, problem=error.problem, fix=error.fix) from None
         made = [Resource(node) for _, text in found for node in read_resources(text)]
