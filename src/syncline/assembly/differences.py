@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.assembly.snapshot import system_of
+from syncline.base.masking import Masker
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import ManifestStore, SourceReader
 from syncline.gitops.application.observe import AppSettings, Destinations, observe_application
@@ -74,10 +75,10 @@ def application_differences(
     assert seen is not None, "an Application that was put into the cache is there"
     problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
     if problems:
-        return AppDifferences(problems=tuple(problems))
+        return _stopped(seen.view.mask, *problems)
     manifests = reader.read(view.sources, view.revisions_wanted, now, seen.context)
     if manifests.error:
-        return AppDifferences(problems=(f"ComparisonError: Failed to load target state: {manifests.error}",))
+        return _stopped(seen.view.mask, f"ComparisonError: Failed to load target state: {manifests.error}")
     store.put(view.sources, view.revisions_wanted, manifests, seen.context)
     seen = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
@@ -88,7 +89,7 @@ def application_differences(
         pairs = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
         found = tuple(object_difference(pair, diff_settings(wanted), hidden) for pair in pairs)
     except DiffError as error:
-        return AppDifferences(problems=(f"ComparisonError: Failed to compare desired state to live state: {error}",))
+        return _stopped(seen.view.mask, f"ComparisonError: Failed to compare desired state to live state: {error}")
     masked = [_masked(pair.target, pair.live, hidden) for pair in pairs]
     return AppDifferences(
         revisions=manifests.revisions,
@@ -97,6 +98,10 @@ def application_differences(
         hooks=tuple(hook for hook, _ in (_masked(one, None, hidden) for one in comparison.hooks) if hook is not None),
         live=tuple(live for _, live in masked if live is not None),
     )
+
+
+def _stopped(mask: Masker, *problems: str) -> AppDifferences:
+    return AppDifferences(problems=tuple(mask(problem) for problem in problems))
 
 
 def object_difference(pair: Pair, settings: DiffSettings, hidden: Collection[str]) -> ObjectDifference:

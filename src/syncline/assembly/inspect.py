@@ -24,6 +24,7 @@ from syncline.assembly.forecast import (
     needs_first,
 )
 from syncline.assembly.snapshot import system_of
+from syncline.base.masking import Masker
 from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.application.manifests import Manifests, ManifestStore, SourceReader
 from syncline.gitops.application.observe import (
@@ -251,10 +252,10 @@ def planned_sync(
     if view.terminating:
         problems.append(f"{view.ref} is being deleted")
     if problems:
-        return _stopped(view, problems)
+        return _stopped(seen.view, problems)
     manifests = reader.read(view.sources, _asked(view, request), now, seen.context)
     if manifests.error:
-        return _stopped(view, [f"ComparisonError: Failed to load target state: {manifests.error}"])
+        return _stopped(seen.view, [f"ComparisonError: Failed to load target state: {manifests.error}"])
     decision = _decision(cache, view, manifests, settings, now, destinations)
     operation = decision.operation if decision.operation is not None and not request.by_hand else None
     started = begun(app, operation or request.operation(), now)
@@ -267,7 +268,36 @@ def planned_sync(
     assert seen is not None, "an Application that was put into the cache is there"
     there = destinations.snapshot(seen.remote) if seen.remote and destinations is not None else cache
     planned = _planned(seen, manifests, compare_application(seen, manifests), now, there)
-    return _with_decision(planned, view, decision, automated=operation is not None)
+    decided = _with_decision(planned, view, decision, automated=operation is not None)
+    return _masked(decided, seen.view.mask)
+
+
+def _masked(planned: PlannedSync, mask: Masker) -> PlannedSync:
+    """All that it says, without values of Secrets; the objects in it are masked already."""
+
+    def texts(found: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(mask(text) for text in found)
+
+    groups = tuple(
+        replace(
+            group,
+            changes=tuple(replace(change, why=mask(change.why)) for change in group.changes),
+            warnings=texts(group.warnings),
+            needs=texts(group.needs),
+            limits=texts(group.limits),
+        )
+        for group in planned.groups
+    )
+    return replace(
+        planned,
+        by=mask(planned.by),
+        groups=groups,
+        warnings=texts(planned.warnings),
+        problems=texts(planned.problems),
+        unsafe=texts(planned.unsafe),
+        first=texts(planned.first),
+        left_out=texts(planned.left_out),
+    )
 
 
 def _asked(view: AppView, request: SyncRequest) -> tuple[str, ...]:
@@ -279,7 +309,7 @@ def _stopped(view: AppView, problems: list[str]) -> PlannedSync:
         view.ref,
         sync=str(dig(view.status, "sync", "status", default=SyncCode.UNKNOWN)),
         health=str(dig(view.status, "health", "status", default="Unknown")),
-        problems=tuple(problems),
+        problems=tuple(view.mask(problem) for problem in problems),
     )
 
 

@@ -15,6 +15,7 @@ from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.graph import deepened, explain_object
+from syncline.explain.masking import masked_found
 from syncline.explain.view import Found, View, one_line
 from syncline.explain.waiting import (
     awaited_applications,
@@ -73,7 +74,7 @@ def explain_application(view: View, seen: AppObserved) -> Found:
     else:
         found = _settled(view, seen)
     found = _with_left_behind(seen, found)
-    return replace(found, cause=_naming(found.cause, seen.view.name))
+    return masked_found(view, replace(found, cause=_naming(found.cause, seen.view.name)), seen.view.mask)
 
 
 def _naming(cause: Cause, name: str) -> Cause:

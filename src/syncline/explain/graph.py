@@ -13,6 +13,7 @@ from syncline.base.cause import Cause
 from syncline.base.clock import format_time, time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.deletion import explain_deletion
+from syncline.explain.masking import masked_found
 from syncline.explain.pods import condition, explain_pod
 from syncline.explain.view import Found, View, one_line, warnings_of
 from syncline.explain.workloads import explain_job, explain_workload
@@ -49,8 +50,8 @@ BAD = (HealthStatus.DEGRADED, HealthStatus.MISSING, HealthStatus.UNKNOWN)
 def explain_object(view: View, obj: Obj) -> Found:
     """What is the matter with one object; of an object that is well, its state."""
     if is_terminating(obj):
-        return explain_deletion(view, obj)
-    return _KINDS.get(ref_of(obj).group_kind, _by_health)(view, obj)
+        return masked_found(view, explain_deletion(view, obj))
+    return masked_found(view, _KINDS.get(ref_of(obj).group_kind, _by_health)(view, obj))
 
 
 def deepened(view: View, cause: Cause) -> Found:

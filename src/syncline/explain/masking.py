@@ -1,40 +1,66 @@
-"""Takes the values of Secrets out of what containers say of themselves.
+"""Takes the values of Secrets out of what an explanation repeats of containers, Events and the API.
 
-Called before a log line or a last message of a container is repeated. Pure. A program that prints its password does so
-in its own log, for those who may read that; an explanation goes into tickets and chats.
+Pure. A program that prints its password does so in its own log, for those who may read that; an explanation goes into
+tickets and chats.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from syncline.explain.view import View
-from syncline.kube.objects import GroupKind, dig
+from syncline.base.cause import Cause
+from syncline.base.masking import Masker
+from syncline.explain.view import Found, View
+from syncline.kube.objects import GroupKind, Obj, ObjectRef
+from syncline.kube.secretvalues import secret_masker
 
-__all__ = ["masked"]
+__all__ = ["masked", "masked_found"]
 
 SECRET = GroupKind("", "Secret")
-LEAST = 6
-"""Characters from which on a value is taken out: shorter ones stand in any text, and are no secrets."""
-MASK = "***"
+REF_PARTS = 4
 
 
 def masked(view: View, namespace: str, text: str) -> str:
-    """``text`` without the values of the namespace's Secrets, plain or in base64, whole or one of their lines."""
-    found: set[str] = set()
-    for secret in view.cluster.objects(SECRET, namespace):
-        for value in (dig(secret, "data", default={}) or {}).values():
-            found |= _spellings(str(value))
-    for spelling in sorted(found, key=len, reverse=True):
-        text = text.replace(spelling, MASK)
-    return text
+    """``text`` without the values of the namespace's Secrets."""
+    return _masker(view, (namespace,))(text)
 
 
-def _spellings(encoded: str) -> set[str]:
-    try:
-        plain = base64.b64decode(encoded, validate=True).decode("utf-8", "ignore")
-    except binascii.Error:
-        plain = ""
-    parts = {encoded.strip(), plain.strip(), *(line.strip() for line in plain.splitlines())}
-    return {part for part in parts if len(part) >= LEAST}
+def masked_found(view: View, found: Found, own: Masker | None = None) -> Found:
+    """All that it says, without the values of Secrets of the namespaces that it names; ``own`` knows further ones."""
+    spaces = sorted({space for cause in _all(found.cause) if (space := _namespace(cause.subject))})
+    mask = _masker(view, spaces)
+
+    def said(text: str) -> str:
+        return mask(own(text) if own is not None else text)
+
+    def of(cause: Cause) -> Cause:
+        return replace(
+            cause,
+            message=said(cause.message),
+            then=said(cause.then),
+            next_action=said(cause.next_action),
+            evidence=tuple((name, said(value)) for name, value in cause.evidence),
+            because=tuple(of(one) for one in cause.because),
+        )
+
+    return replace(found, cause=of(found.cause))
+
+
+def _masker(view: View, namespaces: Iterable[str]) -> Masker:
+    def secrets() -> Iterator[Obj]:
+        for namespace in namespaces:
+            yield from view.cluster.objects(SECRET, namespace)
+
+    return secret_masker(secrets)
+
+
+def _all(cause: Cause) -> Iterator[Cause]:
+    yield cause
+    for each in cause.because:
+        yield from _all(each)
+
+
+def _namespace(subject: str) -> str:
+    """Of an ObjectRef's text; plain names have none."""
+    return ObjectRef.parse(subject).namespace if subject.count("/") == REF_PARTS - 1 and " " not in subject else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from syncline.base.masking import bounded, mask_credentials
 from syncline.base.report import Position
 
 __all__ = ["Problem", "SourceError", "mask_credentials"]
@@ -44,21 +45,12 @@ class SourceError(Exception):
         position: Position | None = None,
     ) -> None:
         self.problem = problem
-        self.message = _mask_scalars(mask_credentials(message))
+        self.message = bounded(_mask_scalars(mask_credentials(message)))
         self.subject = mask_credentials(subject)
         self.field = field
         self.fix = fix
         self.position = position
         super().__init__(self.message + (f"; {fix}" if fix else ""))
-
-
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]*:[^/\s]*@")
-_TOKEN_USER = re.compile(r"(?<=://)[^/@:\s]{20,}@")
-
-
-def mask_credentials(text: str) -> str:
-    """``https://user:secret@host`` becomes ``https://***@host``, also where a bare token stands for the user."""
-    return _TOKEN_USER.sub("***@", _USER_INFO.sub("***@", text))
 
 
 _SCALAR = re.compile(r"(?<=unknown anchor )'[^'\n]*'|(?<= !!)(str|int|float|bool|null|binary) `[^`]*`")

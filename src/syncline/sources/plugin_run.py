@@ -103,7 +103,7 @@ class PluginRunner:
             message = f"{label}: plugins run in a sandbox alone, and this machine makes none: {why}"
             raise SourceError(Problem.UNSUPPORTED, message, fix="allow unprivileged user namespaces")
         if code != 0:
-            raise SourceError(Problem.INVALID, f"{label}: `{command[0]}` failed exit status {code}: {said[-1000:]}")
+            raise SourceError(Problem.INVALID, f"{label}: `{command[0]}` failed exit status {code}: {said}")
         return output
 
     def _spec(

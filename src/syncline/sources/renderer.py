@@ -7,7 +7,7 @@ argocd-app 5.1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,6 +25,7 @@ from syncline.sources.directory import (
     select_documents,
     select_files,
 )
+from syncline.sources.disclosure import undisclosing
 from syncline.sources.environment import NO_CONTEXT, RenderContext, build_environment
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Repository
@@ -40,7 +41,7 @@ from syncline.sources.plugins import PluginOptions, parse_plugin_options
 from syncline.sources.render_cache import RenderCache, read_set_key
 from syncline.sources.revision import ResolvedRevision
 from syncline.sources.source_type import SourceType
-from syncline.sources.tree import Entry, Tree, with_modes
+from syncline.sources.tree import Entry, MemoryTree, Tree, with_modes
 
 __all__ = [
     "DirectoryRenderer",
@@ -372,7 +373,10 @@ def render_opened(
     ``sha`` is the commit, version or digest that ``tree`` is; ``disabled``, ``jsonnet``, ``butane`` and ``kustomize``
     are what the settings say. Raises :class:`SourceError`.
     """
-    spec = parse_source(with_overrides(source, tree, context.application), context)
+    try:
+        spec = parse_source(with_overrides(source, tree, context.application), context)
+    except SourceError as error:
+        raise undisclosing(error, (tree,), ()) from None
     directory = replace(spec.directory, jsonnet=jsonnet, butane=butane)
     spec = replace(spec, refs=refs or {}, remote=remote, variant=variant, disabled=disabled, directory=directory)
     spec = replace(spec, kustomize=replace(spec.kustomize, flags=kustomize))
@@ -420,8 +424,33 @@ def render_tree(
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
-    """As :func:`render`, of a tree that is at hand."""
-    spec = replace(spec, sha=sha)
+    """As :func:`render`, of a tree that is at hand. What went wrong is said without the source's secrets."""
+    try:
+        return _rendered(replace(spec, sha=sha), tree, cache, renderers)
+    except SourceError as error:
+        raise undisclosing(error, _trees(spec, tree), _parameters(spec)) from None
+
+
+def _trees(spec: SourceSpec, tree: Tree) -> Iterator[Tree]:
+    """The source's folder, what surrounds it, values files from elsewhere, and the repositories that lend files."""
+    yield tree
+    if tree.path:
+        yield tree.whole()
+    if tree.path in spec.found:
+        yield MemoryTree(spec.found[tree.path].texts)
+    yield from spec.refs.values()
+
+
+def _parameters(spec: SourceSpec) -> Iterator[tuple[str, str]]:
+    """What the Application gives to its tool, by name; a text of values under none."""
+    yield from ((name, value) for name, value, _ in spec.helm.parameters)
+    yield from ((one.name, one.value) for one in (*spec.jsonnet.ext_vars, *spec.jsonnet.tlas))
+    yield from spec.plugin.env
+    yield "", spec.plugin.parameters + "\n"
+    yield "", spec.helm.values + "\n"
+
+
+def _rendered(spec: SourceSpec, tree: Tree, cache: RenderCache | None, renderers: Sequence[Renderer]) -> Rendered:
     source_type = _tool(tree, spec, renderers)
     renderer = next((tool for tool in renderers if tool.source_type is source_type), None)
     if renderer is None:
@@ -438,4 +467,4 @@ def render_tree(
     manifests = found if found is not None else renderer.render(tree, spec, entries)
     if cache is not None and found is None:
         cache.put(key, manifests)
-    return Rendered(manifests.objects, sha, source_type, key, manifests.warnings, found is not None)
+    return Rendered(manifests.objects, spec.sha, source_type, key, manifests.warnings, found is not None)

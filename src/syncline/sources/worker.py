@@ -34,7 +34,6 @@ __all__ = ["RenderWorkers", "WorkerLimits", "shared_workers"]
 HEADER = 8
 """Bytes of a frame's length, big-endian."""
 
-MAX_MESSAGE = 1000
 """Letters of an error; a template that calls itself complains once for every call, and its
 reason stands at the end."""
 
@@ -188,9 +187,7 @@ def _unpacked(answer: bytes, label: str) -> Any:
         message, problem = str(found["error"]), Problem(found["problem"])
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):
         raise SourceError(Problem.INVALID, f"{label}: the render worker's answer is unreadable") from None
-    half = MAX_MESSAGE // 2
-    shown = message if len(message) <= MAX_MESSAGE else f"{message[:half]} … {message[-half:]}"
-    raise SourceError(problem, f"{label}: {shown}", subject=label)
+    raise SourceError(problem, f"{label}: {message}", subject=label)
 
 
 def _environment() -> dict[str, str]:

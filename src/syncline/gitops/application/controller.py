@@ -10,6 +10,7 @@ from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.manifests import ManifestStore
+from syncline.gitops.application.masking import masked_plan
 from syncline.gitops.application.observe import (
     INSTANCE_INDEX,
     AppObserved,
@@ -88,12 +89,13 @@ class ApplicationController:
         )
 
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
-        return plan_application(seen, now)
+        return masked_plan(seen.view, plan_application(seen, now))
 
     def settle(
         self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AppObserved, Plan] | None:
-        return settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
+        further = settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
+        return None if further is None else (further[0], masked_plan(seen.view, further[1]))
 
     def _of_dependency(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         """Applications that wait for this one."""

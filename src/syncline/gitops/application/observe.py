@@ -5,7 +5,7 @@ Called by the controller with the cache; returns frozen values only. Missing inp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -13,6 +13,7 @@ from typing import Protocol
 
 from syncline.base.action import Action
 from syncline.base.clock import time_or_none
+from syncline.base.masking import Masker
 from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.addressed import addressed
 from syncline.gitops.application.depends import dependencies
@@ -35,6 +36,7 @@ from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of, name_of, owner_references, ref_of
 from syncline.kube.schema.model import Schema, schema_for
+from syncline.kube.secretvalues import secret_masker
 from syncline.kube.version import GIT_VERSION
 from syncline.sources.environment import RenderContext
 
@@ -331,14 +333,16 @@ def observe_application(
     kinds = KindTable({info.gvk: info for info in looked.mapper.versions()})
     reach = _among_applications(view, project, clusters, settings)
     pools = looked.objects(POOL)
+    renders = latest, pinned
+    live = _live(looked, view, renders, kinds, settings)
     return AppObserved(
-        view=view,
+        view=AppView(app, _masker(renders, live, system.settings)),
         project=project,
         latest=latest,
         pinned=pinned,
         reading=store.reading(view.sources, view.revisions_wanted, context),
         pinned_reading=pinned_reading,
-        live=_live(looked, view, (latest, pinned), kinds, settings),
+        live=live,
         kinds=kinds,
         settings=settings,
         namespace_live=looked.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
@@ -363,6 +367,17 @@ def _application(cache: Snapshot, reach: Reach, ref: ObjectRef) -> Obj | None:
     """An Application that another one depends on; None also where the project may not see it."""
     found = cache.get(ref)
     return found if found is not None and reach.sees_application(found, ref) else None
+
+
+def _masker(renders: tuple[Manifests | None, ...], live: Mapping[ObjectRef, Obj], system: SystemSettings) -> Masker:
+    """Of the Secrets that its manifests hold and that are live."""
+
+    def objects() -> Iterator[Obj]:
+        yield from live.values()
+        for manifests in renders:
+            yield from manifests.objects if manifests is not None else ()
+
+    return secret_masker(objects, system.hidden_annotations)
 
 
 def _effective(settings: AppSettings, system: SystemSettings) -> AppSettings:

@@ -13,6 +13,7 @@ from typing import Any
 from syncline.base.clock import format_time
 from syncline.control.plan import Patch
 from syncline.gitops.application.manifests import Manifests
+from syncline.gitops.application.masking import masked_status, timeless
 from syncline.gitops.application.view import REFRESH, AppView
 from syncline.gitops.compare import Comparison
 from syncline.gitops.conditions import Condition, merge_conditions
@@ -68,11 +69,7 @@ def without_new_commit(view: AppView, status: Obj) -> Obj:
     named = {key: before[key] for key in ("revision", "revisions") if key in before}
     rest = {key: value for key, value in sync.items() if key not in ("revision", "revisions")}
     same = status | {"sync": rest | named}
-    return view.status if _timeless(same) == _timeless(view.status) else status
-
-
-def _timeless(status: Obj) -> Obj:
-    return {key: value for key, value in status.items() if key != "reconciledAt"}
+    return view.status if timeless(same) == timeless(view.status) else status
 
 
 def failed_status(
@@ -137,7 +134,7 @@ def _with_conditions(
     if merged:
         status["conditions"] = merged
     status["controllerNamespace"] = view.namespace
-    if view.refresh or _timeless(status) != _timeless(view.status):
+    if view.refresh or timeless(status) != timeless(view.status):
         status["reconciledAt"] = format_time(now)
     return status
 
@@ -156,6 +153,7 @@ def app_patch(
     nothing differs. A refresh annotation that was ``processed``, ``annotations`` (None removes) and ``finalizers``
     (all; None leaves them) go in the same patch."""
     body: Obj = {}
+    status = masked_status(view, status)
     if status != view.status:
         body["status"] = create_merge_patch(view.status, status)
     if operation is not ... and operation != view.operation:
@@ -170,4 +168,4 @@ def app_patch(
     if not body and not metadata:
         return ()
     body["metadata"] = metadata | {"resourceVersion": resource_version(view.obj)}
-    return (Patch(APPLICATION, view.namespace, view.name, body, reason),)
+    return (Patch(APPLICATION, view.namespace, view.name, body, view.mask(reason)),)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from syncline.base.masking import Masker
 from syncline.gitops.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, resolve_destination
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
 
@@ -21,6 +22,8 @@ class AppView:
     """One Application as observed; read-only."""
 
     obj: Obj
+    mask: Masker = field(default_factory=Masker, compare=False)
+    """Takes the values of its Secrets, as far as they were seen, out of what is said of it."""
 
     @property
     def ref(self) -> ObjectRef:

@@ -13,14 +13,13 @@ from typing import Any
 
 from syncline.gitops.diff.normalize import fold_string_data
 from syncline.gitops.sync.three_way import LAST_APPLIED
-from syncline.kube.objects import Obj, annotations_of, gvk_of, meta
+from syncline.kube.objects import Obj, annotations_of, meta
+from syncline.kube.secretvalues import PLAIN_FIELDS, is_secret
 
 __all__ = ["hide_secret"]
 
 MASK = "+" * 8
 STEP = "+" * 4
-PLAIN_FIELDS = ("apiVersion", "kind", "metadata", "type", "immutable")
-"""Fields of a Secret that hold no value of it."""
 
 
 class _Masks:
@@ -53,17 +52,12 @@ def hide_secret(
     return first, second
 
 
-def _is_secret(obj: Obj) -> bool:
-    gvk = gvk_of(obj)
-    return (gvk.group, gvk.kind) == ("", "Secret")
-
-
 def _is_misplaced(key: str, value: Any) -> bool:
     return value is not None and not (key == "data" and isinstance(value, dict))
 
 
 def _folded(obj: Obj) -> Obj:
-    return fold_string_data(obj) if _is_secret(obj) else obj
+    return fold_string_data(obj) if is_secret(obj) else obj
 
 
 def _note(obj: Obj) -> Any:
@@ -86,7 +80,7 @@ def _masked(
     made = dict(obj)
     if isinstance(obj.get("data"), dict):
         made["data"] = {key: data.setdefault(key, _Masks()).of(value) for key, value in sorted(obj["data"].items())}
-    if _is_secret(obj):
+    if is_secret(obj):
         # A field that is misspelt or of the wrong type may hold the values as well.
         made |= {key: MASK for key, value in made.items() if key not in PLAIN_FIELDS and _is_misplaced(key, value)}
     found = meta(obj).get("annotations")

@@ -1,0 +1,235 @@
+"""Takes out of a text what may be a credential: the one masker of statuses, Events, explanations, logs and traces.
+
+Pure. :func:`mask_credentials` knows patterns (user info in URLs, headers, keys, tokens, ``password=…``); a
+:class:`Masker` also knows values, in every spelling in which a program or an API repeats them. What is masked stays as
+it is when it is masked again. Values below :data:`LEAST` characters are left: they stand in any text.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from urllib.parse import quote, quote_plus
+
+__all__ = ["LEAST", "MASK", "MAX_TEXT", "Masker", "bounded", "credential_values", "decoded", "mask_credentials"]
+
+MASK = "***"
+LEAST = 4
+WHOLE = 8
+"""Values shorter than this are masked as whole words only: ``admin`` is no part of ``administrator``."""
+SLICE = 12
+"""Consecutive characters of a long value that are taken for a part of it: texts are cut and wrapped."""
+MAX_TEXT = 16_384
+"""Characters of a message that are kept, its beginning and its end."""
+MAX_READ = 16 * MAX_TEXT
+MAX_VALUE = 65_536
+"""Characters of one value that are looked for."""
+MAX_VALUES = 20_000
+COMMON = frozenset(
+    ("true", "false", "null", "none", "default", "enabled", "disabled", "secret", "opaque", "localhost", "string")
+)
+"""Words that say nothing, although they are values of Secrets."""
+
+_NAME = (
+    r"(?:pass(?:wor[dt]|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key"
+    r"|client[_-]?secret|signing[_-]?key|encryption[_-]?key|credentials?|auth)"
+)
+_VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"',;&|)\]}]+)"""
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)(?!\*)(?:.*?-----END [A-Z0-9 ]*-----|.*)", re.S),
+        r"\1***",
+    ),
+    (re.compile(r"(?<=://)[^/@\s]*:(?!\*\*\*@)[^/\s]*@"), "***@"),
+    (re.compile(r"(?<=://)[^/@:\s]{20,}@"), "***@"),
+    (
+        re.compile(
+            r"""(?i)\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?)"""
+            r"""(?!(?:basic|bearer|token|digest)\s)[^\s"',;]+"""
+        ),
+        r"\1***",
+    ),
+    (re.compile(r"(?i)\b((?:bearer|basic)\s+)(?=[^\s\"',;]*[\d._=+-])[A-Za-z0-9._~+/=-]{8,}"), r"\1***"),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"), MASK),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), MASK),
+    (
+        re.compile(
+            r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,})"
+        ),
+        MASK,
+    ),
+    (re.compile(rf"(?i)({_NAME}[\"']?=)(?!=){_VALUE}"), r"\1***"),
+    (re.compile(rf"(?i)(--[\w-]*{_NAME}\s+)(?!-){_VALUE}"), r"\1***"),
+    # After a colon a sentence may follow ("password: Required value"): a value is quoted, or no plain word.
+    (re.compile(rf"(?i)({_NAME}[\"']\s*:\s*)(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\w.+/-]+)"), r"\1***"),
+    (re.compile(r"(?i)(\b\w*pass(?:wor[dt]|wd|phrase)\s*:\s+)(?=[^\s\"',;]*[\d!#$%&*+/?@^_=-])[^\s\"',;]+"), r"\1***"),
+)
+_HINT = re.compile(
+    r"(?i)://|PRIVATE KEY|authorization|bearer|basic|eyJ|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox|AIza|pass|pwd"
+    r"|secret|token|key|credential|auth"
+)
+
+
+def mask_credentials(text: str) -> str:
+    """Without what looks like a credential: ``https://user:secret@host`` becomes ``https://***@host``."""
+    if _HINT.search(text) is None:
+        return text
+    for pattern, instead in _PATTERNS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def bounded(text: str, limit: int = MAX_TEXT) -> str:
+    """The beginning and the end of what is too long."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]} … {text[-half + 3 :]}"
+
+
+_LINE = re.compile(
+    rf"""(?i)["']?([\w.\-/]*{_NAME}[\w\-]*)["']?\s*(?:=>|:=|[:=])\s*({_VALUE})""",
+)
+_REFERENCE = re.compile(r"(?i)(?:name|names|ref|class|type|path|file|mount|namespace|enabled|length|policy)$")
+
+
+def credential_values(text: str) -> Iterator[str]:
+    """What stands beside names of credentials in a text of any format, also where it cannot be parsed."""
+    for found in _LINE.finditer(text[:MAX_READ]):
+        if _REFERENCE.search(found[1]) is None:
+            yield found[2].strip("\"'")
+
+
+def decoded(text: str) -> str:
+    """What base64 stands for, empty where it is none or no text."""
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return ""
+
+
+class Masker:
+    """Called with a text it gives the text without the values, nor what looks like a credential.
+
+    ``values`` are asked for once, at the first text. ``plain`` are names that are no secrets although a Secret holds
+    them.
+    """
+
+    __slots__ = ("_by_start", "_given", "_plain", "_slices")
+
+    def __init__(self, values: Callable[[], Iterable[str]] = tuple, plain: Callable[[], Iterable[str]] = tuple) -> None:
+        self._given = values
+        self._plain = plain
+        self._by_start: dict[str, list[str]] | None = None
+        self._slices: dict[str, tuple[str, int]] = {}
+
+    def __repr__(self) -> str:
+        return "Masker(***)"
+
+    def __call__(self, text: str, limit: int = MAX_TEXT) -> str:
+        return bounded(mask_credentials(self._without_values(text[:MAX_READ])), limit)
+
+    def _without_values(self, text: str) -> str:
+        known = self._known()
+        if not known:
+            return text
+        made: list[str] = []
+        at = 0
+        for start, end in _joined(self._spans(text, known)):
+            made += (text[at:start], MASK)
+            at = end
+        return "".join((*made, text[at:]))
+
+    def _known(self) -> dict[str, list[str]]:
+        if self._by_start is None:
+            by_start: dict[str, set[str]] = {}
+            plain = COMMON.union(self._plain())
+            for number, value in enumerate(dict.fromkeys(self._given())):
+                if number >= MAX_VALUES:
+                    break
+                for spelling in _spellings(value[:MAX_VALUE]):
+                    if len(spelling) >= LEAST and spelling not in plain and spelling.lower() not in COMMON:
+                        by_start.setdefault(spelling[:LEAST], set()).add(spelling)
+                        self._slice(spelling)
+            self._by_start = {key: sorted(found, key=len, reverse=True) for key, found in by_start.items()}
+            self._given = self._plain = tuple
+        return self._by_start
+
+    def _slice(self, spelling: str) -> None:
+        if len(spelling) > SLICE and "\n" not in spelling and "://" not in spelling[:SLICE]:
+            for at in range(0, len(spelling) - SLICE + 1, SLICE):
+                self._slices.setdefault(spelling[at : at + SLICE], (spelling, at))
+            self._slices.setdefault(spelling[-SLICE:], (spelling, len(spelling) - SLICE))
+
+    def _spans(self, text: str, known: dict[str, list[str]]) -> Iterator[tuple[int, int]]:
+        at = 0
+        while at <= len(text) - LEAST:
+            end = self._whole(text, at, known)
+            if end:
+                yield at, end
+                at = end
+                continue
+            part = self._slices.get(text[at : at + SLICE])
+            if part is not None:
+                start, end = _stretched(text, at, *part)
+                yield start, end
+                at = end
+                continue
+            at += 1
+
+    @staticmethod
+    def _whole(text: str, at: int, known: dict[str, list[str]]) -> int:
+        """Where the longest value that begins at ``at`` ends; 0: none does."""
+        for spelling in known.get(text[at : at + LEAST], ()):
+            end = at + len(spelling)
+            if text.startswith(spelling, at) and (len(spelling) >= WHOLE or _is_word(text, at, end)):
+                return end
+        return 0
+
+
+def _is_word(text: str, start: int, end: int) -> bool:
+    return not text[max(start - 1, 0) : start].isalnum() and not text[end : end + 1].isalnum()
+
+
+def _stretched(text: str, at: int, value: str, offset: int) -> tuple[int, int]:
+    """The longest stretch around ``at`` that is a part of ``value``."""
+    start, before = at, offset
+    while start > 0 and before > 0 and text[start - 1] == value[before - 1]:
+        start, before = start - 1, before - 1
+    end, after = at + SLICE, offset + SLICE
+    while end < len(text) and after < len(value) and text[end] == value[after]:
+        end, after = end + 1, after + 1
+    return start, end
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Spans that touch or overlap as one: they are parts of one value."""
+    last: tuple[int, int] | None = None
+    for start, end in spans:
+        if last is not None and start <= last[1]:
+            last = min(last[0], start), max(last[1], end)
+            continue
+        if last is not None:
+            yield last
+        last = start, end
+    if last is not None:
+        yield last
+
+
+def _spellings(value: str) -> set[str]:
+    """A value as programs and APIs write it: whole, each of its lines, escaped, in base64, in an address."""
+    lines = [line.strip() for line in value.splitlines()]
+    plain = {value, value.strip(), *(lines if len(lines) > 1 else ())}
+    found = set(plain)
+    raw = value.encode("utf-8", "surrogatepass")
+    for encoded in (base64.b64encode(raw), base64.urlsafe_b64encode(raw)):
+        found |= {encoded.decode(), encoded.decode().rstrip("=")}
+    for one in plain:
+        escaped = json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1], repr(one)[1:-1]
+        found |= {*escaped, quote(one, errors="replace"), quote(one, "", errors="replace")}
+        found.add(quote_plus(one, errors="replace"))
+    if len(lines) > 1:
+        # A line of a file in a Secret is taken whole or not at all: "port: 80" stands in many texts.
+        found -= {line for line in lines if len(line) < WHOLE}
+    return {one for one in found if one}

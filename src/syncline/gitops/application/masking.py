@@ -1,0 +1,102 @@
+"""Takes the values of Secrets out of what a pass says of its Application: the status, Events, reasons.
+
+Called by the controller with each plan, and where the status is written. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from syncline.base.action import Action
+from syncline.control.plan import Emit, Plan, Requeue, Retry, Stalled
+from syncline.gitops.application.view import AppView
+from syncline.kube.objects import Obj
+
+__all__ = ["masked_plan", "masked_status", "timeless"]
+
+GIVEN = ("operation", "source", "sources", "comparedTo", "history")
+"""Parts of a status that repeat what people wrote into the spec or the request, where the same people read it."""
+
+
+def masked_status(view: AppView, status: Obj) -> Obj:
+    """``status`` without the values of Secrets in its messages. Times stay where nothing but the mask is new."""
+    if status == view.status:
+        return status
+    known = set(_messages(view.status))
+    masked: Obj = _masked(status, view, known)
+    if masked == status:
+        return status
+    times = {_named(one): one.get("lastTransitionTime") for one in view.status.get("conditions") or ()}
+    if masked.get("conditions"):
+        masked["conditions"] = [
+            {**one, "lastTransitionTime": times.get(_named(one)) or one.get("lastTransitionTime")}
+            for one in masked["conditions"]
+        ]
+    if not view.refresh and timeless(masked) == timeless(view.status):
+        return view.status
+    return masked
+
+
+def _named(condition: Obj) -> tuple[object, object]:
+    return condition.get("type"), condition.get("message")
+
+
+def _messages(value: Any) -> Iterator[str]:
+    """Messages at any depth, which stand in the object already."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _messages(part)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if key == "message" and isinstance(part, str):
+                yield part
+            elif key not in GIVEN:
+                yield from _messages(part)
+
+
+def _masked(value: Any, view: AppView, known: set[str]) -> Any:
+    """Equal parts are the same objects: a status of a thousand rows is seldom copied."""
+    if isinstance(value, list):
+        parts = [_masked(part, view, known) for part in value]
+        return parts if any(new is not old for new, old in zip(parts, value)) else value
+    if not isinstance(value, dict):
+        return value
+    made = {}
+    for key, part in value.items():
+        if key == "message" and isinstance(part, str):
+            made[key] = part if part in known else view.mask(part)
+        else:
+            made[key] = part if key in GIVEN else _masked(part, view, known)
+    return made if any(made[key] is not part for key, part in value.items()) else value
+
+
+def masked_plan(view: AppView, plan: Plan) -> Plan:
+    """The plan with masked Events and reasons; its status is masked by :func:`app_patch`."""
+    outcome = plan.outcome
+    match outcome:
+        case Requeue():
+            outcome = replace(outcome, why=view.mask(outcome.why))
+        case Retry():
+            outcome = Retry(view.mask(outcome.error))
+        case Stalled():
+            outcome = Stalled(view.mask(outcome.reason), outcome.fix)
+        case _:
+            pass
+    return replace(
+        plan,
+        steps=tuple(tuple(_said(view, action) for action in step) for step in plan.steps),
+        status=tuple(_said(view, action) for action in plan.status),
+        outcome=outcome,
+        why=view.mask(plan.why),
+    )
+
+
+def _said(view: AppView, action: Action) -> Action:
+    return replace(action, message=view.mask(action.message)) if isinstance(action, Emit) else action
+
+
+def timeless(status: Obj) -> Obj:
+    """All but when it was written."""
+    return {key: value for key, value in status.items() if key != "reconciledAt"}
