@@ -16,7 +16,7 @@ from syncline.gitops.application.holds import pools_to_hold
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.sync.actions import ApplyObject, PruneObject, SyncAction
 from syncline.gitops.sync.annotations import is_delete_hook
-from syncline.gitops.sync.conditions import Condition, ConditionError, gate_deadline, waits_of
+from syncline.gitops.sync.conditions import Condition, ConditionError, OutOfSteps, gate_deadline, waits_of
 from syncline.gitops.sync.model import SyncObserved
 from syncline.gitops.sync.plan import PlannedWave
 from syncline.kube.kinds.syncline import HOLD
@@ -76,7 +76,10 @@ def _condition(seen: SyncObserved, condition: Condition) -> str:
         wanted = f"{condition.jsonpath} is {condition.value!r}" if condition.value is not None else condition.jsonpath
     else:
         wanted = condition.cel or "it is healthy"
-    problem = condition.problem(seen.lookup(ref), seen.health)
+    try:
+        problem = condition.problem(seen.lookup(ref), seen.health)
+    except OutOfSteps as error:
+        problem = str(error)
     limit = f", at most {_span(condition.deadline)}" if condition.deadline is not None else ""
     return f"{ref.kind} {where}: {wanted}{limit} (now: {problem or 'it holds'})"
 

@@ -14,7 +14,7 @@ from syncline.gitops.application.depends import DEPENDS_ON, depends_on, missing,
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.autosync import SelfHealBackoff, decide
 from syncline.gitops.project.windows import SyncWindow, WindowError, read_windows, window_problem
-from syncline.gitops.sync.conditions import WAIT_FOR, Condition, ConditionError, waits_of
+from syncline.gitops.sync.conditions import WAIT_FOR, Condition, ConditionError, OutOfSteps, waits_of
 from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 
 MAX_STARTS = 1000
@@ -138,13 +138,20 @@ def awaited_conditions(seen: AppObserved, started: datetime | None) -> list[Caus
     for target in pinned.objects if pinned is not None else ():
         try:
             conditions = waits_of(target, seen.kinds, seen.view.destination_namespace, seen.reach.refuses)
-            problems = [(one, one.problem(seen.lookup(one.ref), seen.health)) for one in conditions]
+            problems = [(one, _problem(seen, one)) for one in conditions]
         except ConditionError:
             continue  # the operation has said so and ended
         for condition, problem in problems:
             if problem:
                 found.setdefault(str(condition.ref), _condition(seen, target, condition, problem, started))
     return list(found.values())
+
+
+def _problem(seen: AppObserved, condition: Condition) -> str:
+    try:
+        return condition.problem(seen.lookup(condition.ref), seen.health)
+    except OutOfSteps as error:
+        return str(error)
 
 
 def _condition(seen: AppObserved, target: Obj, condition: Condition, problem: str, started: datetime | None) -> Cause:

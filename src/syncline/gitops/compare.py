@@ -19,6 +19,7 @@ from syncline.gitops.diff import (
     DiffMode,
     DiffSettings,
     IgnoreRule,
+    JqBudget,
     Override,
     respect_ignored,
 )
@@ -139,6 +140,12 @@ def compare(seen: ComparisonInput) -> Comparison:
     targets, pre_delete, post_delete = _split_delete_hooks(_with_namespace(seen.app, prepared.objects, live))
     paired = pair_objects(targets, live, destination, seen.kinds)
     differences = _differences(seen, paired.pairs)
+    to_sync = paired.pairs
+    if not differences.error:
+        try:
+            to_sync = _pairs_to_sync(seen, paired.pairs)
+        except DiffError as error:
+            differences = _Differences((False,) * len(paired.pairs), str(error))
     rows = [
         _row(seen, pair, paired.hooks, changed, app)
         for pair, changed in zip(paired.pairs, differences.modified, strict=True)
@@ -156,7 +163,7 @@ def compare(seen: ComparisonInput) -> Comparison:
         health=health,
         resources=tuple(_shown(row, health.of[index], bool(differences.error)) for index, row in enumerate(rows)),
         conditions=tuple(conditions),
-        pairs=_pairs_to_sync(seen, paired.pairs) if not differences.error else paired.pairs,
+        pairs=to_sync,
         hooks=paired.hooks,
         in_sync=_in_sync(paired.pairs, differences),
         has_pre_delete_hooks=pre_delete,
@@ -243,6 +250,7 @@ def diff_settings(seen: ComparisonInput) -> DiffSettings:
         ignore=tuple(IgnoreRule.parse(rule) for rule in dig(seen.app, "spec", "ignoreDifferences", default=[])),
         overrides=seen.overrides,
         tracking=seen.tracking,
+        jq=JqBudget(),
     )
 
 

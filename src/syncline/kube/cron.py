@@ -60,21 +60,26 @@ class Schedule:
     def next_after(self, moment: datetime) -> datetime | None:
         """The first start strictly after ``moment``; None if there is none within five years."""
         first = moment.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        for offset in range(HORIZON_DAYS):
-            day = first.date() + timedelta(days=offset)
-            if not self._falls_on(day):
+        day = first.date()
+        last = min(first.date().toordinal() + HORIZON_DAYS - 1, date.max.toordinal() - 31)
+        while day.toordinal() <= last:
+            if day.month not in self.months.values:
+                day = (day.replace(day=1) + timedelta(days=31)).replace(day=1)
                 continue
-            earliest = (first.hour, first.minute) if offset == 0 else (0, 0)
+            found, day = day, day + timedelta(days=1)
+            if not self._falls_on(found):
+                continue
+            earliest = (first.hour, first.minute) if found == first.date() else (0, 0)
             for hour in self.hours:
                 for minute in self.minutes:
                     if (hour, minute) >= earliest:
-                        return first.replace(year=day.year, month=day.month, day=day.day, hour=hour, minute=minute)
+                        return first.replace(
+                            year=found.year, month=found.month, day=found.day, hour=hour, minute=minute
+                        )
         return None
 
     def _falls_on(self, day: date) -> bool:
         """With both day fields restricted one of them is enough."""
-        if day.month not in self.months.values:
-            return False
         by_date = day.day in self.days.values
         by_weekday = day.isoweekday() % 7 in self.weekdays.values
         both_needed = self.days.any or self.weekdays.any

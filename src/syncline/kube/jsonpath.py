@@ -31,10 +31,13 @@ from syncline.kube.jsonpath_syntax import (
     parse_template,
 )
 
-__all__ = ["MAX_RESULTS", "JsonPath", "JsonPathError", "compile_path", "compile_template"]
+__all__ = ["MAX_RESULTS", "MAX_STEPS", "JsonPath", "JsonPathError", "TooManySteps", "compile_path", "compile_template"]
 
 MAX_RESULTS = 100_000
 """Values at one step of a path; more are a mistake (``..`` twice over a large list), not an answer."""
+
+MAX_STEPS = 500_000
+"""Values that one evaluation looks at, about a microsecond each: ranges within ranges multiply."""
 
 _MAX_TEXTS = 512
 """Compiled templates kept: every printer column of every kind is used again and again."""
@@ -47,6 +50,25 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+class TooManySteps(JsonPathError):
+    """An evaluation that looked at more values than it may."""
+
+
+@dataclass(slots=True)
+class _Steps:
+    left: int
+
+    def take(self, count: int) -> None:
+        """Raises TooManySteps."""
+        self.left -= count
+        if self.left < 0:
+            raise TooManySteps("too many values are looked at")
+
+
+CHARS_PER_STEP = 50
+"""Of a text that is printed or compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +88,26 @@ class JsonPath:
 
     def groups(self, obj: Any, *, allow_missing: bool = True) -> list[list[Any]]:
         """The values of each action and text of the template, ranges unrolled."""
-        return list(_groups(self.parts, obj, allow_missing))
+        return list(_groups(self.parts, obj, _Look(allow_missing, _Steps(MAX_STEPS))))
 
-    def render(self, obj: Any, *, allow_missing: bool = True) -> str:
-        """What ``-o jsonpath`` prints: scalars plain, maps and lists as JSON, several results with spaces between."""
-        return "".join(" ".join(map(_shown, group)) for group in self.groups(obj, allow_missing=allow_missing))
+    def render(
+        self,
+        obj: Any,
+        *,
+        allow_missing: bool = True,
+        limit: int = MAX_STEPS,
+        spent: Callable[[int], None] = lambda steps: None,
+    ) -> str:
+        """What ``-o jsonpath`` prints: scalars plain, maps and lists as JSON, several results with spaces between.
+
+        Raises TooManySteps beyond ``limit``; ``spent`` is told how many steps it took.
+        """
+        steps = _Steps(limit)
+        try:
+            groups = list(_groups(self.parts, obj, _Look(allow_missing, steps)))
+            return "".join(" ".join([_shown(value, steps) for value in group]) for group in groups)
+        finally:
+            spent(limit - max(steps.left, 0))
 
 
 @lru_cache(maxsize=_MAX_TEXTS)
@@ -89,42 +126,53 @@ def compile_path(text: str) -> JsonPath:
     return compile_template(f"{{{relaxed}}}")
 
 
-def _groups(parts: tuple[Part, ...], obj: Any, missing: bool) -> Iterator[list[Any]]:
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """``missing``: fields may be. ``steps``: what is left to look at."""
+
+    missing: bool
+    steps: _Steps
+
+
+def _groups(parts: tuple[Part, ...], obj: Any, look: _Look) -> Iterator[list[Any]]:
     for part in parts:
         match part:
             case Text(text):
+                look.steps.take(1)
                 yield [text]
             case Action(nodes):
-                yield _walk([obj], nodes, missing)
+                yield _walk([obj], nodes, look)
             case Range(nodes, body):
-                for value in _walk([obj], nodes, missing):
-                    yield from _groups(body, value, missing)
+                for value in _walk([obj], nodes, look):
+                    yield from _groups(body, value, look)
             case _:
                 assert_never(part)
 
 
-def _walk(values: list[Any], nodes: tuple[Node, ...], missing: bool) -> list[Any]:
+def _walk(values: list[Any], nodes: tuple[Node, ...], look: _Look) -> list[Any]:
+    look.steps.take(1)
     for node in nodes:
-        values = _step(values, node, missing)
+        look.steps.take(len(values))
+        values = _step(values, node, look)
         if len(values) > MAX_RESULTS:
             raise JsonPathError(f"more than {MAX_RESULTS} results")
     return values
 
 
-def _step(values: list[Any], node: Node, missing: bool) -> list[Any]:
+def _step(values: list[Any], node: Node, look: _Look) -> list[Any]:
     match node:
         case Field(name):
-            return _field(values, name, missing)
+            return _field(values, name, look.missing)
         case Wildcard():
-            return [child for value in values for child in _children(value)]
+            return [child for value in values for child in _paid(_children(value), look)]
         case Recursive():
-            return _below(values)
+            return _below(values, look)
         case Slice():
-            return [item for value in values if value is not None for item in _slice(value, node)]
+            return [item for value in values if value is not None for item in _paid(_slice(value, node), look)]
         case Filter():
-            return [item for value in values for item in _filtered(value, node, missing)]
+            return [item for value in values for item in _filtered(value, node, look)]
         case Union(branches):
-            return [value for branch in branches for value in _walk(values, branch, missing)]
+            return [value for branch in branches for value in _walk(values, branch, look)]
         case Constant(constant):
             return [constant for _ in values]
         case Text(text):
@@ -145,13 +193,18 @@ def _children(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _below(values: list[Any]) -> list[Any]:
+def _paid(values: list[Any], look: _Look) -> list[Any]:
+    look.steps.take(len(values))
+    return values
+
+
+def _below(values: list[Any], look: _Look) -> list[Any]:
     """The maps and lists that are not empty, each followed by those below it."""
     found: list[Any] = []
     todo = list(reversed(values))
     while todo:
         value = todo.pop()
-        children = _children(value)
+        children = _paid(_children(value), look)
         if children:
             found.append(value)
             todo += reversed(children)
@@ -184,30 +237,34 @@ def _slice(value: Any, wanted: Slice) -> list[Any]:
     return value[start : stop : wanted.step or 1]
 
 
-def _filtered(value: Any, wanted: Filter, missing: bool) -> Iterator[Any]:
+def _filtered(value: Any, wanted: Filter, look: _Look) -> Iterator[Any]:
     if not isinstance(value, list):
         raise JsonPathError(f"{_go_type(value)} is not array or slice and cannot be filtered")
     for item in value:
         if wanted.operator == "exists":
             # Whatever goes wrong while looking for it, it does not exist.
-            if _exists(item, wanted.left, missing):
+            if _exists(item, wanted.left, look):
                 yield item
             continue
-        left, right = _walk([item], wanted.left, missing), _walk([item], wanted.right, missing)
+        left, right = _walk([item], wanted.left, look), _walk([item], wanted.right, look)
         if len(left) > 1 or len(right) > 1:
             raise JsonPathError("can only compare one element at a time")
-        if left and right and _compare(left[0], wanted.operator, right[0]):
+        if left and right and _compare(left[0], wanted.operator, right[0], look.steps):
             yield item
 
 
-def _exists(item: Any, nodes: tuple[Node, ...], missing: bool) -> bool:
+def _exists(item: Any, nodes: tuple[Node, ...], look: _Look) -> bool:
     try:
-        return bool(_walk([item], nodes, missing))
+        return bool(_walk([item], nodes, look))
+    except TooManySteps:
+        raise
     except JsonPathError:
         return False
 
 
-def _compare(left: Any, how: str, right: Any) -> bool:
+def _compare(left: Any, how: str, right: Any, steps: _Steps) -> bool:
+    if isinstance(left, str):
+        steps.take(len(left) // CHARS_PER_STEP)
     kinds = {type(left), type(right)}
     if not kinds <= {bool, int, float, str} or (kinds == {bool} and how not in ("==", "!=")):
         raise JsonPathError("invalid type for comparison")
@@ -216,7 +273,13 @@ def _compare(left: Any, how: str, right: Any) -> bool:
     return _COMPARE[how](left, right)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, steps: _Steps) -> str:
+    text = _text(value)
+    steps.take(1 + len(text) // CHARS_PER_STEP)
+    return text
+
+
+def _text(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

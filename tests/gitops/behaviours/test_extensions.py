@@ -51,6 +51,55 @@ def test_an_object_is_applied_once_what_it_waits_for_holds(condition: Obj) -> No
     assert play.maps() == ["a", "first", "other"]
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"cel": "object.data.all(x, object.data.all(y, x + y != 'k'))"},
+        {"jsonpath": "{.data.*}" * 10},
+    ],
+    ids=["cel", "jsonpath"],
+)
+def test_a_condition_that_takes_too_long_rests_and_says_so(condition: Obj) -> None:
+    wanted = json.dumps({"kind": "ConfigMap", "name": "other"} | condition)
+    play = Play(ours(config("a"), wait_for=wanted))
+    large = config("other") | {"data": {f"k{number}": "v" for number in range(500)}}
+    play.world.send("POST", MAPS, large)
+    play.begin()
+    play.driver.advance(1)
+    said = play.state()["message"]
+    text = next(iter(condition.values()))
+    assert f"{text} of /ConfigMap/default/other takes too long: one expression may take 5000 steps; it is" in said
+    for number in range(20):
+        play.patch(f"{MAPS}/other", {"data": {"changed": str(number)}})
+        play.driver.advance(1)
+    assert play.state()["message"] == said, "it is not judged at each event"
+    play.driver.advance(60)
+    assert play.state()["message"] != said, "it is judged again"
+    play.world.send("DELETE", f"{MAPS}/other", None)
+    play.world.send("POST", MAPS, config("other") | {"data": {"a": "b"}})
+    assert play.finish(limit_s=120)["phase"] == "Succeeded"
+
+
+def test_conditions_that_take_too_long_together_say_so() -> None:
+    cel = "object.data.all(x, object.data.all(y, true))"
+    wanted = json.dumps([{"kind": "ConfigMap", "name": "other", "cel": cel}] * 20)
+    play = Play(ours(config("a"), wait_for=wanted))
+    play.world.send("POST", MAPS, config("other") | {"data": {f"k{number}": "v" for number in range(30)}})
+    play.begin()
+    play.driver.advance(1)
+    assert "all expressions of one look may take 10000 steps together; it is judged again at" in play.state()["message"]
+
+
+def test_a_deadline_ends_what_rests() -> None:
+    cel = "object.data.all(x, object.data.all(y, x + y != 'k'))"
+    wanted = json.dumps({"kind": "ConfigMap", "name": "other", "cel": cel, "deadline": "20s"})
+    play = Play(ours(config("a"), wait_for=wanted))
+    play.world.send("POST", MAPS, config("other") | {"data": {f"k{number}": "v" for number in range(500)}})
+    state = play.sync(limit_s=100)
+    assert state["phase"] == "Failed"
+    assert "takes too long" in str(state)
+
+
 def test_a_condition_of_a_status_is_waited_for() -> None:
     wanted = json.dumps({"kind": "Deployment", "name": "db", "condition": "Available"})
     play = Play(deployment("db"), ours(config("a", sync_wave="1"), wait_for=wanted))
@@ -76,6 +125,8 @@ def test_a_deadline_of_a_condition_fails_the_operation_with_its_reason() -> None
         ('{"kind": "Pod", "name": "a", "deadline": "soon"}', "soon"),
         ('{"kind": "Pod", "name": "a", "cel": "a", "condition": "b"}', "give one of"),
         ('{"kind": "Pod", "name": "a", "cel": "object.("}', "wait-for: cel: "),
+        (json.dumps({"kind": "Pod", "name": "a", "cel": "true" + " " * 2000}), "found 2004 characters; at most 2000"),
+        (json.dumps({"kind": "Pod", "name": "a", "jsonpath": "." + "a" * 2000}), "found 2001 characters; at most 2000"),
     ],
 )
 def test_a_condition_that_cannot_be_read_stops_the_sync_before_anything(text: str, told: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.gitops.diff.jq import MAX_STEPS, JqError, delete_paths
+from syncline.gitops.diff import DiffError, DiffSettings, IgnoreRule, compare_objects
+from syncline.gitops.diff.jq import MAX_PASS_STEPS, MAX_STEPS, JqBudget, JqError, JqExhausted, delete_paths
 
 DOC: dict[str, Any] = {
     "kind": "Deployment",
@@ -72,3 +73,52 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     with contextlib.suppress(JqError):
         delete_paths(DOC, text)
     assert repr(DOC) == before
+
+
+WIDE = {"s": "x" * 900_000, "d": {f"k{number}": "v" for number in range(20_000)}, "l": list(range(20_000))}
+HOSTILE = {
+    "everything below everything": ".. | .. | ..",
+    "all against all": ".l[] as $a | .l[] | select(. == $a)",
+    "a text searched again and again": '.s as $s | .d[] | select($s | contains("y"))',
+    "a text cut again and again": '.s as $s | .l[] | select($s[1:] == "y")',
+    "a text matched again and again": '.s as $s | .l[] | select($s | test("(x+x+)+y"))',
+    "a text folded again and again": '.s as $s | .l[] | select($s | ascii_downcase == "")',
+    "keys sorted again and again": ". as $r | .l[] | select($r.d | keys | length > 0)",
+    "entries made again and again": ". as $r | .l[] | select($r.d | to_entries | length > 0)",
+    "lists contained in lists": ". as $r | select($r.l | contains($r.l))",
+    "maps compared again and again": ". as $r | .l[] | select($r.d == $r.d)",
+}
+
+
+@pytest.mark.parametrize("expression", HOSTILE.values(), ids=HOSTILE)
+def test_work_on_large_values_runs_out_of_steps(expression: str) -> None:
+    budget = JqBudget()
+    with pytest.raises(JqError, match="more than 100000 steps"):
+        delete_paths(WIDE, expression, budget)
+    assert budget.left >= MAX_PASS_STEPS - MAX_STEPS
+
+
+@pytest.mark.parametrize("expression", [".d[]", ".l[]", ".l[-20000], .l[5], .l[-1]"])
+def test_deleting_costs_in_proportion_to_what_is_there(expression: str) -> None:
+    budget = JqBudget()
+    delete_paths({"d": WIDE["d"], "l": WIDE["l"]}, expression, budget)
+    assert budget.left > MAX_PASS_STEPS - MAX_STEPS
+
+
+def test_places_from_the_end_are_the_places_from_the_beginning() -> None:
+    assert delete_paths({"l": [1, 2, 3, 4]}, ".l[-1], .l[3], .l[0]") == {"l": [2, 3]}
+
+
+def test_expressions_of_one_comparison_share_a_budget() -> None:
+    budget = JqBudget(1_000)
+    delete_paths({"l": list(range(100))}, ".l[]", budget)
+    with pytest.raises(JqExhausted):
+        for _ in range(100):
+            delete_paths({"l": list(range(100))}, ".l[]", budget)
+
+
+def test_a_comparison_whose_expressions_take_too_long_is_an_error_that_names_them() -> None:
+    rule = IgnoreRule(kind="*", group="*", jq_expressions=(".. | .. | ..",) * 20)
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": WIDE["d"]}
+    with pytest.raises(DiffError, match=r"'\.\. \| \.\. \| \.\.' for ConfigMap a all of them had taken the 500000"):
+        compare_objects(obj, obj, DiffSettings(ignore=(rule,)))

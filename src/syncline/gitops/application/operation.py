@@ -34,6 +34,7 @@ from syncline.gitops.clusters import Cluster
 from syncline.gitops.compare import Comparison
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.project import sync_permission, window_problem
+from syncline.gitops.sync.conditions import rests_until
 from syncline.gitops.sync.messages import augment_message
 from syncline.gitops.sync.model import (
     OperationPhase,
@@ -541,7 +542,7 @@ def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime
     if sync is not None and sync.again:
         wait = 0.0
     elif sync is not None and sync.wait is not None and sync.wait.kind in UNTRACKED:
-        wait = UNTRACKED_INTERVAL_S
+        wait = PASS_INTERVAL_S if rests_until(why) is not None else UNTRACKED_INTERVAL_S
     wait = _in_time(seen, state, wait, now)
     status = dict(view.status) | {"operationState": state}
     overdue = _overdue(view, sync, now)

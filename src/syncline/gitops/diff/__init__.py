@@ -2,6 +2,7 @@
 
 from syncline.gitops.diff.compare import compare_objects
 from syncline.gitops.diff.hide import hide_secret
+from syncline.gitops.diff.jq import JqBudget
 from syncline.gitops.diff.model import (
     DiffError,
     DiffMode,
@@ -19,6 +20,7 @@ __all__ = [
     "DiffResult",
     "DiffSettings",
     "IgnoreRule",
+    "JqBudget",
     "KnownTypeField",
     "Override",
     "compare_objects",

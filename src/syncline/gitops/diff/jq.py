@@ -29,14 +29,19 @@ from syncline.gitops.diff.jq_syntax import (
     Variable,
     parse_jq,
 )
+from syncline.kube.cel.metering import Exceeded, Meter, charge_search, weigh
 from syncline.kube.objects import Obj
 from syncline.kube.re2 import compile_pattern
 from syncline.kube.typedvalues import same_json
 
-__all__ = ["JqError", "compiled", "delete_paths"]
+__all__ = ["MAX_PASS_STEPS", "JqBudget", "JqError", "JqExhausted", "compiled", "delete_paths"]
 
 MAX_STEPS = 100_000
-"""Results that one expression may go through; upstream stops after a second instead."""
+"""Of one expression on one object, about two microseconds each; upstream stops after a second instead."""
+MAX_PASS_STEPS = 500_000
+"""Of all expressions on all objects of one comparison."""
+PATHS_PER_STEP = 10
+"""Parts of a path that are copied."""
 
 MAX_TEXT = 10_000
 """Characters of a text that ``test`` looks at."""
@@ -47,43 +52,95 @@ Result = tuple[Path | None, Any]
 Variables = Mapping[str, Any]
 
 
-@lru_cache(maxsize=1024)
+class JqExhausted(Exception):
+    """All expressions of a comparison together took more steps than they may."""
+
+
+class JqBudget:
+    """What the expressions of one comparison may still take together."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = MAX_PASS_STEPS) -> None:
+        self.left = left
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+
+
 def compiled(text: str) -> Expression:
     """The expression, read once. Raises :class:`JqError`."""
-    return parse_jq(text)
+    found = _read(text)
+    if isinstance(found, str):
+        raise JqError(found)
+    return found
 
 
-def delete_paths(obj: Obj, text: str) -> Obj:
-    """``obj`` without what the expression addresses. Raises :class:`JqError`."""
-    paths: list[Path] = []
-    for path, _ in _Run().results(compiled(text), ((), obj), {}):
-        if path is None:
-            raise JqError("invalid path expression: a computed value cannot be deleted")
-        paths.append(path)
-    made: Any = obj
-    for path in sorted(set(paths), key=_from_the_end, reverse=True):
-        made = _without(made, path)
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Expression | str:
+    """The expression, or what is wrong with it: that is remembered, too."""
+    try:
+        return parse_jq(text)
+    except JqError as error:
+        return str(error)
+
+
+def delete_paths(obj: Obj, text: str, budget: JqBudget | None = None) -> Obj:
+    """``obj`` without what the expression addresses. Raises :class:`JqError`, and :class:`JqExhausted` where nothing
+    is left of ``budget``."""
+    budget = budget or JqBudget()
+    run = _Run(min(MAX_STEPS, budget.left))
+    tree: _Tree = {}
+    try:
+        for path, _ in run.results(compiled(text), ((), obj), {}):
+            if path is None:
+                raise JqError("invalid path expression: a computed value cannot be deleted")
+            run.pay(1 + len(path) // PATHS_PER_STEP)
+            _note(tree, path)
+        run.weigh(obj) if tree else None
+        made: Any = None if _END in tree else _without(obj, tree)
+    except Exceeded:
+        if budget.left < MAX_STEPS:
+            raise JqExhausted from None
+        raise JqError(f"more than {MAX_STEPS} steps") from None
+    finally:
+        budget.spend(run.spent)
     return made if isinstance(made, dict) else obj
 
 
-def _from_the_end(path: Path) -> tuple[tuple[bool, int, str], ...]:
-    """Later items of a list go first, so that the places of the others stay."""
-    return tuple((isinstance(part, int), part if isinstance(part, int) else 0, str(part)) for part in path)
+_Tree = dict[Any, Any]
+"""The paths to be deleted, by their first part; ``_END`` where one ends."""
+_END: Any = object()
 
 
-def _without(value: Any, path: Path) -> Any:
-    if not path:
-        return None
-    head, rest = path[0], path[1:]
-    if isinstance(value, dict) and head in value:
-        if not rest:
-            return {key: item for key, item in value.items() if key != head}
-        return {**value, head: _without(value[str(head)], rest)}
-    if isinstance(value, list) and isinstance(head, int) and -len(value) <= head < len(value):
-        index = head % len(value)
-        inner = [] if not rest else [_without(value[index], rest)]
-        return [*value[:index], *inner, *value[index + 1 :]]
-    return value
+def _note(tree: _Tree, path: Path) -> None:
+    for part in path:
+        if _END in tree:
+            return  # it goes as a whole
+        tree = tree.setdefault(part, {})
+    tree.clear()
+    tree[_END] = True
+
+
+def _without(value: Any, tree: _Tree) -> Any:
+    """``value`` without the paths of ``tree``; parts that nothing is taken from are shared."""
+    if isinstance(value, dict):
+        kept = ((key, item, tree.get(key)) for key, item in value.items())
+    elif isinstance(value, list):
+        places = {part % len(value): below for part, below in tree.items() if _within(part, value)}
+        kept = ((key, item, places.get(key)) for key, item in enumerate(value))
+    else:
+        return value
+    made = [(key, item if below is None else _without(item, below)) for key, item, below in kept if not _goes(below)]
+    return dict(made) if isinstance(value, dict) else [item for _, item in made]
+
+
+def _goes(below: _Tree | None) -> bool:
+    return below is not None and _END in below
+
+
+def _within(part: Any, value: list[Any]) -> bool:
+    return type(part) is int and -len(value) <= part < len(value)
 
 
 def _truth(value: Any) -> bool:
@@ -91,16 +148,26 @@ def _truth(value: Any) -> bool:
 
 
 class _Run:
-    """One evaluation, with what is left of its steps."""
+    """One evaluation, with what is left of its steps. Raises Exceeded where that is nothing."""
 
-    def __init__(self) -> None:
-        self._left = MAX_STEPS
+    def __init__(self, steps: int) -> None:
+        self._meter = Meter(max(steps, 0))
+        self._most = self._meter.left
+
+    @property
+    def spent(self) -> int:
+        return self._most - max(self._meter.left, 0)
+
+    def pay(self, steps: int) -> None:
+        self._meter.spend(steps)
+
+    def weigh(self, value: Any) -> int:
+        """Pay for every part of a value that is looked at as a whole."""
+        return weigh(value, self._meter)
 
     def results(self, node: Expression, given: Result, names: Variables) -> Iterator[Result]:
         """Every result of ``node`` for one input."""
-        self._left -= 1
-        if self._left < 0:
-            raise JqError(f"more than {MAX_STEPS} steps")
+        self.pay(1)
         match node:
             case Identity():
                 yield given
@@ -133,15 +200,20 @@ class _Run:
 
     def _recurse(self, given: Result) -> Iterator[Result]:
         yield given
-        for child in _children(given) if isinstance(given[1], (dict, list)) else ():
-            self._left -= 1
+        for child in self._children(given) if isinstance(given[1], (dict, list)) else ():
+            self.pay(1 + len(given[0] or ()) // PATHS_PER_STEP)
             yield from self._recurse(child)
+
+    def _children(self, given: Result) -> Iterator[Result]:
+        if isinstance(given[1], (dict, list)):
+            self.pay(len(given[1]) // 2)
+        return _children(given)
 
     def _stepped(self, node: Field | Slice | Iterate, given: Result, names: Variables) -> Iterator[Result]:
         for base in self.results(node.base, given, names):
             match node:
                 case Iterate():
-                    yield from _children(base)
+                    yield from self._children(base)
                 case Field(_, key):
                     yield from (_child(base, value) for value in self.values(key, given, names))
                 case Slice(_, start, end):
@@ -157,14 +229,14 @@ class _Run:
             return None, None
         if not isinstance(base[1], (list, str)) or not all(part is None or type(part) is int for part in bounds):
             raise JqError("cannot slice this value")
+        self.pay(len(base[1]) // PATHS_PER_STEP)
         return None, base[1][bounds[0] : bounds[1]]
 
     def _attempted(self, node: Expression, given: Result, names: Variables) -> Iterator[Result]:
         try:
             yield from self.results(node, given, names)
         except JqError:
-            if self._left < 0:
-                raise
+            return
 
     def _binary(self, node: Binary, given: Result, names: Variables) -> Iterator[Result]:
         left, right = node.left, node.right
@@ -187,6 +259,8 @@ class _Run:
             case _:
                 for second in self.values(right, given, names):
                     for first in self.values(left, given, names):
+                        self.weigh(first)
+                        self.weigh(second)
                         yield None, _compared(node.operator, first, second)
 
     def _call(self, node: Call, given: Result, names: Variables) -> Iterator[Result]:
@@ -209,13 +283,25 @@ class _Run:
                 yield None, self._over_items(node, given, names)
             case name, count if (name, count) in _FUNCTIONS:
                 arguments = [next(self.values(argument, given, names), None) for argument in node.arguments]
+                self._pay_for(name, given[1], arguments)
                 yield None, _FUNCTIONS[name, count](given[1], *arguments)
             case name, count:
                 raise JqError(f"function not defined: {name}/{count}")
 
+    def _pay_for(self, name: str, value: Any, arguments: list[Any]) -> None:
+        if name in _UNSEEN:
+            return
+        parts = self.weigh(value)
+        for argument in arguments:
+            more = self.weigh(argument)
+            if name == "contains" and isinstance(value, list | dict):
+                self.pay(parts * more // PATHS_PER_STEP)
+            elif name == "test" and isinstance(value, str):
+                charge_search(value[:MAX_TEXT], argument, self._meter)
+
     def _over_items(self, node: Call, given: Result, names: Variables) -> Any:
         inner = node.arguments[0] if node.arguments else Identity()
-        found = [value for child in _children(given) for value in self.values(inner, child, names)]
+        found = [value for child in self._children(given) for value in self.values(inner, child, names)]
         if node.name == "map":
             return found
         return any(map(_truth, found)) if node.name == "any" else all(map(_truth, found))
@@ -339,6 +425,8 @@ def _lower(value: Any) -> str:
     return str(value).lower()
 
 
+_UNSEEN = frozenset({"not", "type", "length", "has"})
+"""Functions that take as long for a large value as for a small one."""
 _FUNCTIONS: dict[tuple[str, int], Callable[..., Any]] = {
     ("not", 0): lambda value: not _truth(value),
     ("type", 0): _type,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from syncline.gitops.diff.jq import JqBudget
 from syncline.gitops.tracking import Tracking
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema.model import Schema, schema_for
@@ -101,6 +102,8 @@ class DiffSettings:
     """``server-side``: what the API server answered to the dry run; None: it failed."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas for ``structured-merge`` and ``server-side``, those of custom resources too."""
+    jq: JqBudget = field(default_factory=JqBudget, compare=False, repr=False)
+    """What the expressions of one comparison may still take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from syncline.gitops.diff.jq import JqError, compiled, delete_paths
+from syncline.gitops.diff.jq import MAX_PASS_STEPS, JqBudget, JqError, JqExhausted, compiled, delete_paths
 from syncline.gitops.diff.known_types import BUILT_IN, spelled
 from syncline.gitops.diff.model import DiffError, DiffSettings, IgnoreRule, Override
 from syncline.kube.errors import ApiError
@@ -42,7 +42,7 @@ def without_ignored(obj: Obj, settings: DiffSettings) -> Obj:
     """``obj`` without what users ignore, known types spelled as Kubernetes spells them."""
     made = obj
     for rule in matching_rules(obj, settings):
-        made = _without_ignored(made, rule)
+        made = _without_ignored(made, rule, settings.jq)
     known = [field for override in _overrides_for(obj, settings) for field in override.known_types]
     return spelled(made, [*BUILT_IN.get(gvk_of(obj).group_kind, ()), *known])
 
@@ -120,8 +120,9 @@ def _overrides_for(obj: Obj, settings: DiffSettings) -> Iterator[Override]:
             yield override
 
 
-def _without_ignored(obj: Obj, rule: IgnoreRule) -> Obj:
-    """Without what a rule addresses; what is not there, or cannot be evaluated, ignores nothing."""
+def _without_ignored(obj: Obj, rule: IgnoreRule, budget: JqBudget) -> Obj:
+    """Without what a rule addresses; what is not there, or cannot be evaluated, ignores nothing. Raises DiffError
+    where nothing is left of the budget."""
     made = obj
     for pointer in rule.json_pointers:
         try:
@@ -130,9 +131,15 @@ def _without_ignored(obj: Obj, rule: IgnoreRule) -> Obj:
             continue
     for expression in rule.jq_expressions:
         try:
-            made = delete_paths(made, expression)
+            made = delete_paths(made, expression, budget)
         except JqError:
             continue
+        except JqExhausted:
+            where = f"{expression[:200]!r} for {gvk_of(obj).kind} {name_of(obj)}"
+            raise DiffError(
+                f"jqPathExpressions of ignoreDifferences take too long: at {where} all of them had taken the "
+                f"{MAX_PASS_STEPS} steps of one comparison; name kinds and names, and fields instead of .."
+            ) from None
     return made if isinstance(made, dict) else obj
 
 

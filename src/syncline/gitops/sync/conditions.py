@@ -9,30 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from syncline.base.clock import time_or_none
 from syncline.gitops.health import Health, HealthStatus
 from syncline.gitops.sync.model import KindTable
 from syncline.kube.cel.nodes import CelError
-from syncline.kube.cel.program import Program, compile_program
+from syncline.kube.cel.program import CostExceeded, Program, compile_program
 from syncline.kube.cel.types import DYN
 from syncline.kube.cel.values import EvaluationError
 from syncline.kube.durations import DurationError, parse_duration
-from syncline.kube.jsonpath import compile_path
+from syncline.kube.jsonpath import TooManySteps, compile_path
 from syncline.kube.jsonpath_syntax import JsonPathError
-from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig
 from syncline.kube.yaml import YamlError, load
 
 __all__ = [
     "GATE_DEADLINE_KEY",
+    "JUDGED_AGAIN",
     "MAX_ALL_WAITS",
     "ON_DEADLINE",
+    "RETRY_S",
     "WAIT_FOR",
     "Condition",
     "ConditionError",
+    "OutOfSteps",
+    "Steps",
     "gate_deadline",
+    "rests_until",
     "waits_of",
 ]
 
@@ -46,6 +52,16 @@ MAX_WAITS = 50
 """Conditions of one object; a list of this length is no longer written by a person."""
 MAX_ALL_WAITS = 500
 """Conditions of all manifests of an operation; each is judged in every pass."""
+MAX_EXPRESSION = 2_000
+"""Characters of one expression."""
+MAX_SHOWN = 200
+"""Characters of an expression in a message."""
+MAX_CONDITION_STEPS, MAX_LOOK_STEPS = 5_000, 10_000
+"""Work of one expression and of all that one look judges, in steps of about a microsecond: they are judged on the loop
+that serves the API. A test of ten conditions of a status takes a hundred."""
+JUDGED_AGAIN = "; it is judged again at "
+RETRY_S = 60.0
+"""How long after one that ran out of its steps conditions are not judged."""
 MAX_TEXT = 16_384
 """Characters of the annotation."""
 MAX_DEADLINE = timedelta(days=30)
@@ -66,8 +82,9 @@ class Condition:
     cel: str = ""
     deadline: timedelta | None = None
 
-    def problem(self, obj: Obj | None, health: Callable[[Obj], Health | None]) -> str:
-        """Why it does not hold yet; empty where it does. Raises :class:`ConditionError` for a broken expression."""
+    def problem(self, obj: Obj | None, health: Callable[[Obj], Health | None], steps: Steps | None = None) -> str:
+        """Why it does not hold yet; empty where it does. Raises :class:`OutOfSteps` where expressions need more than
+        is left of ``steps`` (None: of those of one condition)."""
         if obj is None:
             return f"{self.ref} is not there"
         if self.condition:
@@ -76,36 +93,86 @@ class Condition:
             held = next(named, {}).get("status") == "True"
             return "" if held else f"condition {self.condition} of {self.ref} is not True"
         if self.jsonpath:
-            return self._by_path(obj)
+            return self._by_path(obj, steps or Steps())
         if self.cel:
-            return self._by_cel(obj)
+            return self._by_cel(obj, steps or Steps())
         judged = health(obj)
         good = judged is None or judged.status is HealthStatus.HEALTHY
         return "" if good or judged is None else f"{self.ref} is {judged.status}"
 
-    def _by_path(self, obj: Obj) -> str:
+    def _by_path(self, obj: Obj, steps: Steps) -> str:
+        limit = steps.limit
         try:
-            found = compile_path(self.jsonpath).render(obj)
+            found = compile_path(self.jsonpath).render(obj, limit=limit, spent=steps.spend)
+        except TooManySteps:
+            raise OutOfSteps(self.ref, f"jsonpath {self.jsonpath}", limit) from None
         except JsonPathError:  # its text may quote what was found
             return f"{self.jsonpath} of {self.ref} cannot be evaluated"
         if self.value is None:
             return "" if found else f"{self.jsonpath} of {self.ref} is empty"
         return "" if found == self.value else f"{self.jsonpath} of {self.ref} is not {self.value!r}"
 
-    def _by_cel(self, obj: Obj) -> str:
+    def _by_cel(self, obj: Obj, steps: Steps) -> str:
+        limit = steps.limit
         try:
-            found = _program(self.cel).evaluate({"object": obj})
+            found = _program(self.cel).evaluate({"object": obj}, steps.spend, limit=limit)
+        except CostExceeded:
+            raise OutOfSteps(self.ref, f"cel {self.cel}", limit) from None
         except EvaluationError:  # its text may quote what was found
             return f"{self.cel} of {self.ref} cannot be evaluated"
         return "" if found is True else f"{self.cel} of {self.ref} is not true"
 
 
+class Steps:
+    """What the expressions of one look at the cluster may still take together; a step is about a microsecond."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = MAX_LOOK_STEPS) -> None:
+        self.left = left
+
+    @property
+    def limit(self) -> int:
+        """Of the next expression."""
+        return max(min(self.left, MAX_CONDITION_STEPS), 0)
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+
+
+class OutOfSteps(ConditionError):
+    """A condition that was not judged: its expression, or all before it, took too long. The text says which."""
+
+    def __init__(self, ref: ObjectRef, expression: str, limit: int) -> None:
+        shown = expression if len(expression) <= MAX_SHOWN else f"{expression[:MAX_SHOWN]}…"
+        of_one = f"one expression may take {MAX_CONDITION_STEPS} steps"
+        of_all = f"all expressions of one look may take {MAX_LOOK_STEPS} steps together"
+        super().__init__(f"{shown} of {ref} takes too long: {of_one if limit == MAX_CONDITION_STEPS else of_all}")
+
+
+def rests_until(message: str) -> datetime | None:
+    """Until when conditions are not judged, as the message of an operation says; None: they are."""
+    return time_or_none(message.rpartition(JUDGED_AGAIN)[2]) if JUDGED_AGAIN in message else None
+
+
 @lru_cache(maxsize=1000)
-def _program(text: str) -> Program:
+def _compiled(text: str) -> Program | str:
+    """The expression, or what is wrong with it: that is remembered, too."""
     try:
         return compile_program(text, {"object": DYN})
     except CelError as error:
-        raise ConditionError(f"{WAIT_FOR}: cel: {error}") from error
+        return str(error)
+
+
+def _program(text: str) -> Program:
+    found = _compiled(text) if len(text) <= MAX_EXPRESSION else _too_long(text)
+    if isinstance(found, str):
+        raise ConditionError(f"{WAIT_FOR}: cel: {found}")
+    return found
+
+
+def _too_long(text: str) -> str:
+    return f"found {len(text)} characters; at most {MAX_EXPRESSION}"
 
 
 def waits_of(obj: Obj, kinds: KindTable, namespace: str, refuses: Callable[[ObjectRef], str]) -> tuple[Condition, ...]:
@@ -127,12 +194,19 @@ def waits_of(obj: Obj, kinds: KindTable, namespace: str, refuses: Callable[[Obje
     return found
 
 
-@lru_cache(maxsize=1000)
 def _loaded(text: str) -> Any:
+    value, problem = _read(text)
+    if problem:
+        raise ConditionError(f"{WAIT_FOR}: {problem}")
+    return value
+
+
+@lru_cache(maxsize=1000)
+def _read(text: str) -> tuple[Any, str]:
     try:
-        return load(text, file=WAIT_FOR)
+        return load(text, file=WAIT_FOR), ""
     except YamlError as error:
-        raise ConditionError(f"{WAIT_FOR}: {error}") from error
+        return None, str(error)
 
 
 def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
@@ -146,12 +220,9 @@ def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
     if entry.get("cel"):
         _program(str(entry["cel"]))
     kind = str(entry["kind"])
-    known = sorted({info.group_kind for info in kinds.served.values() if info.kind == kind})
-    group = str(entry["group"]) if "group" in entry else (known[0].group if known else "")
-    cluster_wide = any(
-        not info.namespaced for info in kinds.served.values() if (info.group, info.kind) == (group, kind)
-    )
-    space = "" if cluster_wide else str(entry.get("namespace") or namespace)
+    groups = kinds.groups_of.get(kind, ())
+    group = str(entry["group"]) if "group" in entry else (groups[0] if groups else "")
+    space = "" if kinds.namespaced(GroupKind(group, kind)) is False else str(entry.get("namespace") or namespace)
     path, separator, wanted = str(entry.get("jsonpath") or "").rpartition("=")
     if not separator or "=" in path[-1:]:  # no value, or a comparison inside the path
         path, wanted = str(entry.get("jsonpath") or ""), ""
@@ -168,6 +239,8 @@ def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
 
 
 def _checked_path(path: str) -> None:
+    if len(path) > MAX_EXPRESSION:
+        raise ConditionError(f"{WAIT_FOR}: jsonpath: {_too_long(path)}")
     try:
         compile_path(path)
     except JsonPathError as error:

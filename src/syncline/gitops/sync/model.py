@@ -185,6 +185,14 @@ class KindTable:
         return {gvk.group_kind: info.namespaced for gvk, info in self.served.items()}
 
     @cached_property
+    def groups_of(self) -> Mapping[str, tuple[str, ...]]:
+        """The groups that serve a kind of this name, in their order."""
+        found: dict[str, set[str]] = {}
+        for info in self.served.values():
+            found.setdefault(info.kind, set()).add(info.group)
+        return {kind: tuple(sorted(groups)) for kind, groups in found.items()}
+
+    @cached_property
     def _versions(self) -> frozenset[tuple[str, str]]:
         return frozenset((gvk.group, gvk.version) for gvk in self.served)
 

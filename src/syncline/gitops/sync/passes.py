@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from syncline.base.clock import format_time
 from syncline.gitops.health import HealthStatus
@@ -21,11 +21,16 @@ from syncline.gitops.sync.annotations import DeletePolicy
 from syncline.gitops.sync.book import Book, waiting_since
 from syncline.gitops.sync.conditions import (
     GATE_DEADLINE_KEY,
+    JUDGED_AGAIN,
     MAX_ALL_WAITS,
+    RETRY_S,
     WAIT_FOR,
     Condition,
     ConditionError,
+    OutOfSteps,
+    Steps,
     gate_deadline,
+    rests_until,
     waits_of,
 )
 from syncline.gitops.sync.decide import is_stamped, read_object
@@ -174,27 +179,41 @@ def _conditions(seen: SyncObserved, task: Task) -> tuple[Condition, ...]:
 
 def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> bool:
     """True if something that the wave's manifests wait for does not hold yet. Deadlines count from the beginning of
-    the operation; one that is over fails it."""
+    the operation; one that is over fails it. After expressions that took too long nothing is judged for a while; the
+    message is the memory of that."""
     seen = book.seen
+    asked = [(task, one) for task in wave for one in _conditions(seen, task)] if seen.durable else []
+    over = [one for _, one in asked if one.deadline is not None and now >= seen.started_at + one.deadline]
+    rest = rests_until(seen.message)
+    if asked and not over and rest is not None and now < rest <= now + timedelta(seconds=RETRY_S):
+        return _waits(book, [one.ref for _, one in asked], seen.message)
     refs: list[ObjectRef] = []
-    why = ""
-    for task in wave if seen.durable else ():
-        for condition in _conditions(seen, task):
-            try:
-                problem = condition.problem(seen.lookup(condition.ref), seen.health)
-            except ConditionError as error:
-                problem = str(error)
-            if problem and condition.deadline is not None and now >= seen.started_at + condition.deadline:
-                text = f"{task.ref} waited for {condition.deadline.total_seconds():g} s: {problem}"
-                book.note(task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, text)
-                book.set_phase(OperationPhase.RUNNING, book.message, text)
-                book.again = True
-                return True
-            if problem:
-                refs.append(condition.ref)
-                why = why or f"{task.ref} waits: {problem}"
-    if not refs:
-        return False
+    why = again = ""
+    steps = Steps()
+    for task, condition in asked:
+        try:
+            problem = condition.problem(seen.lookup(condition.ref), seen.health, steps)
+        except ConditionError as error:
+            problem = str(error)
+            if isinstance(error, OutOfSteps):
+                again = again or f"{task.ref} waits: {problem}"
+        if problem and condition in over:
+            assert condition.deadline is not None, "it is over"
+            text = f"{task.ref} waited for {condition.deadline.total_seconds():g} s: {problem}"
+            book.note(task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, text)
+            book.set_phase(OperationPhase.RUNNING, book.message, text)
+            book.again = True
+            return True
+        if problem:
+            refs.append(condition.ref)
+            why = why or f"{task.ref} waits: {problem}"
+    if again:
+        why = f"{again}{JUDGED_AGAIN}{format_time(now + timedelta(seconds=RETRY_S))}"
+    return bool(refs) and _waits(book, refs, why)
+
+
+def _waits(book: Book, refs: list[ObjectRef], why: str) -> bool:
+    seen = book.seen
     book.set_phase(OperationPhase.RUNNING, why)
     book.wait = Wait(WaitKind.CONDITION, tuple(refs), seen.started_at, seen.started_at + GATE_DEADLINE)
     return True

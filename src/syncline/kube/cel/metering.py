@@ -16,7 +16,7 @@ from syncline.kube.cel.parser import UInt
 from syncline.kube.cel.values import GrowingList, SetList
 from syncline.kube.re2 import compile_pattern
 
-__all__ = ["MAX_STEPS", "Exceeded", "Meter", "charge_made", "charge_of"]
+__all__ = ["MAX_STEPS", "Exceeded", "Meter", "charge_made", "charge_of", "charge_search", "weigh"]
 
 MAX_STEPS = 200_000
 """Of one evaluation: a fifth of a second, at most half a second. Kubernetes' limit for one call (a million units of
@@ -120,9 +120,9 @@ def _charge_sizes(name: str, values: list[Any], meter: Meter) -> None:
     if name == "@in" and isinstance(values[1], dict):
         return
     factor = _BY_ENTRY.get(name, 1)
-    parts = [_weigh(value, meter, factor, _BY_CHARACTER.get(name, 1)) for value in values]
+    parts = [weigh(value, meter, factor, _BY_CHARACTER.get(name, 1)) for value in values]
     if name in _MATCHED and len(values) > 1:
-        _charge_search(values[0], values[1], meter)
+        charge_search(values[0], values[1], meter)
     elif name in _PAIRED or (name in _COMPARED and isinstance(values[0], SetList)):
         if _hard(values[0]) and _hard(values[-1]):
             meter.spend(parts[0] * parts[-1] // ITEMS_PER_STEP)
@@ -141,7 +141,7 @@ def charge_made(made: Any, meter: Meter) -> None:
         meter.spend(len(made) // COPIED_PER_STEP)
 
 
-def _weigh(value: Any, meter: Meter, by_entry: int, by_character: int) -> int:
+def weigh(value: Any, meter: Meter, by_entry: int = 1, by_character: int = 1) -> int:
     """Charge for every part of a value and return how many there are: few calls can make a list that holds itself a
     million times, so that counting has to be bounded, too."""
     if not isinstance(value, list | dict):
@@ -169,7 +169,8 @@ def _hard(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(item, list | dict) for item in value)
 
 
-def _charge_search(text: Any, pattern: Any, meter: Meter) -> None:
+def charge_search(text: Any, pattern: Any, meter: Meter) -> None:
+    """For a search by a regular expression, and for compiling it."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         return
     try:
