@@ -266,10 +266,15 @@ def _approved(view: AppView) -> bool:
 
 
 def _managed(seen: AppObserved) -> list[Obj]:
-    """Tracked as ours; an object that merely has the key of a manifest is not."""
+    """Tracked as ours, and what the project lets us own: whoever may annotate an object may not have it deleted. An
+    object that merely has the key of a manifest is none of them."""
     tracking = seen.settings.tracking
     instance = tracking.instance_of_app(seen.view.obj, seen.settings.control_namespace)
-    return [obj for _, obj in sorted(seen.live.items()) if tracking.app_name(obj) == instance]
+    return [
+        obj
+        for ref, obj in sorted(seen.live.items())
+        if tracking.app_name(obj) == instance and (seen.project is None or not seen.reach.refuses_own(ref))
+    ]
 
 
 def _cascades(obj: Obj, options: tuple[str, ...]) -> bool:
