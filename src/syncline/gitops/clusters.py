@@ -25,6 +25,7 @@ __all__ = [
     "Cluster",
     "cluster_access",
     "clusters_of",
+    "declared_twice",
     "is_cluster_secret",
     "resolve_destination",
 ]
@@ -137,4 +138,16 @@ def resolve_destination(destination: Obj, clusters: tuple[Cluster, ...]) -> Clus
             if name
             else f'error getting cluster by server "{server}": cluster "{server}" not found'
         )
+    same = declared_twice(clusters).get(named[0].server, ())
+    if same:
+        # Which project and credentials count would be chance.
+        return f"there are {len(same)} clusters with the same server {named[0].server}: [{' '.join(same)}]"
     return named[0]
+
+
+def declared_twice(clusters: Iterable[Cluster]) -> dict[str, tuple[str, ...]]:
+    """Servers that several Secrets declare, with the names that they give."""
+    names: dict[str, tuple[str, ...]] = {}
+    for one in clusters:
+        names[one.server] = (*names.get(one.server, ()), one.name)
+    return {server: found for server, found in names.items() if len(found) > 1}

@@ -13,7 +13,7 @@ from datetime import datetime
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan
-from syncline.gitops.clusters import clusters_of, is_cluster_secret
+from syncline.gitops.clusters import clusters_of, declared_twice, is_cluster_secret
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of, resource_version
 
@@ -64,8 +64,12 @@ class DestinationController:
         if ref.namespace != self._namespace:
             return None
         found = [obj for obj in cache.objects(SECRETS, self._namespace) if is_cluster_secret(obj)]
+        twice = declared_twice(clusters_of(found))
         elsewhere: Mapping[str, Obj] = {
-            one.server: secret for secret in found for one in clusters_of([secret]) if not one.is_here
+            one.server: secret
+            for secret in found
+            for one in clusters_of([secret])
+            if not one.is_here and one.server not in twice
         }
         declared = (Declared(server, name_of(obj), resource_version(obj)) for server, obj in elsewhere.items())
         return ObservedDestinations(tuple(sorted(declared)), self._connected())
