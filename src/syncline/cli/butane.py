@@ -16,6 +16,8 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from syncline.cli.terminal import plain_bytes, print_exact
+
 __all__ = ["DiskFiles", "butane"]
 
 MAX_LOCAL_BYTES: Final = 512 * 1024 * 1024
@@ -214,7 +216,8 @@ def butane(words: tuple[str, ...]) -> None:
 
 
 def _tell(text: str | bytes) -> None:
-    click.echo(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text, nl=False, err=True)
+    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    click.echo(plain_bytes(raw), nl=False, err=True)
 
 
 def _fail(message: str) -> NoReturn:
@@ -270,8 +273,11 @@ def _run(read: _Words, source: str) -> None:
     elif told:
         from syncline.ignition.butane.report_text import boxed
 
-        colored = _colored(read.texts.get("color", "auto"))
-        _tell(boxed(told, source or "<stdin>", document, colored=colored))
+        shown = boxed(told, source or "<stdin>", document)
+        if _colored(read.texts.get("color", "auto")) and plain_bytes(shown) == shown:
+            click.echo(boxed(told, source or "<stdin>", document, colored=True), nl=False, err=True)
+        else:
+            _tell(shown)
     if done.output is None:
         _fail(f"Error translating config: {done.error}")
     if on.get("strict") and done.report:
@@ -282,7 +288,7 @@ def _run(read: _Words, source: str) -> None:
 
 def _write(output: bytes, target: str) -> None:
     if not target:
-        click.echo(output, nl=False)
+        print_exact(output)
         return
     try:
         Path(target).write_bytes(output)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import platform
 import signal
 import tempfile
@@ -20,6 +19,7 @@ from syncline.base.entropy import Entropy
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.serving import checked_plugins, face_address, face_options, plugins_option, trace_target
+from syncline.cli.terminal import start_logging
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
@@ -68,7 +68,7 @@ def controller(
     access = _access(kubeconfig, context)
     name = identity or f"{platform.node().lower()[:30]}-{Entropy().suffix()}"
     leader = LeaderSettings(name, namespace, shards=shards, node=node_name) if leader_elect else None
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    start_logging()
     with contextlib.ExitStack() as stack:
         folder = cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-")))
         application = AppSettings(control_namespace=namespace, poll_s=poll)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from syncline.base.cause import OR, Cause
 from syncline.cli.output import age, one_line
+from syncline.cli.terminal import one_cell
 from syncline.kube.objects import ObjectRef
 
 __all__ = ["MAX_LINES", "describe_cause"]
@@ -27,7 +28,7 @@ def describe_cause(cause: Cause, now: datetime) -> str:
     if len(lines) > room:
         hidden = len(lines) - room + 1
         lines = [*lines[: room - 1], f"  … and {hidden} more causes (-o json shows all)"]
-    return "\n".join([*lines, *ways])
+    return "\n".join(one_cell(line) for line in (*lines, *ways))
 
 
 def _walk(cause: Cause, depth: int) -> Iterator[tuple[Cause, int]]:

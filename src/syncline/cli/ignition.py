@@ -15,6 +15,7 @@ import click
 
 from syncline.cli.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT
+from syncline.cli.terminal import plain_bytes, print_exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -243,11 +244,11 @@ def _show(config: dict[str, Any], form: str, pretty: bool) -> None:
 
 
 def _print(text: str) -> None:
-    click.echo(text.encode("utf-8", "replace"), nl=False)
+    print_exact(text)
 
 
 def _tell(text: str) -> None:
-    click.echo(text.encode("utf-8", "replace"), nl=False, err=True)
+    click.echo(plain_bytes(text.encode("utf-8", "replace")), nl=False, err=True)
 
 
 def _stop(message: str) -> NoReturn:

@@ -18,6 +18,7 @@ import click
 
 from syncline.base.clock import SystemClock
 from syncline.cli.failure import CommandFailed
+from syncline.cli.terminal import print_exact
 from syncline.sources.errors import SourceError
 from syncline.sources.kustomize.build import build as build_kustomization
 from syncline.sources.kustomize.charts import Charts
@@ -147,5 +148,4 @@ def build(
     if output is not None:
         output.write_text(built.text)
     else:
-        sys.stdout.write(built.text)
-        sys.stdout.flush()
+        print_exact(built.text)

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from syncline.cli.terminal import clean_output
+
 __all__ = ["CONTEXT", "LazyGroup"]
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -19,6 +21,11 @@ class LazyGroup(click.Group):
     def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._table = table
+
+    def main(self, *arguments: Any, **settings: Any) -> Any:
+        """Whatever a command prints goes through one function."""
+        with clean_output():
+            return super().main(*arguments, **settings)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self._table)

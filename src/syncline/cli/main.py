@@ -13,6 +13,7 @@ import click
 from syncline import __version__
 from syncline.cli.failure import CommandFailed
 from syncline.cli.lazy import CONTEXT, LazyGroup
+from syncline.cli.terminal import clean_output
 
 __all__ = ["COMMANDS", "cli", "kubectl_plugin", "main"]
 
@@ -69,6 +70,11 @@ def kubectl_plugin() -> int:
 
 def main(arguments: list[str] | None = None, program: str = "syncline") -> int:
     """Run a command; returns the exit code. A refusal prints one line, never a traceback."""
+    with clean_output():
+        return _run(arguments, program)
+
+
+def _run(arguments: list[str] | None, program: str) -> int:
     try:
         result: Any = cli.main(args=arguments, prog_name=program, standalone_mode=False)
         if sys.stdout is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import platform
 import signal
 from pathlib import Path
@@ -21,6 +20,7 @@ from syncline.cli.machinefiles import read_manifests
 from syncline.cli.mcview import contents_text
 from syncline.cli.node import label_pairs
 from syncline.cli.nodeinstall import install
+from syncline.cli.terminal import start_logging
 from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.firstboot import FirstBootError
@@ -93,7 +93,7 @@ def node_agent(
     if not (host.running or offline or dry_run):
         told = f"warning: the system below {root} does not run: an update that needs a reboot or a service will fail"
         click.echo(f"{told}; with --offline it counts as booted anew", err=True)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    start_logging()
 
     async def serve() -> Standing:
         stop = asyncio.Event()

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from syncline.cli.terminal import one_cell, plain
+
 __all__ = ["age", "one_line", "output_option", "print_documents", "print_names", "print_table", "table"]
 
 GAP = 3
@@ -17,7 +19,7 @@ GAP = 3
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Left-aligned columns with three spaces between; empty cells as ``<none>``."""
-    cells = [[str(cell) if cell != "" else "<none>" for cell in row] for row in rows]
+    cells = [[one_cell(str(cell)) if cell != "" else "<none>" for cell in row] for row in rows]
     widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
     lines = []
     for row in [list(headers), *cells]:
@@ -47,7 +49,7 @@ def age(since: datetime | None, now: datetime) -> str:
 
 def one_line(text: str) -> str:
     """Lines of a report one after the other, so that what stands around it keeps its shape."""
-    return "; ".join(part.strip() for part in text.splitlines() if part.strip())
+    return "; ".join(part.strip() for part in text.split("\n") if part.strip())
 
 
 def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -78,4 +80,6 @@ def print_documents(value: Any, form: str) -> None:
         return
     from syncline.kube.yaml import dump
 
-    print(dump(value), end="")
+    text = dump(value)
+    # What would be shown as an escape is written as one: JSON is YAML.
+    print(text if plain(text) == text else json.dumps(value, indent=2, ensure_ascii=False) + "\n", end="")

@@ -81,7 +81,7 @@ def _group(group: PlannedGroup, everything: bool) -> list[str]:
     for wait in group.waits:
         lines.append(f"  then waits for {WORDS[wait.kind]} {_names(wait.refs)}")
     lines += [f"  waits for {limit}" for limit in group.limits]
-    return lines + [f"  ! {warning}" for warning in group.warnings]
+    return lines + [f"  ! {warning}".replace("\n", "\n    ") for warning in group.warnings]
 
 
 def _changes(changes: Sequence[PlannedChange]) -> list[str]:
@@ -99,7 +99,7 @@ def _names(refs: Sequence[ObjectRef]) -> str:
 
 
 def _listed(label: str, texts: Sequence[str]) -> list[str]:
-    return ["", *(f"{label}: {text}" for text in texts)] if texts else []
+    return ["", *(f"{label}: {text}".replace("\n", "\n  ") for text in texts)] if texts else []
 
 
 def _summary(plan: PlannedSync) -> str:

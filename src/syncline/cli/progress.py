@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from syncline.assembly.inspect import PlannedSync, Verb
+from syncline.cli.terminal import one_cell, undecorated
 from syncline.kube.objects import Obj, ObjectRef, dig
 
 __all__ = ["LineProgress", "Progress", "TreeProgress", "Waves", "progress_for"]
@@ -102,7 +103,7 @@ class LineProgress:
         self._line("TIME", "PHASE", "WAVE", "OBJECT", "", "MESSAGE")
 
     def _line(self, time: str, phase: str, wave: str, what: str, mark: str, says: str) -> None:
-        self._write(f"{time:<9} {phase:<9} {wave:>4}  {mark:<1} {what:<40} {says}".rstrip())
+        self._write(one_cell(f"{time:<9} {phase:<9} {wave:>4}  {mark:<1} {what:<40} {says}".rstrip()))
 
     def update(self, app: Obj, now: datetime) -> None:
         clock = now.astimezone().strftime("%H:%M:%S")
@@ -136,7 +137,7 @@ class TreeProgress:
         self._plan = plan
         self._waves = Waves(plan)
         self._since: tuple[str, datetime] | None = None
-        self._live = Live(console=Console(), refresh_per_second=8, transient=False)
+        self._live = Live(console=Console(file=undecorated()), refresh_per_second=8, transient=False)
         self._live.start()
 
     def update(self, app: Obj, now: datetime) -> None:
@@ -146,29 +147,28 @@ class TreeProgress:
         self._live.stop()
 
     def _tree(self, app: Obj, now: datetime) -> Any:
-        from rich.markup import escape
+        from rich.text import Text
         from rich.tree import Tree
 
         state = dig(app, "status", "operationState", default={})
-        name = dig(app, "metadata", "name", default="")
-        top = Tree(f"[bold]{escape(name)}[/bold]  {state.get('phase') or 'requested'}{self._wait(app, now)}")
+        name = one_cell(str(dig(app, "metadata", "name", default="")))
+        rest = one_cell(f"  {state.get('phase') or 'requested'}{self._wait(app, now)}")
+        top = Tree(Text.assemble((name, "bold"), rest))
         for (phase, wave), lines in self._groups(app).items():
             title = phase if wave is None else f"{phase}, wave {wave}"
-            branch = top.add(f"[bold]{title}[/bold]")
+            branch = top.add(Text(one_cell(title), "bold"))
             for mark, text in lines:
-                branch.add(f"[{STYLES[mark]}]{MARKS[mark]} {escape(text)}[/]")
+                branch.add(Text(one_cell(f"{MARKS[mark]} {text}"), STYLES[mark]))
         return top
 
     def _wait(self, app: Obj, now: datetime) -> str:
-        from rich.markup import escape
-
         waiting = _waiting(app)
         if not waiting:
             self._since = None
-            return f"  {escape(str(dig(app, 'status', 'operationState', 'message', default='')))}"
+            return f"  {dig(app, 'status', 'operationState', 'message', default='')}"
         if self._since is None or self._since[0] != waiting:
             self._since = (waiting, now)
-        return f"  {escape(waiting)} ({int((now - self._since[1]).total_seconds())}s)"
+        return f"  {waiting} ({int((now - self._since[1]).total_seconds())}s)"
 
     def _groups(self, app: Obj) -> dict[tuple[str, int | None], list[tuple[str, str]]]:
         """Planned objects as waiting, replaced by what has run; unchanged ones are counted only."""
