@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from syncline.gitops.project import permits_source
+from syncline.gitops.system import parse_system, with_globals
 from syncline.kube import yaml
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.sources.address import DEFAULT_NETWORKS, Networks, parse_networks
 from syncline.sources.kustomize.flags import FIELD as BUILD_OPTIONS
 from syncline.sources.kustomize.flags import parse_flags
 from syncline.sources.signatures import GitPolicy, Keyring, policy_for
@@ -15,7 +18,10 @@ from syncline.sources.sourcing import NO_RULES, SourceRules
 
 __all__ = ["MAPS", "source_rules"]
 
+log = logging.getLogger("syncline.assembly")
+
 SETTINGS_MAP = "argocd-cm"
+NETWORKS = "source.forbidden.networks"
 PARAMETERS_MAP = "argocd-cmd-params-cm"
 PGP_KEYS_MAP = "argocd-gpg-keys-cm"
 SIGNERS_MAP = "syncline-ssh-signers-cm"
@@ -23,14 +29,19 @@ MAPS = (SETTINGS_MAP, PARAMETERS_MAP, PGP_KEYS_MAP, SIGNERS_MAP)
 """ConfigMaps that are read."""
 
 
-def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj]) -> SourceRules:
-    """From the AppProjects and ConfigMaps of the control namespace; a project that is not there permits nothing."""
-    by_name = {name_of(one): one for one in projects}
+def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj], *, unseen: bool = False) -> SourceRules:
+    """From the AppProjects and ConfigMaps of the control namespace. ``unseen``: what a project that is not among them
+    permits: nothing where all are seen."""
     maps = {name_of(one): dig(one, "data", default={}) or {} for one in config_maps}
+    by_name = _with_globals(projects, maps.get(SETTINGS_MAP, {}))
 
     def permits(project: str, url: str) -> bool:
         found = by_name.get(project or "default")
-        return found is not None and permits_source(found, url)
+        return permits_source(found, url) if found is not None else unseen
+
+    def stamp(project: str) -> str:
+        found = by_name.get(project or "default")
+        return repr(dig(found, "spec", "sourceRepos", default=[])) if found is not None else ""
 
     def policy(project: str, url: str) -> GitPolicy | None:
         found = by_name.get(project or "default")
@@ -44,6 +55,8 @@ def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj]) -> SourceR
     return SourceRules(
         schemes=_schemes(maps.get(SETTINGS_MAP, {})),
         permits=permits,
+        stamp=stamp,
+        networks=_networks(maps.get(SETTINGS_MAP, {})),
         policy=policy,
         keyring=Keyring(
             tuple(str(pgp[name]) for name in sorted(pgp)), str(maps.get(SIGNERS_MAP, {}).get("allowed_signers") or "")
@@ -54,6 +67,26 @@ def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj]) -> SourceR
         kustomize=lambda: parse_flags(str(maps.get(SETTINGS_MAP, {}).get(BUILD_OPTIONS) or "")),
         submodules=str(maps.get(PARAMETERS_MAP, {}).get("reposerver.enable.git.submodule") or "true") != "false",
     )
+
+
+def _with_globals(projects: Iterable[Obj], settings: Mapping[str, object]) -> dict[str, Obj]:
+    """The projects by name, each with the lists of the global projects that its labels select."""
+    named = {name_of(one): one for one in projects}
+    found = parse_system({key: str(value) for key, value in settings.items() if key == "globalProjects"})
+    return {name: with_globals(one, found.global_projects, named) for name, one in named.items()}
+
+
+def _networks(settings: Mapping[str, object]) -> Networks:
+    """``source.forbidden.networks``: addresses with commas, in place of the default; what is unreadable forbids more,
+    not less."""
+    given = settings.get(NETWORKS)
+    if given is None:
+        return DEFAULT_NETWORKS
+    try:
+        return parse_networks(str(given).replace("\n", ",").split(","))
+    except ValueError as error:
+        log.warning("%s: %s: %s; the default is used", SETTINGS_MAP, NETWORKS, error)
+        return DEFAULT_NETWORKS
 
 
 def _schemes(settings: Mapping[str, object]) -> tuple[str, ...]:

@@ -67,7 +67,8 @@ def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespac
 def rules_in(cache: Cache, control_namespace: str) -> SourceRules:
     """What the settings and projects that may be read say about reading sources."""
     maps = cache.objects(CONFIG_MAPS, control_namespace)
-    return source_rules(cache.objects(APP_PROJECT.group_kind, control_namespace), maps)
+    # A project that may not be read is no project that lists nothing: the credentials are the person's own.
+    return source_rules(cache.objects(APP_PROJECT.group_kind, control_namespace), maps, unseen=True)
 
 
 def exported(against: str) -> list[Obj]:

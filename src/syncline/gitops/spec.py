@@ -12,6 +12,8 @@ from syncline.gitops.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, C
 from syncline.gitops.conditions import Condition
 from syncline.gitops.project import permits_app_namespace, permits_destination, permits_source
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
+from syncline.sources.address import parse_address
+from syncline.sources.errors import SourceError
 
 __all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "normalize_source", "normalize_spec", "validate_spec"]
 
@@ -93,6 +95,15 @@ def _source_problems(app: Obj) -> list[str]:
     return problems
 
 
+def _no_address(repo: str) -> str:
+    """Why an address has no normal form, empty if it has one."""
+    try:
+        parse_address(repo)
+    except SourceError as error:
+        return f"application repo: {error}"
+    return ""
+
+
 def _project_problems(
     app: Obj, project: Obj, control_namespace: str, cluster: Cluster, own: list[dict[str, str]]
 ) -> list[str]:
@@ -105,7 +116,10 @@ def _project_problems(
         )
     for source in _sources(app):
         repo = str(source.get("repoURL") or "")
-        if repo and not permits_source(project, repo):
+        why = _no_address(repo) if repo else ""
+        if why:
+            problems.append(why)
+        elif repo and not permits_source(project, repo):
             problems.append(f"application repo {repo} is not permitted in project '{project_name}'")
     destination = dig(app, "spec", "destination", default={})
     server = str(destination.get("server") or "").rstrip("/") or cluster.server

@@ -14,11 +14,13 @@ import tempfile
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from syncline.sources.address import Networks
 from syncline.sources.archive import unpack
+from syncline.sources.border import Border, Lent
 from syncline.sources.charts import (
     MAX_INDEX,
     ChartVersion,
@@ -28,12 +30,12 @@ from syncline.sources.charts import (
     index_url,
     is_exact,
 )
-from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
+from syncline.sources.credentials import CredentialBook, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.registry import HELM_CHART, HELM_CONFIG, Registry, is_digest, ping
 from syncline.sources.revision import parse_constraint
 from syncline.sources.tree import MemoryTree
-from syncline.sources.web import NOT_MODIFIED, WebAnswer, WebLimits, WebRequest, fetch, origin_of, shown_url
+from syncline.sources.web import NOT_MODIFIED, WebAnswer, WebLimits, WebRequest, fetch, shown_url
 
 __all__ = ["Artifacts", "Found", "is_registry"]
 
@@ -67,9 +69,9 @@ def is_registry(url: str, access: RepositoryAccess | None = None) -> bool:
 class Artifacts:
     """The store of one process. Safe to use from several threads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, border: Border | None = None) -> None:
         self._folder = folder
-        self._book = NO_CREDENTIALS
+        self._border = border or Border()
         self._lock = threading.Lock()
         self._turns = tuple(threading.Lock() for _ in range(STRIPES))
         self._pins: OrderedDict[str, Found] = OrderedDict()
@@ -79,7 +81,7 @@ class Artifacts:
 
     def learn(self, book: CredentialBook) -> None:
         """From now on repositories are reached with these credentials."""
-        self._book = book
+        self._border.learn(book)
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Calls of repositories until now: address without credentials, what for, success, how many."""
@@ -88,13 +90,14 @@ class Artifacts:
 
     def connect(self, url: str, project: str = "") -> None:
         """Ask the repository whether it answers with these credentials. Raises :class:`SourceError` if not."""
-        access = self._book.access(url, project, charts=True)
+        lent = self._border.judge(url, project, charts=True)
+        url, access = lent.url, lent.access
         if is_registry(url, access):
             plain_http = access is not None and access.plain_http
             ping(url.removeprefix("oci://").partition("/")[0], access, plain_http=plain_http)
             return
         label = f"chart repository {shown_url(url)}"
-        answer = self._asked(WebRequest(index_url(url), label, access, limits=WebLimits(bytes=MAX_INDEX)), "index")
+        answer = self._asked(self._request(index_url(url), label, lent, MAX_INDEX), "index", lent.owner)
         if not answer.ok:
             raise _failed(answer, f"{label}: failed to get index: {answer.said}")
 
@@ -110,48 +113,45 @@ class Artifacts:
                 "spec.source.targetRevision is required if the manifest source is a helm chart",
                 field="spec.source.targetRevision",
             )
-        access = self._book.access(url, project, charts=True)
-        found = self._find(url, chart, wanted, access, pass_credentials=pass_credentials)
+        lent = self._border.judge(url, project, charts=True)
+        found = self._find(lent, chart, wanted, pass_credentials=pass_credentials)
         name = chart.rpartition("/")[2]
         return found.version, self._tree(found.digest, f"chart {chart} {found.version}", name)
 
-    def dependency(
-        self, repository: str, chart: str, wanted: str, project: str, *, pin: str, trusted: bool = True
-    ) -> Found:
+    def dependency(self, repository: str, chart: str, wanted: str, project: str, *, pin: str) -> Found:
         """A chart that another one needs; ``repository`` as it is declared: an address, ``@name`` or ``alias:name``.
 
         ``pin``: what was found once for it is found again, as long as this process lives and so that one commit renders
-        one way. ``trusted``: credentials are given. Raises :class:`SourceError`.
+        one way. Raises :class:`SourceError`.
         """
+        lent = self._dependency(repository, chart, project)
+        pin = f"{project} {lent.owner} {pin}"
         with self._lock:
             pinned = self._pins.get(pin)
         if pinned is not None and self._archive(pinned.digest).exists():
             return pinned
-        found = self._dependency(repository, chart, wanted, project, trusted=trusted)
+        try:
+            found = self._find(lent, chart, wanted)
+        except SourceError as error:
+            if lent.permitted:
+                raise
+            shown = mask_credentials(lent.url)
+            message = f"helm repos {shown} are not permitted in project '{project}' ({error.message})"
+            raise SourceError(error.problem, message, fix="add it to the project's sourceRepos") from None
         with self._lock:
             self._pins[pin] = found
             while len(self._pins) > PINS:
                 self._pins.popitem(last=False)
         return found
 
-    def _dependency(self, repository: str, chart: str, wanted: str, project: str, *, trusted: bool) -> Found:
+    def _dependency(self, repository: str, chart: str, project: str) -> Lent:
+        """Where it lies, and what is lent for it."""
         alias = next((repository[len(mark) :] for mark in ("@", "alias:") if repository.startswith(mark)), "")
-        access = self._book.named(alias, project) if alias else self._book.access(repository, project, charts=True)
-        if alias and access is None:
+        found = self._border.named(alias, project) if alias else self._border.judge(repository, project, charts=True)
+        if found is None:
             message = f"chart {chart}: no repository is declared under the name {alias!r}"
             raise SourceError(Problem.INVALID, message, fix="declare it by a repository Secret with this name")
-        url = access.url if alias and access is not None else repository
-        if access is None and is_registry(url):
-            access = self._book.registry(url, project)
-        return self._find(url, chart, wanted, access if trusted else None)
-
-    def address(self, repository: str, project: str) -> str:
-        """The address that ``@name`` or ``alias:name`` stands for, else ``repository`` itself."""
-        for mark in ("@", "alias:"):
-            if repository.startswith(mark):
-                found = self._book.named(repository[len(mark) :], project)
-                return found.url if found is not None else repository
-        return repository
+        return self._border.registry(found) if is_registry(found.url) else found
 
     def content(self, digest: str) -> bytes:
         """The archive under ``digest``, which :meth:`dependency` gave. Raises :class:`SourceError`."""
@@ -160,46 +160,41 @@ class Artifacts:
         except OSError as error:
             raise SourceError(Problem.UNREACHABLE, f"the archive {digest} is gone ({error.strerror})") from None
 
-    def _find(
-        self, url: str, chart: str, wanted: str, access: RepositoryAccess | None, *, pass_credentials: bool = False
-    ) -> Found:
+    def _find(self, lent: Lent, chart: str, wanted: str, *, pass_credentials: bool = False) -> Found:
         """Bring the archive of a chart, unless it is there; an exact version is looked up here first."""
         _check_chart(chart)
-        owner = access.project if access is not None else ""
+        url, owner = lent.url, lent.owner
         key = _key(url, chart, wanted, owner)
         with self._turn(key):
             known = self._known(key) if is_exact(wanted) else None
             if known is not None:
                 return known
-            if is_registry(url, access):
-                found = self._from_registry(url, chart, wanted, access)
+            if is_registry(url, lent.access):
+                found = self._from_registry(lent, chart, wanted)
             else:
-                found = self._from_index(url, chart, wanted, access, pass_credentials=pass_credentials)
+                found = self._from_index(lent, chart, wanted, pass_credentials=pass_credentials)
             exact = _key(url, chart, found.version, owner)
             for each in {key, exact} if is_exact(wanted) else {exact}:
                 self._write(self._folder / f"{each}.json", json.dumps([found.version, found.digest]).encode())
             return found
 
-    def _from_index(
-        self, url: str, chart: str, wanted: str, access: RepositoryAccess | None, *, pass_credentials: bool
-    ) -> Found:
+    def _from_index(self, lent: Lent, chart: str, wanted: str, *, pass_credentials: bool) -> Found:
+        url, owner = lent.url, lent.owner
         label = f"chart repository {shown_url(url)}"
-        answer = self._asked(WebRequest(index_url(url), label, access, limits=WebLimits(bytes=MAX_INDEX)), "index")
+        answer = self._asked(self._request(index_url(url), label, lent, MAX_INDEX), "index", owner)
         if not answer.ok:
             raise _failed(answer, f"{label}: failed to get index: {answer.said}")
         versions = chart_versions(answer.body, chart, label)
         field = "spec.source.targetRevision"
         version = choose_version(wanted, [one.version for one in versions], f"{label}: chart '{chart}'", field)
         chosen = next(one for one in versions if one.version == version)
-        owner = access.project if access is not None else ""
         known = self._known(_key(url, chart, version, owner))
         if known is not None and known.digest == (chosen.digest or known.digest):
             return known
-        return Found(version, self._download(url, chart, chosen, access, pass_credentials=pass_credentials))
+        return Found(version, self._download(lent, chart, chosen, pass_credentials=pass_credentials))
 
-    def _download(
-        self, url: str, chart: str, chosen: ChartVersion, access: RepositoryAccess | None, *, pass_credentials: bool
-    ) -> str:
+    def _download(self, lent: Lent, chart: str, chosen: ChartVersion, *, pass_credentials: bool) -> str:
+        url = lent.url
         label = f"chart {chart} {chosen.version}"
         if not chosen.urls:
             raise SourceError(Problem.INVALID, f"{label}: the index of {shown_url(url)} names no archive")
@@ -207,24 +202,40 @@ class Artifacts:
         if place.startswith("oci://"):
             repository, _, tag = place.rpartition(":")
             repository, tag = (repository, tag) if "/" not in tag else (place, chosen.version)
-            digest = self._pull(repository, tag, access if pass_credentials else self._book.access(place, charts=True))
+            there = self._border.judge(repository, lent.project, charts=True)
+            access = lent.access if pass_credentials and there.permitted else there.access
+            digest = self._pull(there.url, tag, access)
         else:
-            own = origin_of(place) == origin_of(url)
-            request = WebRequest(
-                place, label, access if own or pass_credentials else None, limits=WebLimits(bytes=MAX_ARCHIVE)
-            )
+            place, access = self._archive_access(lent, place, pass_credentials=pass_credentials)
+            request = self._request(place, label, replace(lent, access=access), MAX_ARCHIVE)
             answer = self._counted(request, "archive")
             if not answer.ok:
-                raise _failed(answer, f"{label}: {shown_url(place)}: {answer.said}")
+                unlisted = "; the project does not list it, so it is asked without credentials"
+                said = answer.said + (unlisted if access is not None and access.anonymous and lent.permitted else "")
+                raise _failed(answer, f"{label}: {shown_url(place)}: {said}")
             digest = self._keep(answer.body)
         if chosen.digest and digest != chosen.digest:
             message = f"{label}: the archive's digest is {digest}, the index says {chosen.digest}"
             raise SourceError(Problem.INVALID, message, subject=label, fix="publish the chart again")
         return digest
 
-    def _from_registry(self, url: str, chart: str, wanted: str, access: RepositoryAccess | None) -> Found:
+    def _archive_access(
+        self, lent: Lent, place: str, *, pass_credentials: bool
+    ) -> tuple[str, RepositoryAccess | None]:
+        """The normal form of an archive's address, and what it is asked with.
+
+        The repository's credentials go to what lies below it; to other places that an index names, even of the same
+        host, only if the project lists them: who writes an index decides what it names."""
+        there = self._border.judge(place, lent.project, charts=True)
+        own = there.address.origin == lent.address.origin
+        below = own and f"{there.address.key}/".startswith(f"{lent.address.key}/")
+        lends = below or ((own or pass_credentials) and there.permitted)
+        return there.url, lent.access if lends else self._border.anonymous(there)
+
+    def _from_registry(self, lent: Lent, chart: str, wanted: str) -> Found:
+        url, access = lent.url, lent.access
         repository = f"{url.removeprefix('oci://').removeprefix('https://').rstrip('/')}/{chart}"
-        registry = _registry(repository, access)
+        registry = _registry(repository, access, self._border.networks)
         if is_exact(wanted):
             version = wanted
         else:
@@ -236,7 +247,7 @@ class Artifacts:
         self, repository: str, tag: str, access: RepositoryAccess | None, registry: Registry | None = None
     ) -> str:
         """The archive of the chart behind a tag."""
-        asked = registry or _registry(repository, access)
+        asked = registry or _registry(repository, access, self._border.networks)
         digest = self._told(asked, "manifest", lambda: asked.resolve(tag))
         if digest is None:
             field = "spec.source.targetRevision"
@@ -253,10 +264,10 @@ class Artifacts:
 
         Raises :class:`SourceError`.
         """
-        access = self._book.access(url, project, charts=True)
-        registry = _registry(url, access)
+        lent = self._border.judge(url, project, charts=True)
+        registry = _registry(lent.url, lent.access, self._border.networks)
         digest = wanted if is_digest(wanted) else self._resolved(registry, wanted or "latest")
-        key = _key(url, "", digest, access.project if access is not None else "")
+        key = _key(lent.url, "", digest, lent.owner)
         with self._turn(key):
             known = self._known(key)
             if known is None:
@@ -294,23 +305,25 @@ class Artifacts:
     def text(self, url: str) -> bytes:
         """A values file or manifest by its address; nobody's credentials go with it. Raises :class:`SourceError`."""
         label = f"file {shown_url(url)}"
-        answer = self._asked(WebRequest(url, label, limits=WebLimits(bytes=MAX_VALUES)), "values")
+        request = WebRequest(url, label, limits=WebLimits(bytes=MAX_VALUES), networks=self._border.networks)
+        answer = self._asked(request, "values", "")
         if not answer.ok:
             raise _failed(answer, f"{label}: {answer.said}")
         return answer.body
 
     # -- asking and keeping -------------------------------------------------------------------------------------
 
-    def _asked(self, request: WebRequest, what: str) -> WebAnswer:
+    def _request(self, url: str, label: str, lent: Lent, limit: int) -> WebRequest:
+        return WebRequest(url, label, lent.access, limits=WebLimits(bytes=limit), networks=self._border.networks)
+
+    def _asked(self, request: WebRequest, what: str, owner: str) -> WebAnswer:
         """The answer, or the one before it if the other side says that nothing changed."""
-        key = (request.url, repr(request.access and (request.access.project, request.access.name)))
+        key = (request.url, repr((owner, request.access and (request.access.project, request.access.name))))
         with self._lock:
             before = self._answers.get(key)
         tag = before.headers.get("etag", "") if before is not None else ""
         headers = {"Accept-Encoding": "gzip"} | ({"If-None-Match": tag} if tag else {})
-        answer = self._counted(
-            WebRequest(request.url, request.label, request.access, headers=headers, limits=request.limits), what
-        )
+        answer = self._counted(replace(request, headers=headers), what)
         if before is not None and answer.status == NOT_MODIFIED:
             return before
         if answer.ok and answer.headers.get("etag"):
@@ -405,8 +418,8 @@ def _size(tree: MemoryTree) -> int:
     return sum(entry.size for entry in tree.entries)
 
 
-def _registry(url: str, access: RepositoryAccess | None) -> Registry:
-    return Registry(url, access, plain_http=access is not None and access.plain_http)
+def _registry(url: str, access: RepositoryAccess | None, networks: Networks) -> Registry:
+    return Registry(url, access, plain_http=access is not None and access.plain_http, networks=networks)
 
 
 def _key(url: str, chart: str, version: str, owner: str) -> str:

@@ -47,7 +47,7 @@ def archive_url(repo_url: str, given: str) -> str:
     parts = urlsplit(repo_url)
     base = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/", "", ""))
     found = urljoin(base, given)
-    own = not urlsplit(given).scheme
+    own = not urlsplit(given).scheme and not urlsplit(given).netloc
     return f"{found}?{parts.query}" if own and parts.query and not urlsplit(found).query else found
 
 

@@ -122,6 +122,7 @@ def _asked(
             method="POST",
             headers={"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"},
             body=urlencode(form).encode(),
+            secret_body=True,
         )
     )
     if not answer.ok:

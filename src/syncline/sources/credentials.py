@@ -13,11 +13,10 @@ import base64
 import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlsplit
 
 from syncline.base.secret import Secret
 from syncline.kube.objects import Obj, dig, labels_of, name_of
-from syncline.sources.address import normalize_url
+from syncline.sources.address import parse_address, prefix_key
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 
 __all__ = [
@@ -101,6 +100,8 @@ class RepositoryAccess:
     enable_oci: bool = False
     plain_http: bool = False
     """A registry without TLS (``insecureOCIForceHttp``)."""
+    anonymous: bool = False
+    """As anybody may: without the credentials of this machine's own programs, too."""
     problem: str = ""
     """Why it cannot be used, empty if it can."""
 
@@ -140,7 +141,7 @@ class CredentialBook:
         ``charts``: it holds charts or artifacts, so Secrets of these types count too. Raises :class:`SourceError` where
         the Secret that decides cannot be used.
         """
-        own = _of_project([one for one in self._known(charts) if _same(one.url, url)], project)
+        own = _of_project([one for one in self._known(charts) if _same(one.url, url, charts)], project)
         found = own or RepositoryAccess(url)
         if not found.has_credentials:
             found = _filled(found, self._template(url, project, charts))
@@ -154,24 +155,44 @@ class CredentialBook:
         found = replace(found, url=url, ca_pem=self.authority(url), known_hosts=self.known_hosts)
         return found if found != RepositoryAccess(url) else None
 
+    def anonymous(self, url: str) -> RepositoryAccess:
+        """How anybody reaches ``url``: whom to trust, and no credentials."""
+        return RepositoryAccess(url, anonymous=True, ca_pem=self.authority(url), known_hosts=self.known_hosts)
+
+    def is_of_project(self, url: str, project: str, *, charts: bool = False) -> bool:
+        """Whether a Secret that belongs to ``project`` names ``url``: then the project may read it (upstream)."""
+        return any(
+            one.project == project and _same(one.url, url, charts) for one in self.repositories if project
+        )
+
+    def stamp(self, project: str) -> str:
+        """Another one when ``project`` has Secrets for other addresses."""
+        return " ".join(sorted(one.url for one in self.repositories if project and one.project == project))
+
     def authority(self, url: str) -> str:
         """PEM of the certificate authority for the host of ``url``, empty for that of the machine."""
-        parts = urlsplit(url if "://" in url else f"//{url}")
-        return self.certificates.get(parts.netloc.rpartition("@")[2], self.certificates.get(parts.hostname or "", ""))
+        try:
+            address = parse_address(url, charts=True)
+        except SourceError:
+            return ""
+        host = address.host or address.key.partition("/")[0]
+        named = (f"{host}:{address.port}", f"[{host}]:{address.port}") if address.port else (host,)
+        return next((self.certificates[one] for one in (*named, host) if one in self.certificates), "")
 
     def named(self, alias: str, project: str = "") -> RepositoryAccess | None:
         """The chart repository that is declared under this name."""
-        return _of_project([one for one in self._known(charts=True) if one.alias == alias], project)
+        return _of_project([one for one in self._known(charts=True) if alias and one.alias == alias], project)
 
     def registry(self, url: str, project: str = "") -> RepositoryAccess | None:
         """That of another repository of the same registry, for a chart's dependency that has none of its own."""
-        host = _bare(url).partition("/")[0]
+        wanted = _bare(url)
+        host = wanted.partition("/")[0]
         fitting = [
             one
             for one in self._known(charts=True)
             if (one.enable_oci or one.kind == "oci")
             and _bare(one.url).partition("/")[0] == host
-            and (_begins(_bare(url), _bare(one.url)) or _begins(_bare(one.url), _bare(url)))
+            and (_begins(wanted, _bare(one.url)) or _begins(_bare(one.url), wanted))
         ]
         found = _of_project(fitting, project)
         return None if found is None or found.problem else replace(found, url=url, ca_pem=self.authority(url))
@@ -181,9 +202,9 @@ class CredentialBook:
 
     def _template(self, url: str, project: str, charts: bool) -> RepositoryAccess | None:
         known = [one for one in self.templates if charts or not one.is_chart_repository]
-        fitting = [one for one in known if one.project in ("", project) and _fits(url, one.url)]
-        longest = max((len(normalize_url(one.url)) for one in fitting), default=0)
-        return _of_project([one for one in fitting if len(normalize_url(one.url)) == longest], project)
+        fitting = [one for one in known if one.project in ("", project) and _fits(url, one.url, charts)]
+        longest = max((len(prefix_key(one.url, charts=charts)) for one in fitting), default=0)
+        return _of_project([one for one in fitting if len(prefix_key(one.url, charts=charts)) == longest], project)
 
 
 NO_CREDENTIALS = CredentialBook()
@@ -195,27 +216,40 @@ def _of_project(found: list[RepositoryAccess], project: str) -> RepositoryAccess
     return next(iter(mine or [one for one in found if not one.project]), None)
 
 
+def _key(url: str, charts: bool) -> str:
+    """Empty for what has no normal form: no credentials fit it."""
+    try:
+        return parse_address(url.strip(), charts=charts).key if url.strip() else ""
+    except SourceError:
+        return ""
+
+
 def _bare(url: str) -> str:
     """Registries are written with and without their scheme."""
-    return normalize_url(url).removeprefix("oci://").rstrip("/")
+    return _key(url, charts=True).removeprefix("oci://")
 
 
-def _same(one: str, other: str) -> bool:
-    wanted = normalize_url(other)
-    return bool(wanted) and (normalize_url(one) == wanted or ("oci://" in other.lower() and _bare(one) == _bare(other)))
+def _same(one: str, other: str, charts: bool) -> bool:
+    wanted = _key(other, charts)
+    if not wanted:
+        return False
+    return _key(one, charts) == wanted or (wanted.startswith("oci://") and _bare(one) == _bare(other))
 
 
-def _fits(url: str, prefix: str) -> bool:
-    return _begins(normalize_url(url), prefix) or ("oci://" in url.lower() and _begins(_bare(url), _bare(prefix)))
+def _fits(url: str, prefix: str, charts: bool) -> bool:
+    wanted = _key(url, charts)
+    start = prefix_key(prefix, charts=charts)
+    return _begins(wanted, start) or (
+        wanted.startswith("oci://") and _begins(_bare(url), prefix_key(prefix, charts=True).removeprefix("oci://"))
+    )
 
 
-def _begins(url: str, prefix: str) -> bool:
+def _begins(key: str, start: str) -> bool:
     """Upstream compares letters; here the host must be whole, so that credentials for ``https://git.example.com`` never
     go to ``https://git.example.com.evil.org``. The path may be cut anywhere (``…/team-``), as upstream."""
-    start = normalize_url(prefix)
-    if not start or not url.startswith(start):
+    if not start or not key.startswith(start):
         return False
-    rest = url[len(start) :]
+    rest = key[len(start) :]
     host_only = "/" not in start.split("://", 1)[-1]
     return not host_only or rest == "" or rest[0] in "/:"
 

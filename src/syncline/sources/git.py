@@ -10,18 +10,19 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from syncline.sources.address import check_url, host_of, normalize_url
+from syncline.sources.address import DEFAULT_NETWORKS, check_url, normalize_url, parse_address
+from syncline.sources.border import Border, Lent
 from syncline.sources.cloud_tokens import with_cloud_token
-from syncline.sources.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
+from syncline.sources.credentials import CredentialBook, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
-from syncline.sources.git_access import git_environment
+from syncline.sources.git_access import git_environment, git_options
 from syncline.sources.git_process import GitAnswer, run_git
 from syncline.sources.github_app import with_token
 from syncline.sources.lfs import LargeFiles
@@ -35,6 +36,8 @@ __all__ = ["Git", "GitSettings", "GitTree", "Look", "Repository", "check_url", "
 
 MODULES = ".gitmodules"
 LIST_AFTER = 3
+GRAFTS_KEPT = 4
+"""Trees with submodules that one mirror keeps: each belongs to one project, since what it mounts may be another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,10 @@ class GitSettings:
 class Git:
     """All repositories of one process, each with its lock."""
 
-    def __init__(self, settings: GitSettings) -> None:
+    def __init__(self, settings: GitSettings, border: Border | None = None) -> None:
         self._settings = settings
-        self._repositories: dict[tuple[str, str], Repository] = {}
-        self._book = NO_CREDENTIALS
+        self._mirrors: dict[tuple[str, str], _Mirror] = {}
+        self._border = border or Border()
         self._submodules = settings.submodules
         self._small = SmallFiles()
         self._requests: Counter[tuple[str, str, bool]] = Counter()
@@ -68,7 +71,7 @@ class Git:
 
     def learn(self, book: CredentialBook) -> None:
         """From now on remotes are reached with these credentials."""
-        self._book = book
+        self._border.learn(book)
 
     def read_submodules(self, wanted: bool) -> None:
         """Whether what repositories mount is read too; the settings may forbid it for good."""
@@ -84,41 +87,39 @@ class Git:
         with self._lock:
             self._requests[shown, command, success] += 1
 
-    def repository(self, url: str, project: str = "") -> Repository:
+    def repository(self, url: str, project: str = "", *, local: bool = True) -> Repository:
         """The repository at ``url`` as an application of ``project`` may reach it; nothing is contacted yet.
 
-        Raises :class:`SourceError` if it is not allowed. What was brought with credentials of one project is in a
-        mirror of its own.
+        Raises :class:`SourceError` if it is not allowed; ``local`` False: never a place on this machine. What was
+        brought with credentials of one project is in a mirror of its own, and so is what was read as anybody may.
         """
-        check_url(url, allow_local=self._settings.allow_local)
-        access = self._book.access(url, project)
-        owner = access.project if access is not None else ""
-        return self._opened(url, owner, access, project)
+        return self._opened(self._border.judge(url, project, local=local and self._settings.allow_local))
 
-    def anonymous(self, url: str) -> Repository:
-        """The repository at ``url`` as anybody may reach it; its mirror is apart from those that credentials opened."""
-        check_url(url, allow_local=False)
-        return self._opened(url, "\nanybody", None, "")
+    def lent(self, lent: Lent) -> Repository:
+        """As :meth:`repository`, of an address that was judged."""
+        return self._opened(lent)
 
-    def _opened(self, url: str, owner: str, access: RepositoryAccess | None, project: str) -> Repository:
+    def _opened(self, lent: Lent) -> Repository:
         with self._lock:
-            found = self._repositories.get((url, owner))
-            repository = found or Repository(url, self._settings, owner, self._count, self._small)
-            self._repositories[url, owner] = repository
-            repository.access = access
-            mounts = self._submodules
-            repository.neighbour = (lambda given: self._neighbour(repository, given, project)) if mounts else None
-            return repository
+            key = (lent.url, lent.owner)
+            mirror = self._mirrors.get(key) or _Mirror(self._settings, *key)
+            self._mirrors[key] = mirror
+        repository = Repository(lent.url, self._settings, mirror, lent.access, self._count, self._small)
+        repository.viewer = self._border.viewer(lent.project)
+        repository.networks = self._border.networks
+        repository.lend = lambda url: self._beside(repository, url, lent.project, local=False)
+        if self._submodules:
+            repository.neighbour = lambda url: self._neighbour(repository, url, lent.project)
+        return repository
 
     def _neighbour(self, parent: Repository, url: str, project: str) -> Repository:
-        """A repository that ``parent`` mounts: with its own credentials, else, on the same host, with the parent's."""
-        check_url(url, allow_local=self._settings.allow_local and parent.is_local)
-        found = self.repository(url, project)
-        access = parent.access
-        bare = found.access is None or not found.access.has_credentials
-        if bare and access is not None and host_of(url) and host_of(url) == host_of(parent.url):
-            return self._opened(url, access.project, replace(access, url=url), project)
-        return found
+        return self._opened(self._beside(parent, url, project, local=self._settings.allow_local and parent.is_local))
+
+    def _beside(self, parent: Repository, url: str, project: str, *, local: bool) -> Lent:
+        """What ``parent`` names: judged as any address; one that the project lists is opened with its own credentials,
+        else, at the same scheme, host and port, with the parent's."""
+        lent = self._border.judge(url, project, local=local)
+        return self._border.beside(lent, parent.access, parse_address(parent.url).origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,52 +143,80 @@ class Advertised:
     found: Refs | SourceError
 
 
+@dataclass(slots=True)
+class _Kept:
+    """What is remembered of one mirror."""
+
+    listing: Listing | None = None
+    whole: GitTree | None = None
+    grafted: OrderedDict[tuple[str, str], tuple[RepositoryAccess | None, GraftedTree]] = field(
+        default_factory=OrderedDict
+    )
+    """By commit and viewer, with the credentials of the parent."""
+    asked_for: tuple[str, int] = ("", 0)
+    present: set[str] = field(default_factory=set)
+    looks: int = 0
+    advertised: Advertised | None = None
+
+
+class _Mirror:
+    """One remote, as one owner of credentials reaches it: its place on disk, its locks, its memory."""
+
+    def __init__(self, settings: GitSettings, url: str, owner: str) -> None:
+        name = hashlib.sha256(f"{url}\n{owner}".encode() if owner else url.encode()).hexdigest()[:32]
+        self.place = settings.cache_directory / f"{name}.git"
+        self.lock = threading.Lock()
+        self.asking = threading.Lock()
+        self.kept = _Kept()
+
+
 class Repository:
-    """One remote and its mirror. Methods may be called from several threads; fetches of one mirror take turns."""
+    """One remote and its mirror, as one project sees it. Methods may be called from several threads; fetches of one
+    mirror take turns."""
 
     def __init__(
         self,
         url: str,
         settings: GitSettings,
-        owner: str = "",
-        count: Callable[[str, str, bool], None] = lambda _shown, _command, _success: None,
-        small: SmallFiles | None = None,
+        mirror: _Mirror,
+        access: RepositoryAccess | None,
+        count: Callable[[str, str, bool], None],
+        small: SmallFiles,
     ) -> None:
         self.url = url
         self._count = count
-        self.access: RepositoryAccess | None = None
+        self.access = access
         self.shown = mask_credentials(url)
         self._settings = settings
-        name = hashlib.sha256(f"{url}\n{owner}".encode() if owner else url.encode()).hexdigest()[:32]
-        self._mirror = settings.cache_directory / f"{name}.git"
-        self._lock = threading.Lock()
-        self._last_whole: GitTree | GraftedTree | None = None
-        self._kept_listing: Listing | None = None
-        self._asked_for = ("", 0)
-        self._present: set[str] = set()
-        self._asking = threading.Lock()
-        self._looks = 0
-        self._advertised: Advertised | None = None
+        self._mirror = mirror.place
+        self._lock = mirror.lock
+        self._asking = mirror.asking
+        self._kept = mirror.kept
         self.small = small
+        self.viewer = ""
+        """Whose rights decided over what it mounts."""
         self.neighbour: Callable[[str], Repository] | None = None
         """Opens a repository that this one mounts, by its address."""
+        self.lend: Callable[[str], Lent] | None = None
+        """Judges an address that this one names."""
+        self.networks = DEFAULT_NETWORKS
 
     @property
     def is_local(self) -> bool:
         """Whether it lies on this machine."""
-        return not host_of(self.url)
+        return parse_address(self.url).is_local
 
     def advertised(self, look: Look | None) -> Refs:
         """As :meth:`refs`; one look serves all that are content with its moment, and all that waited for it to begin.
         Failures are shared, too: a remote that does not answer is not asked by a thousand applications in turn."""
         if look is None:
             return self.refs()
-        arrived = self._looks
+        arrived = self._kept.looks
         with self._asking:
-            kept = self._advertised
+            kept = self._kept.advertised
             if kept is None or kept.access != self.access or not (kept.number > arrived or look.takes(kept.at)):
-                self._looks += 1
-                kept = self._advertised = self._look(look.now, self._looks)
+                self._kept.looks += 1
+                kept = self._kept.advertised = self._look(look.now, self._kept.looks)
         if isinstance(kept.found, SourceError):
             raise kept.found
         return kept.found
@@ -263,15 +292,16 @@ class Repository:
 
     def _listing(self, sha: str) -> Listing | None:
         """All files of the commit, from the third question about it on: then more will follow."""
-        kept = self._kept_listing
+        kept = self._kept.listing
         if kept is not None and kept.sha == sha:
             return kept
-        asked_sha, asked = self._asked_for
-        self._asked_for = (sha, asked + 1 if asked_sha == sha else 1)
-        if self._asked_for[1] < LIST_AFTER:
+        asked_sha, asked = self._kept.asked_for
+        asked = asked + 1 if asked_sha == sha else 1
+        self._kept.asked_for = (sha, asked)
+        if asked < LIST_AFTER:
             return None
         made = Listing(sha, self.whole_tree(sha).entries)
-        self._kept_listing = made
+        self._kept.listing = made
         return made
 
     def ensure(self, revision: ResolvedRevision) -> None:
@@ -296,15 +326,19 @@ class Repository:
             raise self._unknown(revision.revision or "HEAD", f"the repository has no commit {revision.sha}")
 
     def _grafted(self, sha: str, nested: int) -> GraftedTree:
-        """The root with what it mounts; kept, since many folders ask for the same."""
-        last = self._last_whole
-        if isinstance(last, GraftedTree) and last.sha == sha:
-            return last
+        """The root with what it mounts; kept for its project, since many folders ask for the same."""
+        key = (sha, self.viewer)
+        kept = self._kept.grafted.get(key)
+        if kept is not None and kept[0] == self.access:
+            return kept[1]
         listing = self.settings_at(sha, MODULES, "--null", "--list").output
         urls = {path: url and submodule_url(self.url, url) for path, url in parse_modules(listing).items()}
         base = GitTree(self, sha, "", self.object_at(sha, "")[1])
         made = GraftedTree(Graft(base, urls, lambda url, at: self._mounted(url, at, nested + 1), self.shown), "", sha)
-        self._last_whole = made
+        with self._lock:
+            self._kept.grafted[key] = (self.access, made)
+            while len(self._kept.grafted) > GRAFTS_KEPT:
+                self._kept.grafted.popitem(last=False)
         return made
 
     def _mounted(self, url: str, sha: str, nested: int) -> Tree:
@@ -314,11 +348,11 @@ class Repository:
 
     def whole_tree(self, sha: str) -> GitTree:
         """The root at a commit that the mirror has. The last one is kept: many folders ask for the same."""
-        last = self._last_whole
-        if isinstance(last, GitTree) and last.sha == sha:
+        last = self._kept.whole
+        if last is not None and last.sha == sha and last.is_of(self):
             return last
         made = GitTree(self, sha, "", self.object_at(sha, "")[1])
-        self._last_whole = made
+        self._kept.whole = made
         return made
 
     def read_mirror(
@@ -392,8 +426,8 @@ class Repository:
         answer = self.settings_at(sha, ".lfsconfig", "--get", "lfs.url")
         configured = answer.output.decode("utf-8", "replace").strip() if answer.code == 0 else ""
         # Apart for each mirror: who names an object by its hash need not be who may read it.
-        folder = self._mirror.with_suffix(".lfs")
-        return LargeFiles(self.url, access, folder, configured, self.is_local).smudged(contents)
+        place = (self._mirror.with_suffix(".lfs"), configured, self.is_local, self.lend, self.networks)
+        return LargeFiles(self.url, access, *place).smudged(contents)
 
     def settings_at(self, sha: str, path: str, *asked: str) -> GitAnswer:
         """What a file of a commit says in git's own form. It includes nothing: git would read files of this machine."""
@@ -401,13 +435,13 @@ class Repository:
 
     def _has(self, sha: str) -> bool:
         if not (self._mirror / "HEAD").exists():
-            self._present.clear()  # somebody tidied up where the mirrors are
+            self._kept.present.clear()  # somebody tidied up where the mirrors are
             return False
-        if sha in self._present:
+        if sha in self._kept.present:
             return True
         found = self.read_mirror(["cat-file", "-e", f"{sha}^{{commit}}"]).code == 0
         if found:
-            self._present.add(sha)
+            self._kept.present.add(sha)
         return found
 
     def _expand(self, short: str) -> str | None:
@@ -419,7 +453,7 @@ class Repository:
 
     def _fetch(self, *refspecs: str, quietly: bool = False, depth: int = 0) -> None:
         self._begin()
-        self._present.clear()  # a fetch may tidy up what no branch holds any more
+        self._kept.present.clear()  # a fetch may tidy up what no branch holds any more
         options = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
         prune = ["--prune"] if refspecs[0].endswith("/*") else []
         shallow = [f"--depth={depth}"] if depth else []
@@ -434,7 +468,8 @@ class Repository:
         label = f"repository {self.shown}"
         with git_environment(access) as more:
             try:
-                answer = run_git(arguments, directory=directory, timeout_s=timeout_s, label=label, environment=more)
+                asked = [*git_options(access), *arguments]
+                answer = run_git(asked, directory=directory, timeout_s=timeout_s, label=label, environment=more)
             except SourceError:
                 self._count(self.shown, arguments[0], False)
                 raise
@@ -467,10 +502,15 @@ class Repository:
     def _failure(self, answer: GitAnswer) -> SourceError:
         problem = _problem_of(answer.complaint)
         complaint = answer.complaint or f"git ended with code {answer.code}"
+        unlisted = self.access is not None and self.access.anonymous
         fix = {
-            Problem.DENIED: "give credentials for it in a repository Secret or the git configuration",
+            Problem.DENIED: "add it to the project's sourceRepos: it is asked without credentials"
+            if unlisted
+            else "give credentials for it in a repository Secret or the git configuration",
             Problem.REFUSED: "use http, https or ssh",
         }.get(problem, "")
+        if _REDIRECTED.search(complaint):
+            fix = "give the address that it redirects to: tokens in a header and client certificates follow no redirect"
         message = f"repository {self.shown} is not reachable: {complaint}"
         return SourceError(problem, message, subject=self.shown, field="spec.source.repoURL", fix=fix)
 
@@ -478,6 +518,9 @@ class Repository:
 _DENIED = re.compile(
     r"(?i)authentication failed|could not read (username|password)|permission denied|access denied|\b40[13]\b|forbidden"
 )
+
+
+_REDIRECTED = re.compile(r"returned error: 30[12378]\b")
 
 
 def _problem_of(complaint: str) -> Problem:
@@ -511,6 +554,13 @@ class GitTree:
         self.sha = sha
         self.path = path
         self.id = tree_id
+
+    def is_of(self, repository: Repository) -> bool:
+        """Whether it reads as ``repository`` does: large files are brought with the rights of one project."""
+        mine, other = self._repository.access, repository.access
+        if not any(one is not None and one.lfs for one in (mine, other)):
+            return True
+        return mine == other and self._repository.viewer == repository.viewer
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from syncline.sources.address import parse_address
 from syncline.sources.credentials import RepositoryAccess
 from syncline.sources.web import basic
 
-__all__ = ["git_environment"]
+__all__ = ["git_environment", "git_options"]
 
 # Answers git's question (lines `key=value` up to an empty one) for one origin only: after a redirect to another host
 # nothing is given. It neither stores nor forgets anything.
@@ -29,6 +30,28 @@ _HELPER = (
     'test -z "$SYNCLINE_GIT_USERNAME" || printf "username=%s\\n" "$SYNCLINE_GIT_USERNAME"; '
     'printf "password=%s\\n" "$SYNCLINE_GIT_PASSWORD"; }; f'
 )
+
+
+_NOBODY = {
+    "HOME": "/nonexistent",
+    "XDG_CONFIG_HOME": "/nonexistent",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_CONFIG_COUNT": "0",
+    "GIT_CONFIG_PARAMETERS": "",
+    "GIT_ALLOW_PROTOCOL": "http:https:ssh",
+    "SSH_AUTH_SOCK": "",
+}
+"""For a read as anybody may: no credentials, keys or rewritten addresses of the administrator's own programs either."""
+
+
+def git_options(access: RepositoryAccess | None) -> tuple[str, ...]:
+    """Options of git for one call: headers and certificates it would repeat wherever a redirect leads, so that none is
+    followed with them. Passwords are given by the helper, to their own origin alone."""
+    if access is None or not _is_http(access):
+        return ()
+    shows = access.bearer_token is not None or (access.force_basic and access.password is not None)
+    return ("-c", "http.followRedirects=false") if shows or access.certificate_key is not None else ()
 
 
 @contextlib.contextmanager
@@ -42,11 +65,13 @@ def git_environment(
     if access is None:
         yield {}
         return
-    inherited = os.environ if inherited is None else inherited
+    inherited = {} if access.anonymous else os.environ if inherited is None else inherited
     with tempfile.TemporaryDirectory(prefix="syncline-git-") as made:
         folder = Path(made)
         values = _http(access, folder) if _is_http(access) else _ssh(access, folder)
-        yield values | _config(_settings(access), inherited)
+        config = _config(_settings(access), inherited)
+        own = _NOBODY if access.anonymous and parse_address(access.url).host else {}
+        yield own | values | config
 
 
 def _is_http(access: RepositoryAccess) -> bool:
@@ -112,6 +137,8 @@ def _config(pairs: list[tuple[str, str]], inherited: Mapping[str, str]) -> dict[
 
 def _ssh(access: RepositoryAccess, folder: Path) -> dict[str, str]:
     command = ["ssh", "-oBatchMode=yes"]
+    if access.anonymous:
+        command += ["-F", "none", "-oIdentitiesOnly=yes", "-oIdentityAgent=none", "-oIdentityFile=none"]
     if access.ssh_key is not None:
         key = access.ssh_key.reveal()
         place = _file(folder, "key", key if key.endswith("\n") else key + "\n")

@@ -28,6 +28,11 @@ class Remote(Protocol):
     """What a render may fetch for one Application; ``sources/sourcing.py`` has the one that does."""
 
     @property
+    def viewer(self) -> str:
+        """Whose rights decide over it: what was fetched for one is not kept for another."""
+        ...
+
+    @property
     def schemes(self) -> Sequence[str]:
         """Of addresses that values files may have."""
         ...

@@ -13,12 +13,14 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from syncline.sources.address import DEFAULT_NETWORKS, Networks, parse_address
+from syncline.sources.border import Lent
 from syncline.sources.credentials import RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.git_access import git_environment
@@ -58,6 +60,8 @@ def parse_pointer(content: bytes) -> Pointer | None:
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
     url: str
+    access: RepositoryAccess | None = None
+    """What its own origin is asked with."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -71,6 +75,9 @@ class LargeFiles:
     configured: str = ""
     local: bool = False
     """The repository lies on this machine and may be read there."""
+    lend: Callable[[str], Lent] | None = None
+    """Judges the address that ``configured`` names; None: nothing is lent for it."""
+    networks: Networks = DEFAULT_NETWORKS
 
     @property
     def label(self) -> str:
@@ -118,16 +125,25 @@ class LargeFiles:
             return
         endpoint = self._endpoint()
         for pointer, action in self._batch(endpoint, wanted):
-            self._keep(pointer, self._download(pointer, action))
+            self._keep(pointer, self._download(endpoint, pointer, action))
 
     def _endpoint(self) -> _Endpoint:
         """Rules: git-lfs ``docs/api/server-discovery``."""
         if self.configured and urlsplit(self.configured).scheme in ("http", "https"):
-            return _Endpoint(self.configured.rstrip("/"))
+            return self._configured()
         if urlsplit(self.url).scheme in ("http", "https"):
             plain = self.url.rstrip("/")
-            return _Endpoint(f"{plain if plain.endswith('.git') else plain + '.git'}/info/lfs")
+            return _Endpoint(f"{plain if plain.endswith('.git') else plain + '.git'}/info/lfs", self.access)
         return self._over_ssh()
+
+    def _configured(self) -> _Endpoint:
+        """A place that the repository names: with credentials only if its project may read the repository there."""
+        address = parse_address(self.configured.rstrip("/"))
+        repository = parse_address(address.dial.removesuffix("/info/lfs"))
+        own = parse_address(self.url)
+        if repository.origin == own.origin and repository.key == own.key:
+            return _Endpoint(address.dial, self.access)
+        return _Endpoint(address.dial, self.lend(repository.dial).access if self.lend is not None else None)
 
     def _over_ssh(self) -> _Endpoint:
         """The host is asked over ssh where its large files are, and for a password for them."""
@@ -158,12 +174,9 @@ class LargeFiles:
             return _Endpoint(f"https://{host}/{path.removesuffix('.git')}.git/info/lfs")
         value = _decoded(answer.stdout, self.label)
         headers = value.get("header")
-        return _Endpoint(str(value.get("href") or "").rstrip("/"), headers if isinstance(headers, dict) else {})
-
-    def _signs(self, url: str) -> RepositoryAccess | None:
-        """The repository's credentials, for its own host alone."""
-        http = urlsplit(self.url).scheme in ("http", "https")
-        return self.access if http and origin_of(url) == origin_of(self.url) else None
+        return _Endpoint(
+            str(value.get("href") or "").rstrip("/"), headers=headers if isinstance(headers, dict) else {}
+        )
 
     def _batch(self, endpoint: _Endpoint, wanted: Sequence[Pointer]) -> Iterator[tuple[Pointer, dict[str, Any]]]:
         url = f"{endpoint.url}/objects/batch"
@@ -177,11 +190,12 @@ class LargeFiles:
             WebRequest(
                 url,
                 self.label,
-                self._signs(url),
+                endpoint.access,
                 method="POST",
                 headers={"Accept": MEDIA, "Content-Type": MEDIA},
                 secret_headers={str(name): str(value) for name, value in endpoint.headers.items()},
                 body=json.dumps(body).encode(),
+                networks=self.networks,
             )
         )
         if not answer.ok:
@@ -198,19 +212,21 @@ class LargeFiles:
                 raise SourceError(Problem.INVALID, f"{self.label}: the object {one.oid}: {said}")
             yield one, action
 
-    def _download(self, pointer: Pointer, action: Mapping[str, Any]) -> bytes:
+    def _download(self, endpoint: _Endpoint, pointer: Pointer, action: Mapping[str, Any]) -> bytes:
         url = str(action["href"])
         given = action.get("header") if isinstance(action.get("header"), dict) else {}
         headers = {str(name): str(value) for name, value in (given or {}).items()}
         signed = not any(name.lower() == "authorization" for name in headers)
+        access = endpoint.access if origin_of(url) == origin_of(endpoint.url) else None
         answer = fetch(
             WebRequest(
                 url,
                 self.label,
-                self._signs(url),
+                access,
                 signed=signed,
                 secret_headers=headers,
                 limits=WebLimits(bytes=max(pointer.size, 1)),
+                networks=self.networks,
             )
         )
         if not answer.ok:

@@ -11,10 +11,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
+from syncline.sources.address import DEFAULT_NETWORKS, Networks
 from syncline.sources.credentials import RepositoryAccess
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.web import WebAnswer, WebLimits, WebRequest, basic, fetch, origin_of, shown_url
@@ -83,10 +84,18 @@ class Manifest:
 class Registry:
     """One repository in a registry. Not shared between threads: it keeps the token that it was given."""
 
-    def __init__(self, url: str, access: RepositoryAccess | None, *, plain_http: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        access: RepositoryAccess | None,
+        *,
+        plain_http: bool = False,
+        networks: Networks = DEFAULT_NETWORKS,
+    ) -> None:
         self.host, self.name = split_reference(url)
         self.label = f"repository oci://{self.host}/{self.name}"
         self._access = access
+        self._networks = networks
         self._base = f"{'http' if plain_http else 'https'}://{self.host}"
         self._authorization = ""
 
@@ -163,7 +172,9 @@ class Registry:
 
     def _get(self, url: str, *, limit: int, method: str = "GET", missing: bool = False) -> WebAnswer:
         answer = self._ask(url, limit, method)
-        if answer.status == 401 and self._authorize(answer.headers.get("www-authenticate", "")):
+        # Whom the registry redirects to asks for nothing of ours.
+        here = origin_of(answer.url) == origin_of(self._base)
+        if answer.status == 401 and here and self._authorize(answer.headers.get("www-authenticate", "")):
             answer = self._ask(url, limit, method)
         if answer.ok or (missing and answer.status == 404):
             return answer
@@ -192,6 +203,7 @@ class Registry:
                 headers=headers,
                 secret_headers=secret,
                 limits=WebLimits(bytes=limit),
+                networks=self._networks,
             )
         )
 
@@ -217,21 +229,32 @@ class Registry:
 
     def _token(self, given: Mapping[str, str], own: str) -> str:
         realm = given.get("realm", "")
-        if urlsplit(realm).scheme != "https" and origin_of(realm) != origin_of(self._base):
-            # A registry without TLS may name itself alone, so that a password never travels in the open to a stranger.
-            loopback = (urlsplit(realm).hostname, urlsplit(self._base).hostname)
-            if loopback not in {("127.0.0.1", "127.0.0.1"), ("localhost", "localhost")}:
-                raise SourceError(Problem.REFUSED, f"{self.label}: the place for tokens {shown_url(realm)} has no TLS")
+        elsewhere = _origin(realm) != origin_of(self._base)
+        if elsewhere and not (realm.startswith("https://") and self._base.startswith("https://")):
+            # Without TLS anybody on the way could name another place: then only the registry itself is believed.
+            message = f"{self.label}: the place for tokens {shown_url(realm)} is another one, and TLS is missing"
+            raise SourceError(Problem.REFUSED, message)
         query = {"service": given.get("service", ""), "scope": given.get("scope") or f"repository:{self.name}:pull"}
         url = f"{realm}{'&' if '?' in realm else '?'}{urlencode({k: v for k, v in query.items() if v})}"
         secret = {"Authorization": own} if own else {}
-        answer = fetch(WebRequest(url, self.label, self._access, signed=False, secret_headers=secret))
+        access = self._access
+        if elsewhere and access is not None:
+            access = replace(access, certificate_key=None)
+        asked = WebRequest(url, self.label, access, signed=False, secret_headers=secret, networks=self._networks)
+        answer = fetch(asked)
         if not answer.ok:
             problem = Problem.DENIED if answer.status in (400, 401, 403) else Problem.UNREACHABLE
             message = f"{self.label}: no token from {shown_url(realm)}: {answer.said}"
             raise SourceError(problem, message, fix="give credentials for it in a repository Secret")
         value = _decoded(answer, self.label)
         return str(value.get("token") or value.get("access_token") or "")
+
+
+def _origin(url: str) -> str:
+    try:
+        return origin_of(url)
+    except ValueError:
+        return ""
 
 
 def _decoded(answer: WebAnswer, label: str) -> dict[str, Any]:

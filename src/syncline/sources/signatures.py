@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from syncline.kube.glob import GlobError, glob_match
 from syncline.kube.objects import Obj, dig
+from syncline.sources.address import address_pattern, parse_address
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git_process import child_environment
 
@@ -110,13 +111,19 @@ def _covers(policy: Mapping[str, object], url: str) -> bool:
         pattern = str(repo.get("url") or "")
         denies = pattern.startswith("!")
         try:
-            matches = glob_match(pattern[1:] if denies else pattern, url)
+            matches = _names(pattern.removeprefix("!"), url)
         except GlobError as error:
             raise SourceError(Problem.REFUSED, f"source integrity: {error}", field="spec.project") from None
         if matches and denies:
             return False
         included = included or (matches and not denies)
     return included
+
+
+def _names(pattern: str, url: str) -> bool:
+    """Also by their normal forms: another spelling of an address does not leave its policy. Raises GlobError."""
+    forms = parse_address(url).forms
+    return glob_match(pattern, url) or any(glob_match(address_pattern(pattern), form) for form in forms)
 
 
 @dataclass(frozen=True, slots=True)

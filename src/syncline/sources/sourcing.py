@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.sources.address import check_url
+from syncline.sources.address import DEFAULT_NETWORKS, Networks
 from syncline.sources.artifacts import Artifacts
+from syncline.sources.border import Border, Lent, refuse_unlisted
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings, Look, Repository
@@ -28,6 +29,10 @@ def _everything(_project: str, _url: str) -> bool:
     return True
 
 
+def _no_stamp(_project: str) -> str:
+    return ""
+
+
 def _nothing(_project: str, _url: str) -> GitPolicy | None:
     return None
 
@@ -39,8 +44,11 @@ class SourceRules:
     schemes: tuple[str, ...] = ("http", "https")
     """Of values files by address: ``helm.valuesFileSchemes`` of ``argocd-cm``."""
     permits: Callable[[str, str], bool] = _everything
-    """Whether a project lists a repository."""
-
+    """Whether a project lists a repository, by its normal form."""
+    stamp: Callable[[str], str] = _no_stamp
+    """Another one when the list of a project changed."""
+    networks: Networks = DEFAULT_NETWORKS
+    """That no repository may name: ``source.forbidden.networks`` of ``argocd-cm``."""
     policy: Callable[[str, str], GitPolicy | None] = _nothing
     """Which signatures a project asks of a repository."""
     keyring: Keyring = NO_KEYS
@@ -71,15 +79,15 @@ class Sources:
     """Everything one process reads sources with."""
 
     def __init__(self, settings: GitSettings) -> None:
-        self.git = Git(settings)
-        self.artifacts = Artifacts(settings.cache_directory / "artifacts")
+        self.border = Border()
+        self.git = Git(settings, self.border)
+        self.artifacts = Artifacts(settings.cache_directory / "artifacts", self.border)
         self._rules = NO_RULES
         self._settings = settings
 
     def learn(self, book: CredentialBook) -> None:
         """From now on remotes are reached with these credentials."""
-        self.git.learn(book)
-        self.artifacts.learn(book)
+        self.border.learn(book)
 
     @property
     def rules(self) -> SourceRules:
@@ -87,6 +95,7 @@ class Sources:
 
     def learn_rules(self, rules: SourceRules) -> None:
         self._rules = rules
+        self.border.learn_rules(rules.permits, rules.stamp, rules.networks)
         self.git.read_submodules(rules.submodules)
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
@@ -95,27 +104,36 @@ class Sources:
 
     def remote(self, project: str) -> ProjectRemote:
         """What renders for an application of ``project`` may fetch."""
-        return ProjectRemote(self.artifacts, self.git, self._rules, project)
+        return ProjectRemote(self.artifacts, self.git, self._rules, project, self.border.viewer(project))
 
     def open(self, source: Mapping[str, Any], revision: str, project: str = "", look: Look | None = None) -> Opened:
         """The folder of ``source`` at ``revision`` as it was asked for. Raises :class:`SourceError`.
 
         ``look``: how new the answer of a Git host has to be; None: it is asked now.
         """
-        url, path = str(source.get("repoURL") or ""), str(source.get("path") or "")
-        if source.get("chart"):
-            chart, block = str(source["chart"]), source.get("helm")
+        path, chart = str(source.get("path") or ""), str(source.get("chart") or "")
+        lent = self._lent(source, project)
+        if chart:
+            block = source.get("helm")
             passes = isinstance(block, dict) and bool(block.get("passCredentials"))
-            version, tree = self.artifacts.chart(url, chart, revision, project, pass_credentials=passes)
+            version, tree = self.artifacts.chart(lent.url, chart, revision, project, pass_credentials=passes)
             return Opened(tree, ResolvedRevision(revision, version))
-        if url.startswith("oci://"):
-            digest, whole = self.artifacts.artifact(url, revision, project)
-            return Opened(_folder(whole, path, url), ResolvedRevision(revision, digest))
-        repository = self.git.repository(url, project)
+        if lent.address.scheme == "oci":
+            digest, whole = self.artifacts.artifact(lent.url, revision, project)
+            return Opened(_folder(whole, path, lent.url), ResolvedRevision(revision, digest))
+        repository = self.git.lent(lent)
         resolved = repository.resolve(revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), look=look)
         self._check_signatures(repository, resolved, source, project)
         variant = "+lfs" if repository.access is not None and repository.access.lfs else ""
         return Opened(repository.tree(resolved, path), resolved, variant)
+
+    def _lent(self, source: Mapping[str, Any], project: str) -> Lent:
+        """An Application's own source, which its project must list. Raises :class:`SourceError`."""
+        url = str(source.get("repoURL") or "")
+        charts = bool(source.get("chart")) or url.lower().startswith("oci://")
+        lent = self.border.judge(url, project, charts=charts, local=self._settings.allow_local)
+        refuse_unlisted(lent)
+        return lent
 
     def _check_signatures(
         self, repository: Repository, resolved: ResolvedRevision, source: Mapping[str, Any], project: str
@@ -145,7 +163,7 @@ class Sources:
     def lend(self, source: Mapping[str, Any], revision: str, project: str = "", look: Look | None = None) -> Opened:
         """The whole repository of a source that lends files to others by its ``ref``. Raises :class:`SourceError`."""
         for field, url in (("chart", source.get("chart")), ("repoURL", str(source.get("repoURL") or ""))):
-            if (field == "chart" and url) or str(url).startswith("oci://"):
+            if (field == "chart" and url) or str(url).lower().startswith("oci://"):
                 what = "a `chart` field" if field == "chart" else "an OCI address"
                 message = f"source with ref {source.get('ref')!r} has {what}, which lends no files"
                 raise SourceError(Problem.INVALID, message, field="spec.sources")
@@ -171,6 +189,8 @@ class ProjectRemote:
     git: Git
     rules: SourceRules
     project: str
+    viewer: str = ""
+    """Under what is kept that was fetched: another project, rule or credential finds nothing of it."""
 
     @property
     def schemes(self) -> Sequence[str]:
@@ -178,17 +198,7 @@ class ProjectRemote:
 
     def dependency(self, repository: str, chart: str, wanted: str, pin: str) -> tuple[str, str]:
         """Credentials only for repositories that the project lists; others are asked as anybody may."""
-        address = self.artifacts.address(repository, self.project)
-        trusted = self.rules.permits(self.project, address)
-        try:
-            found = self.artifacts.dependency(
-                repository, chart, wanted, self.project, pin=f"{self.project} {trusted} {pin}", trusted=trusted
-            )
-        except SourceError as error:
-            if trusted:
-                raise
-            message = f"helm repos {address} are not permitted in project '{self.project}' ({error.message})"
-            raise SourceError(error.problem, message, fix="add it to the project's sourceRepos") from None
+        found = self.artifacts.dependency(repository, chart, wanted, self.project, pin=pin)
         return found.version, found.digest
 
     def archive(self, digest: str) -> bytes:
@@ -199,8 +209,6 @@ class ProjectRemote:
 
     def base(self, url: str, ref: str) -> tuple[Tree, str]:
         """With credentials only if the project lists the repository; never a place on this machine."""
-        check_url(url, allow_local=False)
-        trusted = self.rules.permits(self.project, url)
-        repository = self.git.repository(url, self.project) if trusted else self.git.anonymous(url)
+        repository = self.git.repository(url, self.project, local=False)
         resolved = repository.resolve(ref)
         return repository.tree(resolved).whole(), resolved.sha

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
+from syncline.sources.address import DEFAULT_NETWORKS, Networks, check_host, is_forbidden
 from syncline.sources.credentials import RepositoryAccess
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 
@@ -55,7 +56,11 @@ class WebRequest:
     secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers that only the origin of ``url`` may see."""
     body: bytes = b""
+    secret_body: bool = False
+    """The body is for the origin of ``url`` alone, too."""
     limits: WebLimits = WebLimits()
+    networks: Networks = DEFAULT_NETWORKS
+    """That are not reached, whatever names them: the request, a redirect or the DNS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +102,12 @@ def basic(username: str, password: str) -> str:
 
 def fetch(request: WebRequest) -> WebAnswer:
     """The answer after redirects, whatever its status. Raises :class:`SourceError` if there is none in the limits."""
-    first, url, method, body = origin_of(request.url), request.url, request.method, request.body
+    url, method, body = request.url, request.method, request.body
+    own, first = True, _checked_origin(request, url)
     for _ in range(request.limits.redirects + 1):
-        answer = _once(request, url, method, body, own=origin_of(url) == first)
+        # Who was sent elsewhere and back again follows a stranger's word: nothing of ours goes along any more.
+        own = own and _checked_origin(request, url) == first
+        answer = _once(request, url, method, body, own=own)
         target = answer.headers.get("location", "")
         if answer.status not in REDIRECTS or not target:
             return answer
@@ -108,7 +116,27 @@ def fetch(request: WebRequest) -> WebAnswer:
             raise _problem(request, f"redirects from https to {urlsplit(url).scheme or 'nowhere'}", Problem.REFUSED)
         if answer.status == 303:
             method, body = "GET", b""
+        if body and request.secret_body and _checked_origin(request, url) != first:
+            raise _problem(request, f"redirects what is for it alone to {shown_url(url)}", Problem.REFUSED)
     raise _problem(request, f"redirects more than {request.limits.redirects} times")
+
+
+def _checked_origin(request: WebRequest, url: str) -> str:
+    """Raises :class:`SourceError` for hosts that have no normal form, or that nobody may reach."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise _problem(request, f"{parts.scheme or 'no'} address is no http or https address", Problem.REFUSED)
+        host = check_host(parts.hostname, literal=":" in parts.hostname)
+        origin = f"{parts.scheme}://{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+    except ValueError as error:
+        raise _problem(request, f"{shown_url(url)} has no valid host ({error})", Problem.REFUSED) from None
+    if is_forbidden(host, request.networks):
+        raise _problem(request, f"{shown_url(url)} {_UNREACHED}", Problem.REFUSED)
+    return origin
+
+
+_UNREACHED = "lies in a network that repositories may not name"
 
 
 def _problem(request: WebRequest, what: str, problem: Problem = Problem.UNREACHABLE) -> SourceError:
@@ -117,9 +145,6 @@ def _problem(request: WebRequest, what: str, problem: Problem = Problem.UNREACHA
 
 
 def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool) -> WebAnswer:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _problem(request, f"{parts.scheme or 'no'} address is no http or https address", Problem.REFUSED)
     headers = {"User-Agent": "syncline", "Accept": "*/*", **request.headers}
     headers |= _credentials(request, url) | dict(request.secret_headers) if own else {}
     connection: http.client.HTTPConnection | None = None
@@ -127,6 +152,8 @@ def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool)
     try:
         connection, path, more = _connect(request, url, own=own)
         with _deadline(connection, request.limits.wall_s, expired):
+            connection.connect()
+            _check_peer(request, connection)
             connection.request(method, path, body=body or None, headers=headers | more)
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
@@ -141,6 +168,13 @@ def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool)
     finally:
         if connection is not None:
             connection.close()
+
+
+def _check_peer(request: WebRequest, connection: http.client.HTTPConnection) -> None:
+    """A name may lead anywhere: what it led to is checked before a word is said."""
+    peer = str(connection.sock.getpeername()[0])
+    if is_forbidden(peer, request.networks):
+        raise _problem(request, f"{peer} {_UNREACHED}", Problem.REFUSED)
 
 
 def _said(error: Exception) -> str:
@@ -198,11 +232,7 @@ def _open(host: str, port: int, wait_s: float, context: ssl.SSLContext | None) -
 def _proxy(access: RepositoryAccess | None, scheme: str, host: str) -> str:
     """That of the repository, else that of the process."""
     if access is not None and access.proxy is not None:
-        bypassed = any(
-            host == one.strip().lstrip(".") or host.endswith("." + one.strip().lstrip("."))
-            for one in access.no_proxy.split(",")
-            if one.strip()
-        )
+        bypassed = urllib.request.proxy_bypass_environment(host, {"no": access.no_proxy})  # type: ignore[attr-defined]
         return "" if bypassed else access.proxy.reveal()
     if urllib.request.proxy_bypass(host):
         return ""

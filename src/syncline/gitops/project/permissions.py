@@ -12,7 +12,8 @@ from typing import Any
 
 from syncline.kube.glob import GlobError, ListStyle, glob_matches, list_matches, path_match, rule_matches
 from syncline.kube.objects import Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
-from syncline.sources.git import normalize_url
+from syncline.sources.address import address_pattern, parse_address
+from syncline.sources.errors import SourceError
 
 __all__ = [
     "kind_refusal",
@@ -31,19 +32,41 @@ def _list(project: Obj, field: str) -> list[Any]:
 
 
 def permits_source(project: Obj, repo_url: str) -> bool:
-    """Both sides are normalised; a deny entry that matches wins, one that does not match permits."""
-    wanted = normalize_url(repo_url)
+    """Both sides are in their normal form; a deny entry that matches wins, one that does not match permits. What has no
+    normal form is not permitted, whatever is listed."""
+    forms, aliases, whole = _forms(repo_url)
     permitted = False
     for pattern in _list(project, "sourceRepos"):
         denied = str(pattern).startswith("!")
-        bare = normalize_url(str(pattern)[1:] if denied else str(pattern))
+        bare = address_pattern(str(pattern).removeprefix("!"))
         if denied:
-            if glob_matches(bare, wanted, separators="/"):
+            if any(glob_matches(bare, form, separators="/") for form in forms):
                 return False
-            permitted = True
-        elif bare == "*" or rule_matches(bare, wanted, separators="/"):
+            if aliases and any(_denies_alias(bare, form) for form in aliases):
+                return False
+            permitted = permitted or bool(forms)
+        elif forms and (bare == whole or any(rule_matches(bare, form, separators="/") for form in forms)):
             permitted = True
     return permitted
+
+
+def _forms(repo_url: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Spellings that a pattern may match, those that one that denies may match as well, and the whole address; none: no
+    normal form."""
+    if not repo_url:
+        return ("",), (), ""
+    try:
+        address = parse_address(repo_url)
+    except SourceError:
+        return (), (), ""
+    return address.forms, address.aliases, address.with_query
+
+
+def _denies_alias(pattern: str, form: str) -> bool:
+    """ssh: whoever asks, the place is the same."""
+    scheme, found, rest = pattern.partition("ssh://")
+    bare = f"ssh://{rest.rpartition('@')[2]}" if found and not scheme else pattern
+    return glob_matches(bare, form, separators="/")
 
 
 def permits_destination(

@@ -8,19 +8,24 @@ from collections.abc import Iterable
 from syncline.gitops.application.view import AppView
 from syncline.gitops.webhooks.payload import Push
 from syncline.kube.objects import Obj, ObjectRef
+from syncline.sources.address import parse_address
+from syncline.sources.errors import SourceError
 from syncline.sources.revision import Version, parse_constraint
 
 __all__ = ["affected", "same_place"]
 
-_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^@/]*@)?(?:(?:alt)?ssh\.)?([^:/]+)(?::[0-9]+(?=/))?[:/]+(.+)")
-
-MAX_URL = 2048
+_SSH_HOST = re.compile(r"^(?:alt)?ssh\.")
 
 
 def same_place(url: str) -> tuple[str, str] | None:
     """Host and path by which addresses of one repository agree, whatever their scheme, user, port and ``.git``."""
-    found = _ADDRESS.fullmatch(url.strip().lower()) if len(url) <= MAX_URL else None
-    return None if found is None else (found[1], found[2].strip("/").removesuffix(".git"))
+    try:
+        address = parse_address(url.strip())
+    except SourceError:
+        return None
+    authority, _, path = address.key.rpartition("://")[2].partition("/")
+    host = address.host or authority.partition(":")[0]
+    return (_SSH_HOST.sub("", host, count=1), path) if host and path else None
 
 
 def affected(apps: Iterable[Obj], pushes: Iterable[Push]) -> tuple[ObjectRef, ...]:

@@ -61,15 +61,16 @@ class KustomizeEngine:
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._lock = threading.Lock()
-        self._traces: OrderedDict[tuple[str, str], tuple[_Trace, ...]] = OrderedDict()
-        self._files: tuple[str, TreeFiles] | None = None
+        self._traces: OrderedDict[tuple[str, str, str], tuple[_Trace, ...]] = OrderedDict()
+        self._files: tuple[tuple[str, str], TreeFiles] | None = None
         self._last: OrderedDict[int, tuple[_Trace, Manifests]] = OrderedDict()
         self.builds = 0
 
     def reads(self, tree: Tree, options: KustomizeOptions, remote: RemoteFiles | None = None) -> tuple[Entry, ...]:
         """Everything that the manifests depend on, sorted; raises :class:`SourceError`."""
-        files = self._index(tree)
-        key = (tree.path, repr(options))
+        viewer = remote.viewer if remote is not None else ""
+        files = self._index(tree, viewer)
+        key = (tree.path, repr(options), viewer)
         with self._lock:
             known = self._traces.get(key, ())
         trace = next((one for one in known if _is_fresh(one, files)), None)
@@ -103,27 +104,30 @@ class KustomizeEngine:
             last = self._last.pop(threading.get_ident(), None)
         if last is not None and last[0].touched == tuple((entry.path, entry.blob) for entry in entries):
             return last[1]
-        return self._build(self._index(tree), tree.path, options, remote)[1]
+        viewer = remote.viewer if remote is not None else ""
+        return self._build(self._index(tree, viewer), tree.path, options, remote)[1]
 
     def edited(self, tree: Tree, options: KustomizeOptions) -> tuple[str, Mapping[str, Any]] | None:
         """The file of the kustomization and its fields as ``options`` change them; None if they change nothing."""
-        folder = Folder(Source(self._index(tree), limits=self._limits), tree.path)
+        folder = Folder(Source(TreeFiles(tree.whole()), limits=self._limits), tree.path)
         edit = edit_of(options, folder)
         if edit is None:
             return None
         made = edit(load_kustomization(folder))
         return made.file, made.fields
 
-    def _index(self, tree: Tree) -> TreeFiles:
-        """The files of the repository; those of the last commit are kept, since many folders of it follow."""
+    def _index(self, tree: Tree, viewer: str) -> TreeFiles:
+        """The files of the repository; those of the last commit are kept for their viewer, since many folders of it
+        follow."""
         whole = tree.whole()
+        key = (whole.id, viewer)
         with self._lock:
             kept = self._files
-        if kept is not None and kept[0] == whole.id:
+        if kept is not None and kept[0] == key:
             return kept[1]
         made = TreeFiles(whole)
         with self._lock:
-            self._files = (whole.id, made)
+            self._files = (key, made)
         return made
 
     def _build(

@@ -82,7 +82,12 @@ class Files(Protocol):
 
 
 class RemoteFiles(Protocol):
-    """Fetches what kustomizations name beyond their repository; both raise :class:`SourceError`."""
+    """Fetches what kustomizations name beyond their repository; all raise :class:`SourceError`."""
+
+    @property
+    def viewer(self) -> str:
+        """Whose rights decide over it: what was fetched for one is not kept for another."""
+        ...
 
     def text(self, url: str) -> bytes:
         """A file by its address."""
