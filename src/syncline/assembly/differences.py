@@ -15,7 +15,8 @@ from syncline.base.masking import Masker
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import ManifestStore, SourceReader
 from syncline.gitops.application.observe import AppSettings, Destinations, observe_application
-from syncline.gitops.application.plan import comparison_input, spec_problems
+from syncline.gitops.application.plan import comparison_input
+from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import compare, diff_settings
 from syncline.gitops.diff import DiffError, DiffSettings, compare_objects, hide_secret

@@ -38,7 +38,8 @@ from syncline.gitops.application.observe import (
     wanted_revisions,
 )
 from syncline.gitops.application.operation import begun, sync_observed
-from syncline.gitops.application.plan import compare_application, comparison_input, spec_problems
+from syncline.gitops.application.plan import compare_application, comparison_input
+from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, decide
 from syncline.gitops.compare import Comparison, SyncCode, diff_settings

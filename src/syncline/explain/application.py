@@ -26,8 +26,9 @@ from syncline.explain.waiting import (
 from syncline.gitops.application.deletion import plan_deletion
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import sync_observed
-from syncline.gitops.application.plan import compare_application, spec_problems
+from syncline.gitops.application.plan import compare_application
 from syncline.gitops.application.pools import left_paused, still_left
+from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import SOURCE_WAIT
 from syncline.gitops.sync.actions import (
     AfterWave,
@@ -117,7 +118,8 @@ def _deletion(view: View, seen: AppObserved) -> Found | None:
     if not seen.view.terminating or seen.view.operation is not None:
         return None
     plan = plan_deletion(seen, view.now)
-    going = [obj for _, obj in sorted(seen.live.items()) if is_terminating(obj) or _runs_at_the_end(obj)]
+    live = [obj for ref, obj in sorted(seen.live.items()) if not seen.reach.refuses_own(ref)]
+    going = [obj for obj in live if is_terminating(obj) or _runs_at_the_end(obj)]
     below = [explain_object(view, obj) for obj in going[:MAX_ROWS]]
     return _joined(seen, "Deleting", plan.why, time_or_none(dig(seen.view.obj, "metadata", "deletionTimestamp")), below)
 
@@ -136,7 +138,7 @@ def _operation(view: View, seen: AppObserved) -> Found | None:
         return Found(_head(seen, "Requested", "the operation has not begun yet", since, next_action=fix), blocked=False)
     message = str(state.get("message") or "the operation has begun")
     if state.get("finishedAt"):
-        return _joined(seen, "Retrying", message, since, _failed_rows(view, state))
+        return _joined(seen, "Retrying", message, since, _failed_rows(view, seen, state))
     if seen.pinned is not None and seen.pinned.error:
         text = f"{message}; its source cannot be read: {seen.pinned.error}"
         return Found(_head(seen, "Running", text, since, next_action=advice(seen.pinned.error)), blocked=True)
@@ -146,7 +148,7 @@ def _operation(view: View, seen: AppObserved) -> Found | None:
     if first and not dig(state, "syncResult", "resources"):
         return _joined(seen, str(state.get("phase") or "Running"), message, since, first)
     waits = _waits(view, seen)
-    below = [deepened(view, cause) for cause in waits] if waits else _running_rows(view, state)
+    below = [deepened(view, cause) for cause in waits] if waits else _running_rows(view, seen, state)
     return _joined(seen, str(state.get("phase") or "Running"), message, since, below)
 
 
@@ -193,10 +195,10 @@ def _answer(view: View, action: SyncAction) -> Outcome | None:
             return None
 
 
-def _running_rows(view: View, state: Obj) -> list[Found]:
+def _running_rows(view: View, seen: AppObserved, state: Obj) -> list[Found]:
     rows = dig(state, "syncResult", "resources", default=[])
     running = [row for row in rows if row.get("hookPhase") == "Running"]
-    return [_row(view, row, "Running") for row in running[:MAX_ROWS]] + _failed_rows(view, state)
+    return [_row(view, seen, row, "Running") for row in running[:MAX_ROWS]] + _failed_rows(view, seen, state)
 
 
 # -- what is wrong while nothing runs --------------------------------------------------------------------------------
@@ -212,7 +214,7 @@ def _conditions(view: View, seen: AppObserved) -> Found | None:
     first = told[0]
     below = []
     if first.get("type") == "SyncError":
-        below = [found.cause for found in _failed_rows(view, seen.view.operation_state or {})]
+        below = [found.cause for found in _failed_rows(view, seen, seen.view.operation_state or {})]
     fix = "" if any(cause.next_action for cause in below) else _fix(seen, first)
     since = time_or_none(first.get("lastTransitionTime"))
     others = tuple(Cause("condition", str(c.get("type")), one_line(str(c.get("message")))) for c in told[1:])
@@ -241,7 +243,7 @@ def _last_operation(view: View, seen: AppObserved) -> Found | None:
         return None
     message = str(state.get("message") or "the operation failed")
     since = time_or_none(state.get("finishedAt"))
-    below = _failed_rows(view, state)
+    below = _failed_rows(view, seen, state)
     known = any(f.cause.next_action or f.cause.because for f in below)
     fix = "" if known else advice(message)
     head = _head(
@@ -255,20 +257,25 @@ def _last_operation(view: View, seen: AppObserved) -> Found | None:
     return Found(head, blocked=True)
 
 
-def _failed_rows(view: View, state: Obj) -> list[Found]:
+def _failed_rows(view: View, seen: AppObserved, state: Obj) -> list[Found]:
     rows = dig(state, "syncResult", "resources", default=[])
     failed = [r for r in rows if r.get("status") == "SyncFailed" or r.get("hookPhase") in ("Failed", "Error")]
-    return [_row(view, row, str(row.get("status") or row.get("hookPhase"))) for row in failed[:MAX_ROWS]]
+    return [_row(view, seen, row, str(row.get("status") or row.get("hookPhase"))) for row in failed[:MAX_ROWS]]
 
 
-def _row(view: View, row: Obj, state: str) -> Found:
+def _live(view: View, seen: AppObserved, ref: ObjectRef) -> Obj | None:
+    """The object of a row of the status; None where the project does not permit it: a tenant may have written it."""
+    return None if seen.reach.refuses_own(ref) else view.cluster.get(ref)
+
+
+def _row(view: View, seen: AppObserved, row: Obj, state: str) -> Found:
     """A row of results, and what its object shows; of a refusal the row's own words say it all."""
     ref = _ref(row)
     message = str(row.get("message") or "")
     if row.get("hookPhase") in ("Failed", "Error") and row.get("status") != "SyncFailed":
         state = str(row["hookPhase"])
     cause = Cause(str(ref), state, one_line(message), next_action=advice(message))
-    live = view.cluster.get(ref)
+    live = _live(view, seen, ref)
     if live is None or row.get("status") == "SyncFailed":
         return Found(cause, blocked=state != "Running")
     below = explain_object(view, live)
@@ -292,7 +299,7 @@ def _health(view: View, seen: AppObserved) -> Found | None:
         return None
     rows = [r for r in seen.view.status.get("resources") or [] if dig(r, "health", "status") in UNWELL]
     worst = sorted(rows, key=lambda row: UNWELL.index(dig(row, "health", "status")))
-    below = [_unwell(view, row) for row in worst[:MAX_ROWS]]
+    below = [_unwell(view, seen, row) for row in worst[:MAX_ROWS]]
     text = str(health.get("message") or "") or f"{len(rows)} of its resources are not Healthy"
     found = _joined(seen, str(health["status"]), text, time_or_none(health.get("lastTransitionTime")), below)
     missing = health.get("status") == "Missing" and not found.blocked
@@ -302,8 +309,11 @@ def _health(view: View, seen: AppObserved) -> Found | None:
     return Found(replace(found.cause, next_action=step), blocked=False)
 
 
-def _unwell(view: View, row: Obj) -> Found:
+def _unwell(view: View, seen: AppObserved, row: Obj) -> Found:
     ref, state = _ref(row), str(dig(row, "health", "status"))
+    refused = seen.reach.refuses_own(ref)
+    if refused:
+        return Found(Cause(str(ref), state, refused), blocked=False)
     live = view.cluster.get(ref)
     if live is None:
         return Found(Cause(str(ref), state, "is in the source and not in the cluster"), blocked=False)
@@ -335,7 +345,7 @@ def _synced(view: View, seen: AppObserved, state: str, since: datetime | None) -
     if not any(dig(pool, "status", "conditions") for pool in view.cluster.objects(POOL)):
         return Found(_head(seen, state, "nothing blocks", since), blocked=False)  # nobody keeps pools here
     rows = [_ref(row) for row in seen.view.status.get("resources") or [] if row.get("kind") == MACHINE_CONFIG.kind]
-    told = [explain_object(view, live) for ref in rows[:MAX_CONFIGS] if (live := view.cluster.get(ref)) is not None]
+    told = [explain_object(view, live) for ref in rows[:MAX_CONFIGS] if (live := _live(view, seen, ref)) is not None]
     waiting = [found for found in told if found.cause.state != APPLIED]
     if not waiting:
         return Found(_head(seen, state, "nothing blocks", since), blocked=False)

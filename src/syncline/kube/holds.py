@@ -6,14 +6,14 @@ honours them (the machine-config room, or the bridge where another operator keep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from syncline.base.clock import format_time, parse_time
+from syncline.kube.extensions import json_note
 from syncline.kube.kinds.syncline import HOLD
-from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["HELD", "LIFE", "RENEW", "ROOM_LEASE", "Hold", "holds_of", "make_hold", "noted_holds", "pause_writer"]
 
@@ -82,10 +82,7 @@ def make_hold(
 
 def noted_holds(pool: Obj) -> list[str]:
     """The Holds that whoever keeps the pool has seen on it, and honours."""
-    try:
-        noted = json.loads(annotations_of(pool).get(HELD) or "[]")
-    except ValueError:
-        return []
+    noted = json_note(pool, HELD)
     return [str(name) for name in noted] if isinstance(noted, list) else []
 
 

@@ -549,7 +549,7 @@ def _client_side_applied(task: _Application) -> FieldSet:
     """Fields that the last-applied annotation vouches for: stated there and still so in the live object."""
     try:
         stated = msgspec.json.decode(annotations_of(task.live).get(LAST_APPLIED, ""))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     if not isinstance(stated, dict) or stated.get("apiVersion") != task.api_version:
         return {}

@@ -332,9 +332,7 @@ def check_url(url: str, *, allow_local: bool) -> None:
     if address.scheme == "" and ":" in address.path.partition("/")[0]:
         raise _refused(url, "is neither a path nor git@host:path", _GIVE)
     if address.is_local and not allow_local:
-        raise _refused(
-            url, "is a place on this machine", "allow it with --allow-local-repos, or give a remote address"
-        )
+        raise _refused(url, "is a place on this machine", "allow it with --allow-local-repos, or give a remote address")
 
 
 def host_of(url: str) -> str:

@@ -219,9 +219,7 @@ class Artifacts:
             raise SourceError(Problem.INVALID, message, subject=label, fix="publish the chart again")
         return digest
 
-    def _archive_access(
-        self, lent: Lent, place: str, *, pass_credentials: bool
-    ) -> tuple[str, RepositoryAccess | None]:
+    def _archive_access(self, lent: Lent, place: str, *, pass_credentials: bool) -> tuple[str, RepositoryAccess | None]:
         """The normal form of an archive's address, and what it is asked with.
 
         The repository's credentials go to what lies below it; to other places that an index names, even of the same

@@ -77,9 +77,7 @@ class Border:
         with self._lock:
             self._book = book
 
-    def learn_rules(
-        self, permits: Callable[[str, str], bool], stamp: Callable[[str], str], networks: Networks
-    ) -> None:
+    def learn_rules(self, permits: Callable[[str, str], bool], stamp: Callable[[str], str], networks: Networks) -> None:
         """From now on projects list these addresses (``stamp`` is another one when a list changed), and no project
         reaches these networks."""
         with self._lock:

@@ -161,9 +161,7 @@ class CredentialBook:
 
     def is_of_project(self, url: str, project: str, *, charts: bool = False) -> bool:
         """Whether a Secret that belongs to ``project`` names ``url``: then the project may read it (upstream)."""
-        return any(
-            one.project == project and _same(one.url, url, charts) for one in self.repositories if project
-        )
+        return any(one.project == project and _same(one.url, url, charts) for one in self.repositories if project)
 
     def stamp(self, project: str) -> str:
         """Another one when ``project`` has Secrets for other addresses."""

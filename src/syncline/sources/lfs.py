@@ -174,9 +174,7 @@ class LargeFiles:
             return _Endpoint(f"https://{host}/{path.removesuffix('.git')}.git/info/lfs")
         value = _decoded(answer.stdout, self.label)
         headers = value.get("header")
-        return _Endpoint(
-            str(value.get("href") or "").rstrip("/"), headers=headers if isinstance(headers, dict) else {}
-        )
+        return _Endpoint(str(value.get("href") or "").rstrip("/"), headers=headers if isinstance(headers, dict) else {})
 
     def _batch(self, endpoint: _Endpoint, wanted: Sequence[Pointer]) -> Iterator[tuple[Pointer, dict[str, Any]]]:
         url = f"{endpoint.url}/objects/batch"

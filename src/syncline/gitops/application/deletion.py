@@ -15,6 +15,7 @@ from syncline.base.clock import time_or_none
 from syncline.control.plan import Create, Delete, Patch, Plan, Requeue
 from syncline.gitops.application.manifests import Render
 from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import app_patch
 from syncline.gitops.application.view import AppView
 from syncline.gitops.conditions import Condition, merge_conditions
@@ -115,6 +116,9 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
 def _hooks(seen: AppObserved, kind: str, now: datetime) -> Plan | None:
     """None: all of them have run. Raises :class:`_Stuck`."""
     view, latest = seen.view, seen.latest
+    problems = spec_problems(seen)
+    if problems:
+        raise _Stuck(f"no {kind} hook is read: {problems[0].message}")
     if seen.reading is not None and latest is None:
         raise _Stuck(f"the {kind} hooks are needed: {seen.reading.text}")
     due = latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s)
@@ -236,6 +240,8 @@ def _cascade(seen: AppObserved, finalizer: str) -> Plan | None:
     """None: everything that goes is gone."""
     view = seen.view
     propagation = "Background" if finalizer.endswith("/background") else "Foreground"
+    if seen.project is None:
+        raise _Stuck(f"project {view.project} does not exist, so nothing may be deleted; make it, or name another")
     ours = [obj for obj in _managed(seen) if _cascades(obj, view.sync_options)]
     ending = sorted(str(ref_of(obj)) for obj in ours if is_terminating(obj))
     if ending:

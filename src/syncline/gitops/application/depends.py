@@ -15,7 +15,6 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, 
 __all__ = [
     "DEPENDS_ON",
     "dependencies",
-    "dependency_circle",
     "dependency_problem",
     "depends_on",
     "missing",

@@ -20,7 +20,7 @@ CONFIRM = "syncline.dev/confirm-deletions"
 """Annotation of an Application: the hash that the refusal names."""
 LEAST, SHARE = 4, 50
 """Fewer deletions than this are none, however small the application; deleting more than this part of it is."""
-SETTING = re.compile(r"(\d+)\s+(\d+)%")
+SETTING = re.compile(r"([0-9]{1,9})\s+([0-9]{1,3})%", re.ASCII)
 
 
 def guard_asked(app: Obj) -> bool:

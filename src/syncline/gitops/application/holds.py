@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from syncline.base.clock import format_time, time_or_none
-from syncline.control.plan import Create, Delete, Patch, Plan, Requeue
+from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Requeue
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.holds.model import (
     LIFE,
@@ -30,14 +30,30 @@ from syncline.gitops.sync.model import SyncObserved, SyncPlan, Wait, WaitKind
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, ref_of
 
-__all__ = ["HOLD_POOLS", "give_back_for_gate", "pools_to_hold", "released", "renewed", "taken"]
+__all__ = [
+    "HOLD_POOLS",
+    "UNHELD",
+    "give_back_for_gate",
+    "pools_to_hold",
+    "refused_pools",
+    "released",
+    "renewed",
+    "taken",
+    "unheld_warning",
+]
 
+MAX_NAMED = 100
+"""Pools that the annotation may name."""
 TAKES_EFFECT = timedelta(seconds=30)
 """After this long nobody honours Holds on this cluster, and the sync goes on as it would without."""
 WORK_PATIENCE = timedelta(minutes=1)
 """So long machines wait for a Job that speaks of pools: to pause or resume one takes seconds."""
 HEALTH_PATIENCE = timedelta(minutes=5)
 """So long machines wait for something to become healthy. A Deployment has ten minutes, unless it says otherwise."""
+LONGEST = timedelta(hours=6)
+"""So long one operation keeps machines from being updated; then it goes on without its Hold."""
+COMPONENT = "syncline-application-controller"
+UNHELD = "PoolNotHeldWarning"
 HOLD_POOLS = "syncline.dev/hold-pools"
 """Annotation of an Application: names of pools by comma, ``all``, or ``none``; without it what the sync changes
 decides."""
@@ -66,6 +82,11 @@ def released(seen: AppObserved, operation: str) -> Plan | None:
 def renewed(seen: AppObserved, operation: str, now: datetime) -> Plan | None:
     """An operation that lives keeps its Hold alive, also while it waits for its next attempt."""
     hold = _own(seen, operation)
+    if hold is not None and _held_long(seen, now):
+        why = f"the operation has run for {LONGEST.total_seconds() / 3600:g} hours; it goes on without Hold {hold.name}"
+        event = Emit(seen.view.obj, "HoldGivenBack", why, COMPONENT, warning=True)
+        given_back = seen.at_cluster(((Delete.of(hold.obj, why),),))
+        return Plan(steps=(*given_back, (event,)), outcome=Requeue(0, why), why=why)
     if hold is None or not hold.wants_renewal(now):
         return None
     why = "the operation goes on"
@@ -74,9 +95,16 @@ def renewed(seen: AppObserved, operation: str, now: datetime) -> Plan | None:
     return Plan(steps=seen.at_cluster(((patch,),)), outcome=Requeue(0, f"Hold {hold.name} is renewed"), why=why)
 
 
+def _held_long(seen: AppObserved, now: datetime) -> bool:
+    started = time_or_none((seen.view.operation_state or {}).get("startedAt"))
+    return started is not None and now >= started + LONGEST
+
+
 def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: datetime) -> Plan | None:
     """Hold the pools that the next step of this pass reaches, before it is performed."""
     if HOLD not in seen.kinds.served or not seen.pools:
+        return None
+    if _held_long(seen, now):
         return None
     wanted = pools_to_hold(seen, observed, [action for step in sync.steps for action in step])
     hold = _own(seen, observed.operation)
@@ -121,6 +149,28 @@ def pools_to_hold(seen: AppObserved, observed: SyncObserved, actions: Iterable[S
         for obj in _changed(seen, observed, action):
             found |= pools_reached(obj, seen.pools)
     return found
+
+
+def refused_pools(seen: AppObserved) -> list[str]:
+    """Pools that the Application's annotation names and its project may not hold, whether there are such or not."""
+    named = [name.strip() for name in annotations_of(seen.view.obj).get(HOLD_POOLS, "").split(",")]
+    if len(named) > MAX_NAMED:
+        return [f"{HOLD_POOLS}: found {len(named)} pools; at most {MAX_NAMED}"]
+    refused = [seen.reach.refuses_hold(name) for name in named if name not in ("", "all", "none")]
+    return [f"{HOLD_POOLS}: {why}" for why in refused if why]
+
+
+def unheld_warning(seen: AppObserved, manifests: Iterable[Obj]) -> str:
+    """Pools that the manifests reach and that no sync of this Application holds, as a sentence; empty for none."""
+    if not seen.other_pools:
+        return ""
+    reached = [pool for obj in manifests for pool in pools_reached(obj, seen.other_pools)]
+    if not reached:
+        return ""
+    return (
+        f"syncs do not hold {_listed(set(reached))}, whose machines may reboot in the middle: "
+        f"{seen.reach.refuses_hold(min(reached))}"
+    )
 
 
 def _changed(seen: AppObserved, observed: SyncObserved, action: SyncAction) -> list[Obj]:

@@ -14,6 +14,7 @@ import msgspec
 
 from syncline.gitops.sync.annotations import OPERATION
 from syncline.gitops.sync.model import Pair
+from syncline.kube.extensions import json_note
 from syncline.kube.objects import Obj, annotations_of, gvk_of, meta, name_of, ref_of
 
 __all__ = ["INPUTS", "NOTED", "RUN", "hooks_to_run", "noted_hooks"]
@@ -24,6 +25,8 @@ INPUTS = "syncline.dev/hook-inputs"
 NOTED = "syncline.dev/hooks-run"
 """Annotation of an Application: JSON object of hook to the hash of the inputs that it last ran with."""
 LENGTH = 16
+MAX_NOTED = 150
+"""Hooks that are noted, so that the annotation keeps its size; those beyond run in every sync."""
 
 
 def _key(hook: Obj) -> str:
@@ -46,10 +49,7 @@ def _bare(obj: Obj) -> Obj:
 
 
 def _noted(app: Obj) -> dict[str, str]:
-    try:
-        found = json.loads(annotations_of(app).get(NOTED) or "{}")
-    except ValueError:
-        return {}
+    found = json_note(app, NOTED)
     return found if isinstance(found, dict) else {}
 
 
@@ -65,5 +65,6 @@ def hooks_to_run(app: Obj, hooks: Sequence[Obj], pairs: Sequence[Pair]) -> tuple
 
 def noted_hooks(hooks: Sequence[Obj], pairs: Sequence[Pair]) -> dict[str, str | None]:
     """The annotation to be written when an operation succeeded; none where no hook asks for it."""
-    found = {_key(hook): _digest(hook, pairs) for hook in hooks if annotations_of(hook).get(RUN) == "on-change"}
+    asking = [hook for hook in hooks if annotations_of(hook).get(RUN) == "on-change"]
+    found = {_key(hook): _digest(hook, pairs) for hook in asking[:MAX_NOTED]}
     return {NOTED: json.dumps(found, sort_keys=True, separators=(",", ":"))} if found else {}

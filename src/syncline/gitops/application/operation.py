@@ -7,6 +7,7 @@ process goes on from the objects. Rules: ``processRequestedAppOperation`` and ``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -58,11 +59,14 @@ PASS_INTERVAL_S = 30.0
 UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION, WaitKind.CONDITION)
 """What the operation waits for without being told: it is not an object of the application."""
 UNTRACKED_INTERVAL_S = 0.5
+LEAST_PAUSE = timedelta(seconds=1)
+"""Between two attempts of an operation."""
 SHA_LENGTH = 40
 NEEDED = "the operation needs its manifests"
 FAIL_ON_SHARED = "FailOnSharedResource=true"
 STARTED = "syncline.dev/operation-started"
 """Annotation that tells operations apart that begin in one second: the second, and a number from the next one on."""
+STARTED_FORM = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?", re.ASCII)
 OVERTAKE = "syncline.dev/overtake"
 OVERDUE = "GateOverdueWarning"
 """Condition of an Application whose gate waits for longer than its deadline."""
@@ -88,7 +92,7 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
         return None
     state = view.operation_state
     if state is None or _over(state):
-        return _begin(seen, now)
+        return _begin(seen, now, problems)
     if seen.remote_problem and state.get("phase") == OperationPhase.RUNNING and dig(state, "syncResult", "resources"):
         why = f"waiting for the destination: {seen.remote_problem}"  # a cluster that is away for a moment fails nothing
         return Plan(outcome=Requeue(PASS_INTERVAL_S, why), why=why)
@@ -309,29 +313,35 @@ def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
     return {**app, "operation": operation, "status": {**AppView(app).status, "operationState": state}}
 
 
-def _begin(seen: AppObserved, now: datetime) -> Plan:
-    """Persist that it runs, and which pools are paused, before anything is written to the cluster (behaviour 2)."""
+def _begin(seen: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
+    """Persist that it runs, and which pools are paused, before anything is written to the cluster (behaviour 2). What
+    the project does not permit is not even read; the next pass ends the operation."""
     view = seen.view
     status: Obj = begun(view.obj, view.operation or {}, now)["status"]
     reason = "a sync was requested"
     notes = begin_notes(view.obj, seen.pools) | {STARTED: _start_named(view, now)}
     patch = app_patch(view, status, reason, annotations=notes)
-    return Plan(steps=(patch, _resolve_now(seen, view)), outcome=Requeue(0, reason), why=reason)
+    renders = () if problems else _resolve_now(seen, view)
+    return Plan(steps=(patch, renders), outcome=Requeue(0, reason), why=reason)
 
 
 def _start_named(view: AppView, now: datetime) -> str:
     """The second of this begin, told apart from operations before it in the same second."""
     second = str(int(now.timestamp()))
-    last, _, number = annotations_of(view.obj).get(STARTED, "").partition(".")
-    if last != second:
-        return second
-    return f"{second}.{int(number) + 1 if number.isdecimal() else 1}"
+    last, _, number = _noted_start(view).partition(".")
+    return f"{second}.{int(number or 0) + 1}" if last == second else second
+
+
+def _noted_start(view: AppView) -> str:
+    """The annotation, empty where it is not as we write it: it becomes part of names."""
+    noted = annotations_of(view.obj).get(STARTED, "")
+    return noted if STARTED_FORM.fullmatch(noted) else ""
 
 
 def _attempt(view: AppView, started: datetime, attempt: int) -> str:
     """Names this attempt of this operation for ever; what it creates carries the name."""
     second = str(int(started.timestamp()))
-    noted = annotations_of(view.obj).get(STARTED, "")
+    noted = _noted_start(view)
     named = noted if noted.partition(".")[0] == second else second
     return f"{uid_of(view.obj)[:8]}-{named}-{attempt}"
 
@@ -371,7 +381,7 @@ def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None
     finished = time_or_none(state.get("finishedAt")) or now
     attempt = int(state.get("retryCount") or 0)
     try:
-        at = finished + retry_after(dig(state, "operation", "retry", default={}), attempt)
+        at = finished + _pause(dig(state, "operation", "retry", default={}), attempt)
     except RetryError as error:
         message = f"{state.get('message') or ''} (failed to retry: {error})"
         return _completed(view, state | {"phase": "Error", "message": message}, OperationPhase.ERROR, None, (), now)
@@ -391,6 +401,11 @@ def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None
         render = (Render(view.name, view.sources, view.revisions_wanted, reason, context=seen.context),)
     patch = app_patch(view, status, "the next attempt begins", operation=operation)
     return Plan(steps=(patch, render), outcome=Requeue(0, "next attempt"), why=again["message"])
+
+
+def _pause(policy: Any, attempts: int) -> timedelta:
+    """What the policy says, and a second at least: attempts without a pause would leave no time for others."""
+    return max(retry_after(policy, attempts), LEAST_PAUSE)
 
 
 def _with_revisions(operation: Obj, revisions: tuple[str, ...]) -> Obj:
@@ -576,7 +591,7 @@ def _retry(view: AppView, state: Obj, pinned: Manifests | None, now: datetime) -
         if limit > 0:
             state["message"] = f"{state['message']} (retried {count} times)."
         return None
-    at = now + retry_after(policy, count)
+    at = now + _pause(policy, count)
     clock = f"{at.hour % 12 or 12}:{at.minute:02d}{'AM' if at.hour < 12 else 'PM'}"
     state |= {
         "phase": str(OperationPhase.RUNNING),

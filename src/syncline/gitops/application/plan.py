@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 from syncline.control.plan import Emit, Plan, Requeue
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
 from syncline.gitops.application.guard import mass_deletion
-from syncline.gitops.application.holds import released
+from syncline.gitops.application.holds import UNHELD, released, unheld_warning
 from syncline.gitops.application.manifests import Join, Manifests, Reading, Render
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import COMPONENT, plan_operation, running_operation
 from syncline.gitops.application.pools import left_notes, resume_left
+from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import (
     SOURCE_WAIT,
     app_patch,
@@ -32,10 +33,9 @@ from syncline.gitops.compare import Comparison, ComparisonInput, compare
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.diff import DiffSettings
 from syncline.gitops.project import window_problem
-from syncline.gitops.spec import validate_spec
 from syncline.kube.objects import Obj, dig, resource_version, uid_of
 
-__all__ = ["compare_application", "plan_application", "spec_problems"]
+__all__ = ["compare_application", "plan_application"]
 
 AUTO_SYNC_CONDITION = "SyncError"
 MAX_WARNINGS = 10
@@ -82,20 +82,11 @@ def _plan(seen: AppObserved, now: datetime) -> Plan:
     return _plan_refresh(seen, now)
 
 
-def spec_problems(seen: AppObserved) -> list[Condition]:
-    """What is wrong with the spec, in upstream's words, and with the settings that all Applications share."""
-    found = validate_spec(
-        seen.view.obj, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters
-    )
-    texts = list(seen.system.settings.problems)
-    if seen.remote_problem:
-        texts.append(f"Failed to load live state: {seen.remote_problem}")
-    return [*found, *(Condition("ComparisonError", text) for text in texts)]
-
-
 def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
     """The comparison of these manifests with what is live."""
-    return compare(comparison_input(seen, manifests))
+    found = compare(comparison_input(seen, manifests))
+    unheld = unheld_warning(seen, manifests.objects)
+    return replace(found, conditions=(*found.conditions, Condition(UNHELD, unheld))) if unheld else found
 
 
 def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput:

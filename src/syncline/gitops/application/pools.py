@@ -16,6 +16,7 @@ from typing import Any
 from syncline.control.plan import Emit, Patch
 from syncline.gitops.holds.model import BRIDGE_MANAGER, pause_writer
 from syncline.gitops.sync.annotations import is_hook
+from syncline.kube.extensions import json_note
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, name_of, resource_version
 
 __all__ = [
@@ -169,10 +170,7 @@ def _text(noted: dict[str, Any]) -> str:
 
 
 def _noted(app: Obj, annotation: str) -> dict[str, Any]:
-    try:
-        noted = json.loads(annotations_of(app).get(annotation) or "{}")
-    except ValueError:
-        return {}
+    noted = json_note(app, annotation)
     return noted if isinstance(noted, dict) else {}
 
 

@@ -30,6 +30,7 @@ EVALUATED = (
     "InvalidSpecError",
     "ComparisonError",
     "SharedResourceWarning",
+    "PoolNotHeldWarning",
     "RepeatedResourceWarning",
     "ExcludedResourceWarning",
     "OrphanedResourceWarning",

@@ -7,8 +7,6 @@ fields, three-way by the last-applied annotation, else target against live.
 
 from __future__ import annotations
 
-import json
-
 from syncline.gitops.diff.managers import without_trusted_changes
 from syncline.gitops.diff.model import DiffError, DiffMode, DiffResult, DiffSettings
 from syncline.gitops.diff.normalize import check_rules, normalize
@@ -19,7 +17,8 @@ from syncline.gitops.diff.typed import remarshal
 from syncline.gitops.sync.annotations import has_option
 from syncline.gitops.sync.three_way import LAST_APPLIED
 from syncline.kube.errors import ApiError
-from syncline.kube.objects import Obj, annotations_of
+from syncline.kube.extensions import MAX_ANNOTATIONS, json_note
+from syncline.kube.objects import Obj
 from syncline.kube.typedvalues import same_json
 
 __all__ = ["compare_objects"]
@@ -78,10 +77,7 @@ def _client_side(target: Obj, live: Obj, settings: DiffSettings) -> DiffResult:
 
 
 def _last_applied(live: Obj) -> Obj | None:
-    try:
-        found = json.loads(annotations_of(live).get(LAST_APPLIED, "null"))
-    except ValueError:
-        return None
+    found = json_note(live, LAST_APPLIED, MAX_ANNOTATIONS)
     return found if isinstance(found, dict) else None
 
 

@@ -18,6 +18,8 @@ DEFAULT_DURATION = "5s"
 DEFAULT_FACTOR = 2
 DEFAULT_MAX_DURATION = "3m"
 _SECOND = 1_000_000_000
+MAX_EXPONENT = 64
+"""Twice a nanosecond, so often, is longer than any duration."""
 _LONGEST = 2**63 - 1
 """Nanoseconds that a Go duration can hold; a wait without limit ends here."""
 
@@ -40,10 +42,15 @@ def retry_after(policy: Any, attempts: int) -> timedelta:
     duration = _nanoseconds(dig(policy, "backoff", "duration", default="") or DEFAULT_DURATION)
     longest = _nanoseconds(dig(policy, "backoff", "maxDuration", default="") or DEFAULT_MAX_DURATION)
     factor = dig(policy, "backoff", "factor", default=DEFAULT_FACTOR)
-    wait = duration * int(factor) ** attempts
+    wait: int = duration * int(factor) ** _exponent(attempts)
     if longest > 0:
         wait = min(wait, longest)
     return timedelta(microseconds=max(-_LONGEST, min(wait, _LONGEST)) / 1000)
+
+
+def _exponent(attempts: int) -> int:
+    """As large as makes a difference: whoever writes the count of attempts must not choose how long this takes."""
+    return max(attempts, 0) if attempts < MAX_EXPONENT else MAX_EXPONENT + attempts % 2
 
 
 def _nanoseconds(value: Any) -> int:

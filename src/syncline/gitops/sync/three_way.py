@@ -10,6 +10,7 @@ import json
 
 from syncline.gitops.sync.annotations import OPERATION
 from syncline.kube.client import PatchType
+from syncline.kube.extensions import MAX_ANNOTATIONS, json_note
 from syncline.kube.objects import GVK, Obj, annotations_of, meta
 from syncline.kube.schema.model import schema_for
 from syncline.kube.threeway import three_way_json_merge, three_way_strategic
@@ -30,10 +31,7 @@ def with_last_applied(target: Obj) -> Obj:
 
 def last_applied(live: Obj) -> Obj:
     """What was applied last; empty where nothing readable is noted."""
-    try:
-        found = json.loads(annotations_of(live).get(LAST_APPLIED, "{}"))
-    except ValueError:
-        return {}
+    found = json_note(live, LAST_APPLIED, MAX_ANNOTATIONS)
     return found if isinstance(found, dict) else {}
 
 

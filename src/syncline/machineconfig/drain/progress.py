@@ -13,6 +13,7 @@ from typing import Any
 
 from syncline.base.cause import OR
 from syncline.base.clock import format_time, parse_time
+from syncline.kube.extensions import json_note
 from syncline.kube.objects import Obj, annotations_of
 
 __all__ = [
@@ -112,10 +113,7 @@ def would_help(fixes: Iterable[str]) -> str:
 
 
 def _noted(node: Obj, key: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(annotations_of(node).get(key) or "{}")
-    except ValueError:
-        return {}
+    found = json_note(node, key)
     return found if isinstance(found, dict) else {}
 
 

@@ -1,0 +1,41 @@
+"""Why an Application may not be compared, synced or read from: its spec, and what its operation asks for instead; pure.
+
+Called by every pass before anything is rendered or written, by the plan and by explanations. What an operation takes
+its manifests from, wherever that is written (its request, a rollback, the result of a pass before), is judged by the
+project with the same function as the spec: whoever can write an Application can write all of these fields.
+"""
+
+from __future__ import annotations
+
+from syncline.gitops.application.holds import refused_pools
+from syncline.gitops.application.observe import AppObserved, operation_sources
+from syncline.gitops.conditions import Condition
+from syncline.gitops.spec import validate_spec
+from syncline.kube.objects import Obj
+
+__all__ = ["spec_problems"]
+
+
+def spec_problems(seen: AppObserved) -> list[Condition]:
+    """What is wrong with the spec and the operation, in upstream's words, and with settings of all Applications."""
+    found = _judged(seen, seen.view.obj)
+    if seen.view.operation is not None:
+        found += [one for one in _judged(seen, _as_operated(seen)) if one not in found]
+        found += [Condition("InvalidSpecError", text) for text in refused_pools(seen)]
+    texts = list(seen.system.settings.problems)
+    if seen.remote_problem:
+        texts.append(f"Failed to load live state: {seen.remote_problem}")
+    return [*found, *(Condition("ComparisonError", text) for text in texts)]
+
+
+def _judged(seen: AppObserved, app: Obj) -> list[Condition]:
+    return validate_spec(app, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters)
+
+
+def _as_operated(seen: AppObserved) -> Obj:
+    """The Application as its operation would have it: with the sources that the operation uses."""
+    view = seen.view
+    sources = list(operation_sources(view))
+    several = view.multi_source or len(sources) > 1
+    spec = {key: value for key, value in view.spec.items() if key not in ("source", "sources")}
+    return view.obj | {"spec": spec | ({"sources": sources} if several else {"source": sources[0] if sources else {}})}

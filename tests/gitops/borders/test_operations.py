@@ -1,0 +1,209 @@
+"""An adversary who may write Application objects plants an operation, a state or notes: the project judges them as the
+spec. What he may not read is not even rendered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.gitops.behaviours.play import APPS, MAPS, Play, config, job
+from tests.gitops.behaviours.test_extensions import annotate
+from tests.gitops.borders.test_conditions import HERE, project
+
+from syncline.gitops.application.manifests import Manifests
+from syncline.kube.objects import Obj, annotations_of, dig, meta
+
+OWN = {"repoURL": "https://example.com/r.git", "path": ".", "targetRevision": "main"}
+THEIRS = {"repoURL": "https://example.com/theirs.git", "path": "."}
+START = "2026-01-01T00:00:00Z"
+
+
+class Recorded:
+    """Passes reads on and keeps which repositories were asked for."""
+
+    def __init__(self, play: Play) -> None:
+        self.asked: list[str] = []
+        self._read = play.source.read
+        play.source.read = self.read  # type: ignore[method-assign]
+
+    def read(self, sources: tuple[Any, ...], *rest: Any, **more: Any) -> Manifests:
+        self.asked += [str(source.get("repoURL")) for source in sources]
+        return self._read(sources, *rest, **more)
+
+
+def tenant(*objects: Obj, **spec: Any) -> tuple[Play, Recorded]:
+    play = Play()
+    project(play, sourceRepos=["https://example.com/r.git"], **spec)
+    play.patch(f"{APPS}/app", {"spec": {"project": "tenant"}})
+    play.source.commit(*objects)
+    play.refresh()
+    return play, Recorded(play)
+
+
+def running(**state: Any) -> Obj:
+    return {"operation": {"sync": {}}, "phase": "Running", "startedAt": START} | state
+
+
+RETRIED = {"retry": {"limit": 3, "refresh": True}, "sync": {"source": THEIRS}}
+PLANTED: dict[str, Obj] = {
+    "source": {"operation": {"sync": {"source": THEIRS}}},
+    "sources": {"operation": {"sync": {"sources": [OWN, THEIRS]}}},
+    "one of sources": {"operation": {"sync": {"sources": [THEIRS]}}},
+    "automated": {"operation": {"initiatedBy": {"automated": True}, "sync": {"source": THEIRS}}},
+    "rollback": {"operation": {"sync": {"revision": "a" * 40, "source": THEIRS}}},
+    "result": {
+        "operation": {"sync": {}},
+        "status": {"operationState": running(syncResult={"revision": "a" * 40, "source": THEIRS})},
+    },
+    "results": {
+        "operation": {"sync": {}},
+        "status": {
+            "operationState": running(syncResult={"revision": "", "revisions": ["a", "b"], "sources": [OWN, THEIRS]})
+        },
+    },
+    "state of a retry": {
+        "operation": {"retry": {"limit": 3, "refresh": True}, "sync": {"source": THEIRS}},
+        "status": {
+            "operationState": running(
+                finishedAt=START,
+                retryCount=1,
+                operation={"retry": {"limit": 3, "refresh": True}, "sync": {"source": THEIRS}},
+            )
+        },
+    },
+    "local manifests beside it": {"operation": {"sync": {"source": THEIRS, "manifests": ["{}"]}}},
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+def test_a_source_that_an_operation_names_is_judged_and_not_read(planted: Obj) -> None:
+    play, reads = tenant(config("a"))
+    play.patch(f"{APPS}/app", planted)
+    state = play.finish(limit_s=120)
+    assert (state["phase"], play.maps()) == ("Error", [])
+    assert "application repo https://example.com/theirs.git is not permitted in project 'tenant'" in state["message"]
+    assert THEIRS["repoURL"] not in reads.asked
+
+
+def test_a_source_of_an_operation_that_is_permitted_is_synced() -> None:
+    play, _ = tenant(config("a"))
+    assert play.sync({"source": OWN | {"path": "other"}}, limit_s=60)["phase"] == "Succeeded"
+
+
+def test_a_spec_that_is_not_permitted_is_not_read_for_an_operation() -> None:
+    play, reads = tenant(config("a"))
+    play.patch(f"{APPS}/app", {"spec": {"source": THEIRS}, "operation": {"sync": {}}})
+    assert play.finish(limit_s=60)["phase"] == "Error"
+    assert THEIRS["repoURL"] not in reads.asked
+
+
+def test_a_spec_that_is_not_permitted_is_not_read_for_hooks_of_a_deletion() -> None:
+    play, reads = tenant(job("bye", hook="PreDelete"), config("a"))
+    finalizers = ["pre-delete-finalizer.argocd.argoproj.io", "resources-finalizer.argocd.argoproj.io"]
+    play.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"source": THEIRS}})
+    play.world.send("DELETE", f"{APPS}/app")
+    play.driver.advance(60)
+    assert THEIRS["repoURL"] not in reads.asked
+    assert "theirs.git is not permitted in project 'tenant'" in play.conditions()["DeletionError"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (config("a") | {"metadata": {"name": "a", "namespace": "payments"}}, "namespace payments is not permitted"),
+        ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, "resource :Namespace is not permitted"),
+    ],
+)
+def test_manifests_that_come_with_an_operation_are_judged_as_those_of_the_repository(manifest: Obj, told: str) -> None:
+    play, _ = tenant(config("a"))
+    state = play.sync({"manifests": [json.dumps(manifest)]}, limit_s=60)
+    assert state["phase"] == "Failed" and told in state["message"]
+
+
+def test_an_operation_in_a_namespace_that_the_project_does_not_list_is_refused() -> None:
+    play, reads = tenant(config("a"))
+    play.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
+    spec = {"project": "tenant", "source": OWN, "destination": {"server": HERE, "namespace": "default"}}
+    body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "x"}, "spec": spec}
+    path = APPS.replace("argocd", "payments")
+    play.world.send("POST", path, body | {"operation": {"sync": {}}})
+    reads.asked.clear()
+    play.driver.advance(30)
+    state = dig(play.world.send("GET", f"{path}/x"), "status", "operationState", default={})
+    assert state["phase"] == "Error" and "is not permitted to use project 'tenant'" in state["message"]
+    assert reads.asked == [] and play.maps() == []
+
+
+def test_an_operation_written_by_hand_is_bound_to_the_windows_of_requests() -> None:
+    window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
+    play, _ = tenant(config("a"), syncWindows=[window])
+    for automated in (True, False):
+        play.begin(initiatedBy={"automated": automated})
+        play.driver.advance(60)
+        assert play.maps() == [] and "blocked by sync window" in play.state()["message"]
+
+
+# -- what we write on an Application and read again ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noted", ["x/../y", "9" * 5000, "{second}.evil/name", "{second}." + "9" * 5000, "{second}.٣"])
+def test_a_start_that_somebody_planted_is_no_part_of_a_name(noted: str) -> None:
+    play, _ = tenant(job("pre", hook="PreSync"), config("a"))
+    second = str(int(play.world.clock.now().timestamp()))
+    annotate(play, operation_started=noted.replace("{second}", second))
+    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    assert len(annotations_of(play.app())["syncline.dev/operation-started"]) < 25
+
+
+@pytest.mark.parametrize(
+    ("policy", "count"),
+    [
+        ({"limit": -1, "backoff": {"duration": "1s", "factor": 2, "maxDuration": "1m"}}, 2**62),
+        ({"limit": -1, "backoff": {"duration": "1s", "factor": 2**62, "maxDuration": "1m"}}, 2**40),
+        ({"limit": -1, "backoff": {"duration": "1s", "factor": 2}}, -(2**62)),
+    ],
+)
+def test_a_planted_count_of_attempts_costs_no_time(policy: Obj, count: int) -> None:
+    play, _ = tenant(job("pre", code=1, hook="PreSync"))
+    operation = {"retry": policy, "sync": {}}
+    state = running(operation=operation, finishedAt=START, retryCount=count, message="x")
+    play.patch(f"{APPS}/app", {"operation": operation, "status": {"operationState": state}})
+    play.driver.advance(5)
+    assert play.state()["phase"] in ("Running", "Error", "Failed")
+
+
+@pytest.mark.parametrize("duration", ["1ns", "0s", "-5s"])
+def test_attempts_without_end_leave_time_for_others(duration: str) -> None:
+    play, _ = tenant(config("a") | {"metadata": {"name": "a", "namespace": "payments"}})
+    play.begin(retry={"limit": -1, "backoff": {"duration": duration, "factor": 1}})
+    play.driver.advance(30)
+    assert 10 <= play.state()["retryCount"] <= 31
+
+
+def test_a_deletion_takes_only_what_the_project_permits() -> None:
+    play, _ = tenant(config("a"))
+    play.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
+    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    path = MAPS.replace("default", "payments")
+    stolen = config("prices")
+    stolen["metadata"] = meta(stolen) | {
+        "annotations": {"argocd.argoproj.io/tracking-id": "app:/ConfigMap:payments/prices"}
+    }
+    play.world.send("POST", path, stolen)
+    play.patch(f"{APPS}/app", {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}})
+    play.world.send("DELETE", f"{APPS}/app")
+    play.driver.advance(60)
+    assert play.get(f"{APPS}/app") is None and play.maps() == []
+    assert "prices" in play.names(path)
+
+
+def test_a_deletion_without_its_project_deletes_nothing() -> None:
+    play, _ = tenant(config("a"))
+    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    finalizers = ["resources-finalizer.argocd.argoproj.io"]
+    play.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"project": "gone"}})
+    play.world.send("DELETE", f"{APPS}/app")
+    play.driver.advance(60)
+    assert play.maps() == ["a"]
+    assert "project gone does not exist" in play.conditions()["DeletionError"]
