@@ -332,6 +332,28 @@ def test_secrets_of_another_project_decide_nothing_by_address_prefix_name_or_reg
     assert mine is not None and mine.name == "s3"
 
 
+def test_lists_of_global_projects_and_secrets_of_the_project_itself_permit(reader: GitSourceReader) -> None:
+    everywhere = {"metadata": {"name": "all"}, "spec": {"sourceRepos": ["https://h/shared/*"]}}
+    team = {"metadata": {"name": "team", "labels": {"t": "1"}}, "spec": {"sourceRepos": ["https://h/*"]}}
+    choice = '[{projectName: all, labelSelector: {matchLabels: {t: "1"}}}]'
+    settings = {"metadata": {"name": "argocd-cm"}, "data": {"globalProjects": choice}}
+    reader.learn_rules(source_rules([everywhere, team, *lists(other=["https://h/*"])], [settings]))
+    reader.learn(book(account("https://own/x", project="team"), account("https://h/secret/x", project="other")))
+    judged = reader._sources.border.judge
+    for url, project, permitted in (
+        ("https://h/shared/x", "team", True),
+        ("https://h/shared/x", "other", False),
+        ("https://h/secret/x", "team", False),
+        ("https://own/x.git", "team", True),
+        ("https://own/x", "other", False),
+        ("https://own/y", "team", False),
+        ("https://h/x", "nobody", False),
+    ):
+        lent = judged(url, project)
+        assert (url, project, lent.permitted) == (url, project, permitted)
+        assert lent.has_credentials is (url == "https://own/x.git")
+
+
 # -- large files ----------------------------------------------------------------------------------------------------
 
 CONTENT = b"large"
@@ -457,6 +479,32 @@ def test_clients_of_a_cluster_follow_no_redirect_with_their_token(hosts: Callabl
     assert not asyncio.run(asked())
     assert [given for _, given, _ in own.seen] == [f"Bearer {CANARY}"] * 2
     assert stranger.seen == []
+
+
+ODD = ["http://[x", "http://h:99999/x", "http://h:x/y", "//[/x", "http://a..b/x", "http://0x7f.1/x"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_address_that_a_host_names_and_nobody_can_read_is_one_sentence(
+    hosts: Callable[..., Any], tmp_path: Path, odd: str
+) -> None:
+    own = hosts(Recorder(lambda _path: (302, {"location": odd}, b"")))
+    with pytest.raises(SourceError):
+        fetch(WebRequest(own.url, "test"))
+    own.answer = lambda _path: (200, {}, index(odd).encode())
+    with pytest.raises(SourceError):
+        Artifacts(tmp_path / "cache").chart(own.url, "web", "1.0.0")
+    download = {"objects": [{"oid": OID, "size": 5, "actions": {"download": {"href": odd}}}]}
+    own.answer = lambda _path: (200, {}, json.dumps(download).encode())
+    for configured in ("", odd):
+        with pytest.raises(SourceError):
+            LargeFiles(f"{own.url}/x", None, tmp_path / "lfs", configured).smudged({"a": POINTER.encode()})
+    own.answer = lambda _path: (200, {"link": f'<{odd}>; rel="next"'}, b"{}")
+    with pytest.raises(SourceError):
+        Registry(f"{own.url.removeprefix('http://')}/x", None, plain_http=True).tags()
+    own.answer = lambda _path: (401, {"www-authenticate": f'Bearer realm="{odd}"'}, b"{}")
+    with pytest.raises(SourceError):
+        Registry(f"{own.url.removeprefix('http://')}/x", None, plain_http=True).tags()
 
 
 # -- networks that nobody reaches -----------------------------------------------------------------------------------

@@ -384,6 +384,7 @@ def address_pattern(pattern: str) -> str:
     return "" if _BROKEN_ESCAPE.search(text.split("?", 1)[0]) else _without_ending(text)
 
 
+@functools.lru_cache(maxsize=8192)
 def prefix_key(url: str, *, charts: bool = False) -> str:
     """The beginning of keys that ``url`` stands for (``repo-creds``), empty for none; a slash at its end stays."""
     text = url.strip()

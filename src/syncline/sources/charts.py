@@ -43,8 +43,14 @@ def index_url(repo_url: str) -> str:
 
 
 def archive_url(repo_url: str, given: str) -> str:
-    """Where an archive lies that the index of ``repo_url`` names; relative ones count from the repository."""
+    """Where an archive lies that the index of ``repo_url`` names; relative ones count from the repository.
+
+    Raises :class:`SourceError`."""
     parts = urlsplit(repo_url)
+    try:
+        urljoin(repo_url, given)
+    except ValueError:
+        raise SourceError(Problem.REFUSED, "the index names an archive by what is no address") from None
     base = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/", "", ""))
     found = urljoin(base, given)
     own = not urlsplit(given).scheme and not urlsplit(given).netloc

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -214,6 +215,7 @@ def _of_project(found: list[RepositoryAccess], project: str) -> RepositoryAccess
     return next(iter(mine or [one for one in found if not one.project]), None)
 
 
+@functools.lru_cache(maxsize=8192)
 def _key(url: str, charts: bool) -> str:
     """Empty for what has no normal form: no credentials fit it."""
     try:

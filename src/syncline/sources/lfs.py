@@ -129,7 +129,7 @@ class LargeFiles:
 
     def _endpoint(self) -> _Endpoint:
         """Rules: git-lfs ``docs/api/server-discovery``."""
-        if self.configured and urlsplit(self.configured).scheme in ("http", "https"):
+        if self.configured.lower().startswith(("http://", "https://")):
             return self._configured()
         if urlsplit(self.url).scheme in ("http", "https"):
             plain = self.url.rstrip("/")

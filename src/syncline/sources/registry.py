@@ -116,7 +116,10 @@ class Registry:
                 raise SourceError(Problem.TOO_LARGE, f"{self.label}: more than {MAX_TAGS} tags")
             if link is None:
                 return found
-            url = urljoin(url, link[1])
+            try:
+                url = urljoin(url, link[1])
+            except ValueError:
+                url = ""
             if origin_of(url) != origin_of(self._base):
                 raise SourceError(Problem.REFUSED, f"{self.label}: the list of tags goes on at another host")
         raise SourceError(Problem.TOO_LARGE, f"{self.label}: more than {MAX_PAGES} pages of tags")
@@ -229,7 +232,7 @@ class Registry:
 
     def _token(self, given: Mapping[str, str], own: str) -> str:
         realm = given.get("realm", "")
-        elsewhere = _origin(realm) != origin_of(self._base)
+        elsewhere = origin_of(realm) != origin_of(self._base)
         if elsewhere and not (realm.startswith("https://") and self._base.startswith("https://")):
             # Without TLS anybody on the way could name another place: then only the registry itself is believed.
             message = f"{self.label}: the place for tokens {shown_url(realm)} is another one, and TLS is missing"
@@ -248,13 +251,6 @@ class Registry:
             raise SourceError(problem, message, fix="give credentials for it in a repository Secret")
         value = _decoded(answer, self.label)
         return str(value.get("token") or value.get("access_token") or "")
-
-
-def _origin(url: str) -> str:
-    try:
-        return origin_of(url)
-    except ValueError:
-        return ""
 
 
 def _decoded(answer: WebAnswer, label: str) -> dict[str, Any]:

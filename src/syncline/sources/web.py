@@ -83,15 +83,21 @@ class WebAnswer:
 
 
 def origin_of(url: str) -> str:
-    """``https://host:port``, the port always there."""
-    parts = urlsplit(url)
+    """``https://host:port``, the port always there; empty for what is no address."""
+    try:
+        parts, port = urlsplit(url), urlsplit(url).port
+    except ValueError:
+        return ""
     scheme = parts.scheme.lower()
-    return f"{scheme}://{(parts.hostname or '').lower()}:{parts.port or (443 if scheme == 'https' else 80)}"
+    return f"{scheme}://{(parts.hostname or '').lower()}:{port or (443 if scheme == 'https' else 80)}"
 
 
 def shown_url(url: str) -> str:
     """For messages: without user, query and fragment, which may hold tokens."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
@@ -111,7 +117,7 @@ def fetch(request: WebRequest) -> WebAnswer:
         target = answer.headers.get("location", "")
         if answer.status not in REDIRECTS or not target:
             return answer
-        url = urljoin(url, target)
+        url = _joined(request, url, target)
         if urlsplit(request.url).scheme == "https" and urlsplit(url).scheme != "https":
             raise _problem(request, f"redirects from https to {urlsplit(url).scheme or 'nowhere'}", Problem.REFUSED)
         if answer.status == 303:
@@ -119,6 +125,13 @@ def fetch(request: WebRequest) -> WebAnswer:
         if body and request.secret_body and _checked_origin(request, url) != first:
             raise _problem(request, f"redirects what is for it alone to {shown_url(url)}", Problem.REFUSED)
     raise _problem(request, f"redirects more than {request.limits.redirects} times")
+
+
+def _joined(request: WebRequest, url: str, target: str) -> str:
+    try:
+        return urljoin(url, target)
+    except ValueError:
+        raise _problem(request, "redirects to an address that cannot be read", Problem.REFUSED) from None
 
 
 def _checked_origin(request: WebRequest, url: str) -> str:
