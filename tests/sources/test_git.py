@@ -19,6 +19,7 @@ import pytest
 
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings, Look, check_url, normalize_url
+from syncline.sources.git_process import Bounds, RemoteLimits
 
 
 def files_at(git: Git, url: str, revision: str, path: str = "") -> dict[str, bytes]:
@@ -304,7 +305,7 @@ def test_a_name_that_is_no_utf8_and_a_link_with_a_line_break_do_no_harm(upstream
 
 def test_a_remote_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
-    git = Git(GitSettings(tmp_path / "cache", list_timeout_s=0.3))
+    git = Git(GitSettings(tmp_path / "cache", limits=RemoteLimits(listing=Bounds(0.3))))
     try:
         with pytest.raises(SourceError, match=r"no answer within 0\.3 seconds"):
             git.repository(f"http://127.0.0.1:{server.server_address[1]}/x").resolve("main")

@@ -22,6 +22,7 @@ from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.reading import GitSourceReader, renderers_with
 from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
 from syncline.control.manager import LiveManager, drive
@@ -112,7 +113,11 @@ class Replica:
     async def _work(self, lost: asyncio.Event) -> None:
         gitops = self.settings.gitops
         reader = GitSourceReader(
-            gitops.cache_directory, allow_local=gitops.allow_local_repos, renderers=renderers_with(gitops.plugins)
+            gitops.cache_directory,
+            allow_local=gitops.allow_local_repos,
+            renderers=renderers_with(gitops.plugins),
+            entropy=Entropy(),
+            limits=gitops.remotes,
         )
         way = LiveWay(self.clock, HttpPort)
         remotes = RemoteClusters(way, self.clock, self.journal)

@@ -31,6 +31,7 @@ from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef
+from syncline.sources.git_process import RemoteLimits
 
 __all__ = ["GitOpsSettings", "foreign_objects", "gitops_loop", "gitops_objects", "gitops_user"]
 
@@ -56,6 +57,8 @@ class GitOpsSettings:
     """Names by which webhooks and metrics may be asked beside the address; see :class:`BrowserGuard`."""
     metrics_labels: tuple[str, ...] = ()
     """Labels of Applications that metrics show."""
+    remotes: RemoteLimits = field(default_factory=RemoteLimits)
+    """How long a Git remote may take."""
     pools: PoolSettings = field(default_factory=PoolSettings)
     """How many reads of sources run at once, and whose."""
     traces: TraceSettings | None = None

@@ -94,7 +94,13 @@ class LiveCluster:
         namespace = settings.application.control_namespace
         run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport(judged=False))
         tools = renderers_with(settings.plugins)
-        reader = GitSourceReader(settings.cache_directory, allow_local=settings.allow_local_repos, renderers=tools)
+        reader = GitSourceReader(
+            settings.cache_directory,
+            allow_local=settings.allow_local_repos,
+            renderers=tools,
+            entropy=Entropy(),
+            limits=settings.remotes,
+        )
         way = LiveWay(self.core.clock, HttpPort)
         remotes = RemoteClusters(way, self.core.clock, self.journal)
         self.faces.push_async_callback(way.close)

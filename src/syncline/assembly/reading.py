@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from syncline.gitops.application.manifests import Manifests
+from syncline.base.entropy import Entropy
+from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
 from syncline.kube.objects import Obj
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.errand import Errand, errand
 from syncline.sources.errors import SourceError
 from syncline.sources.git import GitSettings, Look
+from syncline.sources.git_process import RemoteLimits
 from syncline.sources.kustomize.program import KustomizeProgram
 from syncline.sources.plugin_run import PluginRunner
 from syncline.sources.plugins import PluginRenderer, load_plugins
@@ -22,6 +25,7 @@ from syncline.sources.renderer import DEFAULT_RENDERERS as DEFAULTS
 from syncline.sources.renderer import KustomizeRenderer, Rendered, Renderer, SourceType, render_opened
 from syncline.sources.sourcing import NO_RULES, Opened, SourceRules, Sources
 from syncline.sources.tree import Tree
+from syncline.sources.turns import computing
 
 __all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
 
@@ -52,8 +56,19 @@ def _program() -> KustomizeProgram | None:
 class GitSourceReader:
     """Reads every source of an application in order. Blocking; called in a driver's worker."""
 
-    def __init__(self, cache_directory: Path, *, allow_local: bool, renderers: Sequence[Renderer] = DEFAULTS) -> None:
-        self._sources = Sources(GitSettings(cache_directory, allow_local=allow_local))
+    def __init__(
+        self,
+        cache_directory: Path,
+        *,
+        allow_local: bool,
+        renderers: Sequence[Renderer] = DEFAULTS,
+        entropy: Entropy | None = None,
+        limits: RemoteLimits | None = None,
+    ) -> None:
+        """``entropy``: of pauses of remotes that failed; None: the same in each run."""
+        self._sources = Sources(
+            GitSettings(cache_directory, allow_local=allow_local, limits=limits or RemoteLimits()), entropy
+        )
         self._cache = RenderCache()
         self._renderers = renderers
 
@@ -85,9 +100,17 @@ class GitSourceReader:
         since: datetime | None,
     ) -> Manifests:
         """As :meth:`read`, content with what a host answered to somebody else at ``since`` or later."""
-        return self._read(sources, revisions, context, Look(now, since))
+        return self._read(sources, revisions, context, Look(now, since, asked=False))
 
     def _read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look
+    ) -> Manifests:
+        first = str(sources[0].get("repoURL") or "") if sources else ""
+        here = Errand(look.now, context.project, first, asked=look.asked, limit_s=READ_LIMIT_S)
+        with errand(here):
+            return self._read_all(sources, revisions, context, look)
+
+    def _read_all(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look
     ) -> Manifests:
         rendered: list[Rendered] = []
@@ -121,6 +144,10 @@ class GitSourceReader:
             # It only lends its files.
             return Rendered((), lent[str(source["ref"])].revision.sha, SourceType.DIRECTORY, "")
         opened = self._sources.open(source, revision, context.project, look)
+        with computing():
+            return self._rendered(source, opened, context, lent)
+
+    def _rendered(self, source: Obj, opened: Opened, context: RenderContext, lent: Mapping[str, Opened]) -> Rendered:
         return render_opened(
             source,
             opened.tree,

@@ -17,19 +17,22 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from syncline.base.entropy import Entropy
 from syncline.sources.address import DEFAULT_NETWORKS, check_url, normalize_url, parse_address
 from syncline.sources.border import Border, Lent
 from syncline.sources.cloud_tokens import with_cloud_token
 from syncline.sources.credentials import CredentialBook, RepositoryAccess
+from syncline.sources.errand import Failing, current
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.git_access import git_environment, git_options
-from syncline.sources.git_process import GitAnswer, run_git
+from syncline.sources.git_process import Bounds, GitAnswer, RemoteLimits, run_git
 from syncline.sources.github_app import with_token
 from syncline.sources.lfs import LargeFiles
 from syncline.sources.listing import Listing, SmallFiles
 from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choose_tag, is_short_sha
 from syncline.sources.submodules import MAX_NESTED, Graft, GraftedTree, parse_modules, submodule_url
 from syncline.sources.tree import MAX_ENTRIES, SUBMODULE_MODE, Entry, Tree, checked, clean_path
+from syncline.sources.turns import away
 
 __all__ = ["Git", "GitSettings", "GitTree", "Look", "Repository", "check_url", "normalize_url"]
 
@@ -49,10 +52,7 @@ class GitSettings:
     """Repositories by path or ``file://``: they read this machine's disk, so only where its owner asks for it."""
     submodules: bool = True
     """Whether repositories that a repository mounts are read too (upstream: ARGOCD_GIT_MODULES_ENABLED)."""
-    list_timeout_s: float = 90.0
-    """For asking a remote what it has (Argo CD's exec timeout)."""
-    fetch_timeout_s: float = 600.0
-    """For bringing objects; a first fetch of a large repository takes minutes."""
+    limits: RemoteLimits = field(default_factory=RemoteLimits)
     read_timeout_s: float = 90.0
     """For reading the mirror on this machine's own disk."""
 
@@ -60,10 +60,11 @@ class GitSettings:
 class Git:
     """All repositories of one process, each with its lock."""
 
-    def __init__(self, settings: GitSettings, border: Border | None = None) -> None:
+    def __init__(self, settings: GitSettings, border: Border | None = None, entropy: Entropy | None = None) -> None:
         self._settings = settings
         self._mirrors: dict[tuple[str, str], _Mirror] = {}
         self._border = border or Border()
+        self._entropy = entropy
         self._submodules = settings.submodules
         self._small = SmallFiles()
         self._requests: Counter[tuple[str, str, bool]] = Counter()
@@ -102,7 +103,7 @@ class Git:
     def _opened(self, lent: Lent) -> Repository:
         with self._lock:
             key = (lent.url, lent.owner)
-            mirror = self._mirrors.get(key) or _Mirror(self._settings, *key)
+            mirror = self._mirrors.get(key) or _Mirror(self._settings, *key, self._entropy)
             self._mirrors[key] = mirror
         repository = Repository(lent.url, self._settings, mirror, lent.access, self._count, self._small)
         repository.viewer = self._border.viewer(lent.project)
@@ -128,6 +129,8 @@ class Look:
 
     now: datetime
     since: datetime | None = None
+    asked: bool = True
+    """Somebody waits: a remote that failed a short while ago is asked once more."""
 
     def takes(self, at: datetime) -> bool:
         return self.since is not None and at >= self.since
@@ -162,12 +165,13 @@ class _Kept:
 class _Mirror:
     """One remote, as one owner of credentials reaches it: its place on disk, its locks, its memory."""
 
-    def __init__(self, settings: GitSettings, url: str, owner: str) -> None:
+    def __init__(self, settings: GitSettings, url: str, owner: str, entropy: Entropy | None) -> None:
         name = hashlib.sha256(f"{url}\n{owner}".encode() if owner else url.encode()).hexdigest()[:32]
         self.place = settings.cache_directory / f"{name}.git"
         self.lock = threading.Lock()
         self.asking = threading.Lock()
         self.kept = _Kept()
+        self.failing = Failing(entropy or Entropy(url))
 
 
 class Repository:
@@ -192,6 +196,7 @@ class Repository:
         self._lock = mirror.lock
         self._asking = mirror.asking
         self._kept = mirror.kept
+        self._failing = mirror.failing
         self.small = small
         self.viewer = ""
         """Whose rights decided over what it mounts."""
@@ -231,7 +236,7 @@ class Repository:
     def refs(self) -> Refs:
         """What the remote advertises now: the cheap question whether anything moved."""
         asked = ["ls-remote", "--symref", "--end-of-options", self.url]
-        answer = self._ask_remote(asked, timeout_s=self._settings.list_timeout_s)
+        answer = self._ask_remote(asked)
         if answer.code != 0:
             raise self._failure(answer)
         return _parse_refs(answer.output.decode("utf-8", "replace"))
@@ -368,7 +373,7 @@ class Repository:
             arguments,
             directory=self._mirror,
             stdin=stdin,
-            timeout_s=self._settings.read_timeout_s,
+            bounds=Bounds(self._settings.read_timeout_s),
             label=f"mirror of {self.shown}",
             environment=environment,
             whole_complaint=whole_complaint,
@@ -454,26 +459,62 @@ class Repository:
     def _fetch(self, *refspecs: str, quietly: bool = False, depth: int = 0) -> None:
         self._begin()
         self._kept.present.clear()  # a fetch may tidy up what no branch holds any more
-        options = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
+        options = [
+            "fetch",
+            "--quiet",
+            "--progress",
+            "--force",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+        ]
         prune = ["--prune"] if refspecs[0].endswith("/*") else []
         shallow = [f"--depth={depth}"] if depth else []
         asked = [*options, *prune, *shallow, "--end-of-options", self.url, *refspecs]
-        answer = self._ask_remote(asked, timeout_s=self._settings.fetch_timeout_s, directory=self._mirror)
-        if answer.code != 0 and not quietly:
-            raise self._failure(answer)
+        try:
+            answer = self._ask_remote(asked, directory=self._mirror)
+        except SourceError:
+            self._tidy_up()
+            raise
+        if answer.code != 0:
+            self._tidy_up()
+            if not quietly:
+                raise self._failure(answer)
 
-    def _ask_remote(self, arguments: Sequence[str], *, timeout_s: float, directory: Path | None = None) -> GitAnswer:
-        """Run a git command that talks to the remote, with the credentials for it."""
-        access = self._current_access()
-        label = f"repository {self.shown}"
-        with git_environment(access) as more:
-            try:
-                asked = [*git_options(access), *arguments]
-                answer = run_git(asked, directory=directory, timeout_s=timeout_s, label=label, environment=more)
-            except SourceError:
-                self._count(self.shown, arguments[0], False)
-                raise
+    def _tidy_up(self) -> None:
+        """What a fetch that was ended has left half."""
+        for half in self._mirror.glob("objects/pack/tmp_*"):
+            half.unlink(missing_ok=True)
+
+    def _ask_remote(self, arguments: Sequence[str], *, directory: Path | None = None) -> GitAnswer:
+        """Run a git command that talks to the remote, with the credentials for it. A remote that could not be reached a
+        short while ago is not asked: its failure is raised again."""
+        self._failing.check(self.access)
+        began = current().time()
+        try:
+            with away():
+                answer = self._converse(arguments, directory)
+        except SourceError as error:
+            self._count(self.shown, arguments[0], False)
+            self._failing.note(began, self.access, error)
+            raise
         self._count(self.shown, arguments[0], answer.code == 0)
+        if answer.code == 0 or arguments[0] != "fetch":  # a fetch may be refused for what it asks
+            self._failing.note(began, self.access, self._failure(answer) if answer.code != 0 else None)
+        return answer
+
+    def _converse(self, arguments: Sequence[str], directory: Path | None) -> GitAnswer:
+        limits, fetches = self._settings.limits, arguments[0] == "fetch"
+        access = self._current_access()
+        bounds = limits.fetch if fetches else limits.listing
+        with git_environment(access) as more:
+            answer = run_git(
+                [*limits.options(bounds), *git_options(access), *arguments],
+                directory=directory,
+                bounds=replace(bounds, whole_s=min(bounds.whole_s, current().left_s)),
+                label=f"repository {self.shown}",
+                environment=more,
+            )
         return answer if access is None else replace(answer, complaint=access.mask(answer.complaint))
 
     def _current_access(self) -> RepositoryAccess | None:
@@ -485,7 +526,7 @@ class Repository:
         self._settings.cache_directory.mkdir(parents=True, exist_ok=True)
         answer = run_git(
             ["init", "--quiet", "--bare", "--template=", "--", str(self._mirror)],
-            timeout_s=self._settings.read_timeout_s,
+            bounds=Bounds(self._settings.read_timeout_s),
             label=f"mirror of {self.shown}",
         )
         if answer.code != 0:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from syncline.sources.address import parse_address
 from syncline.sources.credentials import RepositoryAccess
+from syncline.sources.git_process import SSH
 from syncline.sources.web import basic
 
 __all__ = ["git_environment", "git_options"]
@@ -136,7 +137,7 @@ def _config(pairs: list[tuple[str, str]], inherited: Mapping[str, str]) -> dict[
 
 
 def _ssh(access: RepositoryAccess, folder: Path) -> dict[str, str]:
-    command = ["ssh", "-oBatchMode=yes"]
+    command = [*SSH]
     if access.anonymous:
         command += ["-F", "none", "-oIdentitiesOnly=yes", "-oIdentityAgent=none", "-oIdentityFile=none"]
     if access.ssh_key is not None:

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +21,11 @@ from urllib.parse import urlsplit
 from syncline.sources.address import DEFAULT_NETWORKS, Networks, parse_address
 from syncline.sources.border import Lent
 from syncline.sources.credentials import RepositoryAccess
+from syncline.sources.errand import current
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.git_access import git_environment
-from syncline.sources.git_process import child_environment
+from syncline.sources.git_process import Bounds, child_environment, run_bounded
+from syncline.sources.turns import away
 from syncline.sources.web import WebLimits, WebRequest, fetch, origin_of, shown_url
 
 __all__ = ["MAX_OBJECT", "LargeFiles", "Pointer", "parse_pointer"]
@@ -35,6 +36,8 @@ MAX_TOGETHER = 250_000_000
 MAX_POINTER = 1024
 BATCH = 100
 SSH_S = 60.0
+MAX_ANSWER = 1_000_000
+"""Bytes of what a host says over ssh."""
 MEDIA = "application/vnd.git-lfs+json"
 
 _POINTER = re.compile(
@@ -159,20 +162,12 @@ class LargeFiles:
             command = shlex.split(given.get("GIT_SSH_COMMAND") or child_environment()["GIT_SSH_COMMAND"])
             where = f"{user}@{host}" if user else host
             asked = [*command, *more, "--", where, f"git-lfs-authenticate {shlex.quote(path)} download"]
-            try:
-                answer = subprocess.run(
-                    asked,
-                    capture_output=True,
-                    timeout=SSH_S,
-                    check=False,
-                    stdin=subprocess.DEVNULL,
-                    env=child_environment(),
-                )
-            except (OSError, subprocess.TimeoutExpired):
-                raise SourceError(Problem.UNREACHABLE, f"{self.label}: {host} does not answer over ssh") from None
-        if answer.returncode != 0:
+            bounds = Bounds(min(SSH_S, current().left_s), output_bytes=MAX_ANSWER)
+            with away():
+                code, output, _ = run_bounded(asked, child_environment(), bounds, f"{self.label}: {host} over ssh")
+        if code != 0:
             return _Endpoint(f"https://{host}/{path.removesuffix('.git')}.git/info/lfs")
-        value = _decoded(answer.stdout, self.label)
+        value = _decoded(output, self.label)
         headers = value.get("header")
         return _Endpoint(str(value.get("href") or "").rstrip("/"), headers=headers if isinstance(headers, dict) else {})
 

@@ -19,11 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from syncline.base.places import Limits
 from syncline.base.removal import remove_tree
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
 from syncline.sources.scratch import write_below
 from syncline.sources.tree import EXECUTABLE_MODE, Tree
+from syncline.sources.turns import Turns, away
 
 __all__ = ["Checkout", "PluginLimits", "PluginRunner"]
 
@@ -37,7 +39,8 @@ MAX_COMPLAINT = 4096
 class PluginLimits:
     """Bounds of one command, and of the copy that it works on."""
 
-    at_once: int = 2
+    at_once: int = 3
+    """Of one project one less."""
     wall_s: float = 90.0
     """As upstream's ARGOCD_EXEC_TIMEOUT."""
     cpu_s: int = 60
@@ -65,7 +68,11 @@ class PluginRunner:
     launcher: Path
     visible: tuple[Path, ...] = ()
     limits: PluginLimits = PluginLimits()
-    _slots: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(2), repr=False)
+    _turns: Turns = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        most = self.limits.at_once
+        object.__setattr__(self, "_turns", Turns("a plugin", Limits(most, {"project": max(most - 1, 1)})))
 
     @contextlib.contextmanager
     def checkout(self, tree: Tree, *, keep_modes: bool) -> Iterator[Checkout]:
@@ -87,7 +94,7 @@ class PluginRunner:
 
     def run(self, place: Checkout, command: Sequence[str], environment: Mapping[str, str], label: str) -> bytes:
         """What the command printed. Raises :class:`SourceError` for a failure, with what it complained."""
-        with self._slots, _scratch() as scratch:
+        with away(), self._turns.turn(), _scratch() as scratch:
             spec = self._spec(place, command, environment, scratch)
             with tempfile.TemporaryFile() as complaints:
                 output, code, late = self._launched(spec, complaints.fileno())

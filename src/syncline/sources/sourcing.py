@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from syncline.base.entropy import Entropy
 from syncline.sources.address import DEFAULT_NETWORKS, Networks
 from syncline.sources.artifacts import Artifacts
 from syncline.sources.border import Border, Lent, refuse_unlisted
@@ -21,6 +22,7 @@ from syncline.sources.revision import ResolvedRevision, Version, parse_constrain
 from syncline.sources.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
 from syncline.sources.source_type import SourceType
 from syncline.sources.tree import MemoryTree, Tree, clean_path
+from syncline.sources.turns import away
 
 __all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
 
@@ -78,9 +80,9 @@ class Opened:
 class Sources:
     """Everything one process reads sources with."""
 
-    def __init__(self, settings: GitSettings) -> None:
+    def __init__(self, settings: GitSettings, entropy: Entropy | None = None) -> None:
         self.border = Border()
-        self.git = Git(settings, self.border)
+        self.git = Git(settings, self.border, entropy)
         self.artifacts = Artifacts(settings.cache_directory / "artifacts", self.border)
         self._rules = NO_RULES
         self._settings = settings
@@ -198,17 +200,20 @@ class ProjectRemote:
 
     def dependency(self, repository: str, chart: str, wanted: str, pin: str) -> tuple[str, str]:
         """Credentials only for repositories that the project lists; others are asked as anybody may."""
-        found = self.artifacts.dependency(repository, chart, wanted, self.project, pin=pin)
+        with away():
+            found = self.artifacts.dependency(repository, chart, wanted, self.project, pin=pin)
         return found.version, found.digest
 
     def archive(self, digest: str) -> bytes:
         return self.artifacts.content(digest)
 
     def text(self, url: str) -> bytes:
-        return self.artifacts.text(url)
+        with away():
+            return self.artifacts.text(url)
 
     def base(self, url: str, ref: str) -> tuple[Tree, str]:
         """With credentials only if the project lists the repository; never a place on this machine."""
         repository = self.git.repository(url, self.project, local=False)
-        resolved = repository.resolve(ref)
-        return repository.tree(resolved).whole(), resolved.sha
+        with away():
+            resolved = repository.resolve(ref)
+            return repository.tree(resolved).whole(), resolved.sha

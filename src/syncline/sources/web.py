@@ -15,15 +15,20 @@ import socket
 import ssl
 import tempfile
 import threading
+import time
 import urllib.request
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
 from syncline.sources.address import DEFAULT_NETWORKS, Networks, check_host, is_forbidden
 from syncline.sources.credentials import RepositoryAccess
+from syncline.sources.dialling import open_connection
+from syncline.sources.errand import current
 from syncline.sources.errors import Problem, SourceError, mask_credentials
+from syncline.sources.turns import away
 
 __all__ = ["WebAnswer", "WebLimits", "WebRequest", "basic", "fetch", "origin_of", "shown_url"]
 
@@ -108,12 +113,20 @@ def basic(username: str, password: str) -> str:
 
 def fetch(request: WebRequest) -> WebAnswer:
     """The answer after redirects, whatever its status. Raises :class:`SourceError` if there is none in the limits."""
+    with away():
+        return _followed(request)
+
+
+def _followed(request: WebRequest) -> WebAnswer:
+    """One deadline holds for all redirects."""
+    until = time.monotonic() + min(request.limits.wall_s, current().left_s)
     url, method, body = request.url, request.method, request.body
     own, first = True, _checked_origin(request, url)
     for _ in range(request.limits.redirects + 1):
         # Who was sent elsewhere and back again follows a stranger's word: nothing of ours goes along any more.
         own = own and _checked_origin(request, url) == first
-        answer = _once(request, url, method, body, own=own)
+        left = replace(request.limits, wall_s=max(until - time.monotonic(), 0.001))
+        answer = _once(replace(request, limits=left), url, method, body, own=own)
         target = answer.headers.get("location", "")
         if answer.status not in REDIRECTS or not target:
             return answer
@@ -164,9 +177,10 @@ def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool)
     expired = threading.Event()
     try:
         connection, path, more = _connect(request, url, own=own)
-        with _deadline(connection, request.limits.wall_s, expired):
+        with _deadline(connection, request.limits.wall_s, expired) as taken:
             connection.connect()
             _check_peer(request, connection)
+            taken.append(connection.sock)
             connection.request(method, path, body=body or None, headers=headers | more)
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
@@ -176,7 +190,7 @@ def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool)
             return WebAnswer(response.status, found, content, url)
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
         if expired.is_set() or isinstance(error, TimeoutError):
-            raise _problem(request, f"no whole answer within {request.limits.wall_s:g} seconds") from None
+            raise _problem(request, f"no whole answer within {round(request.limits.wall_s, 1):g} seconds") from None
         raise _problem(request, _said(error)) from None
     finally:
         if connection is not None:
@@ -224,22 +238,17 @@ def _connect(request: WebRequest, url: str, *, own: bool) -> tuple[http.client.H
     context = _tls(access) if secure else None
     proxy = _proxy(request.access, parts.scheme, host)
     if not proxy:
-        return _open(host, port, request.limits.wait_s, context), target, {}
+        return open_connection(host, port, request.limits.wait_s, request.limits.wall_s, context), target, {}
     through = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     given = {}
     if through.username:
         given["Proxy-Authorization"] = basic(unquote(through.username), unquote(through.password or ""))
-    connection = _open(through.hostname or "", through.port or 3128, request.limits.wait_s, context)
+    host_port = through.hostname or "", through.port or 3128
+    connection = open_connection(*host_port, request.limits.wait_s, request.limits.wall_s, context)
     if secure:
         connection.set_tunnel(host, port, given)
         return connection, target, {}
     return connection, urlunsplit((parts.scheme, f"{host}:{port}", target, "", "")), given
-
-
-def _open(host: str, port: int, wait_s: float, context: ssl.SSLContext | None) -> http.client.HTTPConnection:
-    if context is None:
-        return http.client.HTTPConnection(host, port, timeout=wait_s)
-    return http.client.HTTPSConnection(host, port, timeout=wait_s, context=context)
 
 
 def _proxy(access: RepositoryAccess | None, scheme: str, host: str) -> str:
@@ -280,18 +289,22 @@ def _pem(text: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _deadline(connection: http.client.HTTPConnection, wall_s: float, expired: threading.Event) -> Iterator[None]:
+def _deadline(connection: http.client.HTTPConnection, wall_s: float, expired: threading.Event) -> Iterator[list[Any]]:
+    """Ends the connection's socket, and those that are put into what it yields: an answer takes its socket along."""
+    taken: list[Any] = []
+
     def expire() -> None:
         expired.set()
-        if connection.sock is not None:
-            with contextlib.suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+        for one in (connection.sock, *taken):
+            if one is not None:
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(one, socket.SHUT_RDWR)  # also in the middle of a handshake
 
     timer = threading.Timer(wall_s, expire)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield taken
     finally:
         timer.cancel()
 

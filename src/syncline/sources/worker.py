@@ -26,8 +26,12 @@ from typing import Any
 
 import msgspec
 
+from syncline.base.places import Limits
 from syncline.base.removal import remove_tree
+from syncline.sources.errand import current
 from syncline.sources.errors import Problem, SourceError
+from syncline.sources.git_process import Children
+from syncline.sources.turns import Turns, away
 
 __all__ = ["RenderWorkers", "WorkerLimits", "shared_workers"]
 
@@ -42,7 +46,8 @@ reason stands at the end."""
 class WorkerLimits:
     """Bounds of one task. A large chart takes 10 ms and 100 MB, so these are for what was not meant."""
 
-    workers: int = 2
+    workers: int = 4
+    """At once, of one project one less, and of one folder of a repository two less."""
     wall_s: float = 60.0
     cpu_s: int = 40
     memory_bytes: int = 2 * 1024**3
@@ -57,8 +62,10 @@ class RenderWorkers:
 
     def __init__(self, limits: WorkerLimits = WorkerLimits()) -> None:
         self._limits = limits
-        self._slots = threading.BoundedSemaphore(limits.workers)
+        each = {"project": max(limits.workers - 1, 1), "source": max(limits.workers - 2, 1)}
+        self.turns = Turns("a render worker", Limits(limits.workers, each))
         self._idle: list[subprocess.Popen[bytes]] = []
+        self._children = Children()
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self.started = 0
@@ -69,10 +76,11 @@ class RenderWorkers:
         ``label`` is what messages call the work: the folder that is rendered.
         """
         request = msgspec.msgpack.encode({"task": task, "payload": payload, "cpu_s": self._limits.cpu_s})
-        with self._slots:
+        with away(), self.turns.turn(current().source):
             child = self._take(label)
             try:
-                answer = self._ask(child, request, label)
+                with self._children.keeping(child):
+                    answer = self._ask(child, request, label)
             except BaseException:
                 _end(child)
                 raise
@@ -99,7 +107,8 @@ class RenderWorkers:
         return self._folder
 
     def close(self) -> None:
-        """End the idle children."""
+        """End the children, also those that work."""
+        self._children.end()
         with self._lock:
             idle, self._idle = self._idle, []
             folder, self._folder = self._folder, None
