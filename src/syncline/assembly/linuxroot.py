@@ -2,7 +2,8 @@
 
 Nothing above the root is read or written, whatever links lie below it: paths are walked name by name on descriptors,
 no name is opened through a link, and links are followed by hand, an absolute one from the root. A directory that is
-exchanged for a link during a walk is refused. Writes are whole: a draft, ``fsync``, then a rename. Every change is on
+exchanged for a link during a walk is refused, and so is what a link of another user leads to, unless that user owns it:
+root would write for them where they may not. Writes are whole: a draft, ``fsync``, then a rename. Every change is on
 disk when it returns, removals and new directories, too: what is noted later never outlives what was done before.
 """
 
@@ -26,6 +27,8 @@ DRAFT = ".syncline-draft"
 """One in each directory: what a crash left behind is taken by the next write there."""
 MAX_LINKS = 40
 MAX_DEPTH = 64
+MAX_PATH = 4096
+"""Linux's own bound."""
 READ_BYTES = 64 << 10
 MAX_NOTES = 100
 NULL = "/dev/null"
@@ -147,10 +150,7 @@ class LinuxRoot:
         with _told("remove", path), contextlib.suppress(FileNotFoundError), self._walk(path) as (parent, name):
             if name == ".":
                 raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-            if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
-                shutil.rmtree(name, dir_fd=parent)
-            else:
-                os.unlink(name, dir_fd=parent)
+            _remove_entry(name, parent)
             os.fsync(parent)
 
     def make_directories(self, path: str, mode: int = 0o755) -> None:
@@ -162,7 +162,7 @@ class LinuxRoot:
                 except FileExistsError:
                     if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
                         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise HostError("mkdir", self._obstacle(path), _reason(error)) from error
 
     def give(self, path: str, uid: int, gid: int) -> None:
@@ -180,7 +180,7 @@ class LinuxRoot:
             try:
                 with self._directory(head):
                     continue
-            except OSError:
+            except (OSError, ValueError):
                 return head
         return path
 
@@ -205,8 +205,10 @@ class LinuxRoot:
                 os.close(opened)
 
     def _find(self, stack: list[int], path: str, follow: bool, make: int | None) -> tuple[int, str]:
+        if len(os.fsencode(path)) >= MAX_PATH:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         rest = [part for part in reversed(path.split("/")) if part not in ("", ".")]
-        links, own = 0, len(rest)
+        links, own, strangers = 0, len(rest), set[int]()
         while rest:
             name = rest.pop()
             if name == "..":
@@ -214,8 +216,10 @@ class LinuxRoot:
                     os.close(stack.pop())
                 continue
             here = stack[-1]
-            target = _target(name, here) if rest or follow else None
-            if target is not None:
+            link = _target(name, here) if rest or follow else None
+            if link is not None:
+                target, owner = link
+                strangers |= {owner} - {0, self._user}
                 links += 1
                 if links > MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -228,12 +232,21 @@ class LinuxRoot:
             if not rest:
                 if make is not None and len(rest) >= own and _is_missing(name, here):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))  # a link that leads nowhere
+                self._refuse_others(strangers, here)
                 return here, name
-            if make is not None and len(rest) < own:
+            if make is not None and len(rest) < own and _is_missing(name, here):
+                self._refuse_others(strangers, here)
                 with contextlib.suppress(FileExistsError):
                     _make_directory(name, here, make)
             stack.append(os.open(name, _DIRECTORY, dir_fd=here))
+        self._refuse_others(strangers, stack[-1])
         return stack[-1], "."
+
+    def _refuse_others(self, strangers: set[int], here: int) -> None:
+        """``strangers`` own links on the way; what they lead to is theirs."""
+        owner = os.fstat(here).st_uid
+        if self._user == 0 and strangers - {owner}:
+            raise OSError(f"a link of user {min(strangers)} leads to a directory of user {owner}; remove the link")
 
     def _refuse_directory(self, path: str, parent: int, name: str) -> None:
         if not _is_missing(name, parent) and stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
@@ -242,7 +255,7 @@ class LinuxRoot:
     @contextlib.contextmanager
     def _draft(self, parent: int) -> Iterator[str]:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(DRAFT, dir_fd=parent)
+            _remove_entry(DRAFT, parent)
         try:
             yield DRAFT
         except BaseException:
@@ -328,16 +341,28 @@ def _go_mode(mode: int) -> int:
     return mode & 0o777 | special | _GO_KINDS.get(stat.S_IFMT(mode), 0)
 
 
-def _target(name: str, here: int) -> str | None:
-    """Of a link; None: it is none, or nothing is there."""
+def _target(name: str, here: int) -> tuple[str, int] | None:
+    """What a link holds, and whose it is; None: it is none, or nothing is there."""
     try:
-        return os.readlink(name, dir_fd=here)
+        opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            return None
-        raise
+    try:
+        found = os.fstat(opened)
+        return (os.readlink("", dir_fd=opened), found.st_uid) if stat.S_ISLNK(found.st_mode) else None
+    finally:
+        os.close(opened)
+
+
+def _remove_entry(name: str, parent: int) -> None:
+    """Whatever it is, with all that is in it."""
+    try:
+        if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=parent)
+        else:
+            os.unlink(name, dir_fd=parent)
+    except RecursionError:
+        raise OSError("directories are nested too deep; remove them by hand") from None
 
 
 def _is_missing(name: str, here: int) -> bool:
