@@ -16,6 +16,7 @@ import zlib
 from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
@@ -41,6 +42,7 @@ from syncline.cluster.pki import KeyPair
 from syncline.cluster.routes import route_of, verb_of
 from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ANONYMOUS, UserInfo
+from syncline.cluster.verbs.body import read_beforehand, reads_slowly
 from syncline.cluster.webhooks import Caller
 from syncline.kube.client import Request, Response, Stream
 from syncline.kube.errors import (
@@ -570,11 +572,18 @@ def _request_of(incoming: web.BaseRequest) -> Request:
     return Request(incoming.method, incoming.path, query, headers, raw_query=incoming.query_string)
 
 
+_READERS = ThreadPoolExecutor(1, "yaml")
+"""One at a time: what others wait for is the interpreter, not the processor."""
+
+
 async def _with_body(request: Request, incoming: web.BaseRequest) -> Request:
     content = incoming.content
     whole = content.is_eof() and content.total_bytes <= BODY_LIMIT_BYTES
     body = content.read_nowait(-1) if whole else await _read_body(incoming)
-    return Request(request.method, request.path, request.query, request.headers, body, raw_query=request.raw_query)
+    asked = Request(request.method, request.path, request.query, request.headers, body, raw_query=request.raw_query)
+    if reads_slowly(asked):
+        await asyncio.get_running_loop().run_in_executor(_READERS, read_beforehand, body)
+    return asked
 
 
 async def _read_body(incoming: web.BaseRequest) -> bytes:

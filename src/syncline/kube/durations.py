@@ -35,8 +35,14 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(microseconds=parse_nanoseconds(text) / 1000)
 
 
+MAX_CHARS = 1_000
+"""Of a duration that is read."""
+
+
 def parse_nanoseconds(text: str) -> int:
     """Read a Go duration as whole nanoseconds. Raises :class:`DurationError`."""
+    if len(text) > MAX_CHARS:
+        raise DurationError(f'time: invalid duration "{text[:20]}…" of {len(text)} characters')
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0

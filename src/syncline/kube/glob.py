@@ -28,7 +28,10 @@ __all__ = [
 ]
 
 MAX_PATTERN = 4096
-"""Characters of one pattern; nobody writes longer ones, and matching time is this times the length of the text."""
+"""Characters of one pattern; nobody writes longer ones."""
+
+MAX_TEXT = 8192
+"""Characters of a text that is matched: addresses, paths and names are shorter."""
 
 MAX_NESTING = 64
 """Alternatives within alternatives."""
@@ -56,6 +59,8 @@ def rule_matches(pattern: str, text: str, *, separators: str = "") -> bool:
     if pattern == "*":
         return True
     if pattern.startswith("!"):
+        if len(text) > MAX_TEXT:
+            return False  # what is too long to be judged is denied
         return not glob_matches(pattern[1:], text, separators=separators)
     return glob_matches(pattern, text, separators=separators)
 
@@ -165,38 +170,73 @@ class _Glob:
             case (_Text(first), _Star(""), _Text(last)):
                 # One star between texts is compiled to "begins and ends with", so that both may overlap.
                 return text.startswith(first) and text.endswith(last)
-        return len(text) in _ends(self.parts, text, {0})
+        return _whole(self.parts, text)
 
 
-def _ends(parts: Sequence[_Part], text: str, starts: set[int]) -> set[int]:
-    """Where matches of ``parts`` that begin at ``starts`` may end. All ways at once: no backtracking."""
-    places = starts
+class _Places:
+    """Places in one text as the bits of a number, so that a part moves all of them at once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.all = (1 << (len(text) + 1)) - 1
+        self._classes: dict[_One | _Star, int] = {}
+        self._letters: dict[str, int] = {}
+        for at, letter in enumerate(text):
+            self._letters[letter] = self._letters.get(letter, 0) | 1 << at
+
+    def of(self, part: _One | _Star) -> int:
+        """Where a letter stands that the part accepts."""
+        known = self._classes.get(part)
+        if known is None:
+            accepts = part.accepts if isinstance(part, _One) else lambda letter: letter not in part.stop
+            known = sum(self._letters[letter] for letter in filter(accepts, self._letters))
+            self._classes[part] = known
+        return known
+
+    def after_text(self, places: int, wanted: str) -> int:
+        for letter in wanted:
+            places = (places & self._letters.get(letter, 0)) << 1
+            if not places:
+                break
+        return places
+
+    def after_star(self, places: int, star: _Star) -> int:
+        """From each place on to the next letter at which it stops, or to the end."""
+        if not star.stop:
+            return self.all & ~((places & -places) - 1)
+        free, width = self.of(star), 1
+        while width <= len(self.text):
+            moved = places | (places & free) << width
+            if moved == places:
+                break
+            places, free, width = moved, free & free >> width, width * 2
+        return places
+
+
+def _whole(parts: Sequence[_Part], text: str) -> bool:
+    if len(text) > MAX_TEXT:
+        raise GlobError(f"the text has {len(text)} characters, at most {MAX_TEXT} are matched")
+    return bool(_ends(parts, _Places(text), 1) >> len(text) & 1)
+
+
+def _ends(parts: Sequence[_Part], text: _Places, places: int) -> int:
+    """Where matches of ``parts`` that begin at ``places`` may end. All ways at once: no backtracking."""
     for part in parts:
         match part:
             case _Text(wanted):
-                places = {place + len(wanted) for place in places if text.startswith(wanted, place)}
+                places = text.after_text(places, wanted)
             case _One():
-                places = {place + 1 for place in places if place < len(text) and part.accepts(text[place])}
-            case _Star(stop):
-                places = _runs(text, places, stop)
+                places = (places & text.of(part)) << 1
+            case _Star():
+                places = text.after_star(places, part)
             case _Choice(options):
-                places = {end for option in options for end in _ends(option, text, places)}
+                before, places = places, 0
+                for option in options:
+                    places |= _ends(option, text, before)
             case _:
                 assert_never(part)
         if not places:
             break
-    return places
-
-
-def _runs(text: str, starts: set[int], stop: str) -> set[int]:
-    places: set[int] = set()
-    for start in sorted(starts):
-        end = start
-        while end not in places:
-            places.add(end)
-            if end >= len(text) or text[end] in stop:
-                break
-            end += 1
     return places
 
 
@@ -275,7 +315,7 @@ def _class(pattern: str, at: int) -> tuple[_Part, int]:
 
 def path_match(pattern: str, text: str) -> bool:
     """Go's ``filepath.Match``: ``*`` and ``?`` stop at ``/``, ``[^a-z]`` negates, no ``**``. Raises GlobError."""
-    return len(text) in _ends(_path_parts(pattern), text, {0})
+    return _whole(_path_parts(pattern), text)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -41,6 +41,7 @@ __all__ = [
     "dump_all",
     "load",
     "load_all",
+    "only_value",
     "parse_nodes",
 ]
 
@@ -119,7 +120,11 @@ def load_all(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDG
 def load(text: str | bytes, *, file: str = "") -> Any:
     """The value of the only document of the text as it stands, None for an empty text; raises :class:`YamlError` for
     anything else."""
-    loaded = load_all(text, file=file, by_lines=False)
+    return only_value(load_all(text, file=file, by_lines=False), file)
+
+
+def only_value(loaded: Loaded, file: str = "") -> Any:
+    """The value of the only document that was read; raises as :func:`load`."""
     for problem in loaded.report.errors:
         raise YamlError(problem.message, problem.position or Position(file))
     if len(loaded.documents) > 1:

@@ -116,6 +116,8 @@ class _Parser:
 
     def item(self, items: list[Any], index: int, level: int) -> list[Any]:
         """``items`` with what follows ``[index]`` at its place."""
+        if level > MAX_LEVELS:
+            raise SetError(f"value name nested level is greater than maximum supported nested level of {MAX_LEVELS}")
         if index < 0:
             raise SetError(f"negative {index} index not allowed")
         name, stop = self.until("[.=")
@@ -130,7 +132,7 @@ class _Parser:
             case "[":
                 following = self.index()
                 inner_list = list(there) if isinstance(there, list) else []
-                return _placed(items, index, self.item(inner_list, following, level))
+                return _placed(items, index, self.item(inner_list, following, level + 1))
             case _:
                 inner = dict(there) if isinstance(there, dict) else {}
                 self.key(inner, level)
