@@ -276,3 +276,30 @@ def test_any_three_states_make_a_patch_or_are_refused(
     except ApiError as refusal:
         assert refusal.code in (400, 422, 500)
     assert (original, modified, current) == before
+
+
+def test_long_lists_are_merged_and_compared_in_proportion_to_their_length() -> None:
+    """In pairs these would be hundreds of millions of comparisons: many minutes."""
+    count = 20_000
+
+    def with_env(value: str, first: int) -> dict[str, Any]:
+        env = [{"name": f"e{number}", "value": value} for number in range(first, first + count)]
+        return pod(containers=[{"name": "c", "env": env}])
+
+    old = with_env("v", 0)
+    patch = three_way_strategic(old, with_env("w", 10), old, POD)
+    env = strategic_merge_patch(old, patch, POD)["spec"]["containers"][0]["env"]
+    assert {one["name"]: one["value"] for one in env} == {f"e{number}": "w" for number in range(10, count + 10)}
+    finalizers = [f"f{number}" for number in range(count)]
+    gone = {"metadata": {"$deleteFromPrimitiveList/finalizers": finalizers[1:]}}
+    assert strategic_merge_patch({"metadata": {"finalizers": finalizers}}, gone, POD) == {
+        "metadata": {"finalizers": ["f0"]}
+    }
+
+
+def test_keys_of_different_types_are_different_elements() -> None:
+    ports = [{"containerPort": 1, "name": "one"}, {"containerPort": True}, {"containerPort": [1]}]
+    doc = pod(containers=[{"name": "c", "ports": ports}])
+    change = pod(containers=[{"name": "c", "ports": [{"containerPort": 1, "name": "two"}]}])
+    made = strategic_merge_patch(doc, change, POD)["spec"]["containers"][0]["ports"]
+    assert [one.get("name") for one in made] == ["two", None, None]

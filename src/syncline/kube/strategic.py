@@ -10,6 +10,7 @@ Directives: ``$patch: replace|delete`` in a map or a list element, ``$retainKeys
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from syncline.kube.errors import ApiError, BadRequest
@@ -23,6 +24,7 @@ __all__ = [
     "PATCH",
     "RETAIN_KEYS",
     "element_key",
+    "element_token",
     "in_stated_order",
     "same_element",
     "strategic_merge_patch",
@@ -112,7 +114,8 @@ def _delete_from_list(made: Obj, name: str, doomed: Any) -> None:
     if not isinstance(doomed, list):
         raise BadRequest("invalid patch format of primitive list")
     if isinstance(current, list):
-        made[name] = [item for item in current if not any(same_json(item, gone) for gone in doomed)]
+        gone = _Known(doomed)
+        made[name] = [item for item in current if gone.place(item) is None]
 
 
 def _order_list(made: Obj, name: str, order: Any, patch: Obj, schema: Schema | None) -> None:
@@ -166,11 +169,13 @@ def _merge_list(old: list[Any], new: list[Any], schema: Schema | None) -> list[A
     if replaced:
         return [_plain(item) for item in changes]
     merged = list(kept)
+    known = _Known(m.get(key) if isinstance(m, dict) else _NOTHING for m in merged)
     for item in changes:
         value = element_key(item, key)
-        place = next((i for i, m in enumerate(merged) if isinstance(m, dict) and same_json(m.get(key), value)), None)
+        place = known.place(value)
         if place is None:
             merged.append(_plain(item))
+            known.add(merged[-1].get(key))
         else:
             merged[place] = _merge_map(merged[place], item, schema.items)
     return in_stated_order(merged, changes, kept, key)
@@ -179,21 +184,51 @@ def _merge_list(old: list[Any], new: list[Any], schema: Schema | None) -> list[A
 def _without_directives(old: list[Any], new: list[Any], key: str) -> tuple[list[Any], list[Any], bool]:
     """What stays of the old list, what changes, and whether the old list is replaced as a whole."""
     changes: list[Any] = []
+    gone = _Known()
     replaced = False
     for item in new:
         match item.get(PATCH):
             case None:
                 changes.append(item)
             case "delete":
-                gone = element_key(item, key)
-                old = [element for element in old if not same_json(element_key(element, key), gone)]
+                gone.add(element_key(item, key))
             case "replace":
                 replaced = True
             case "merge":
                 raise _broken("merging lists cannot yet be specified in the patch")
             case other:
                 raise _broken(f"unknown patch type: {other} in map: {_names(item)}")
+    if gone.count:
+        old = [element for element in old if gone.place(element_key(element, key)) is None]
     return old, changes, replaced
+
+
+_NOTHING: Any = object()
+
+
+class _Known:
+    """Values with their places: scalars are looked up, so that long lists are merged in proportion to their length;
+    only lists and maps are compared one by one."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self.count = 0
+        self._scalars: dict[tuple[type, Any], int] = {}
+        self._others: list[tuple[Any, int]] = []
+        for value in values:
+            self.add(value)
+
+    def add(self, value: Any) -> None:
+        if isinstance(value, list | dict):
+            self._others.append((value, self.count))
+        else:
+            self._scalars.setdefault((type(value), value), self.count)
+        self.count += 1
+
+    def place(self, value: Any) -> int | None:
+        """Of the first equal value; None: there is none."""
+        if isinstance(value, list | dict):
+            return next((place for other, place in self._others if same_json(other, value)), None)
+        return self._scalars.get((type(value), value))
 
 
 def _are_maps(*lists: list[Any]) -> bool:
@@ -216,15 +251,15 @@ def in_stated_order(items: list[Any], order: list[Any], live: list[Any], key: st
     """
     stated, standing = _places(order, key), _places(live, key)
     last = len(order) + len(live)
-    named = [item for item in items if _token(item, key) in stated]
-    unnamed = [item for item in items if _token(item, key) not in stated]
-    ordered = sorted(named, key=lambda item: stated[_token(item, key)])
-    others = sorted(unnamed, key=lambda item: standing.get(_token(item, key), last))
+    named = [item for item in items if element_token(item, key) in stated]
+    unnamed = [item for item in items if element_token(item, key) not in stated]
+    ordered = sorted(named, key=lambda item: stated[element_token(item, key)])
+    others = sorted(unnamed, key=lambda item: standing.get(element_token(item, key), last))
     made: list[Any] = []
     left = right = 0
     while left < len(others) and right < len(ordered):
-        other = standing.get(_token(others[left], key), last)
-        if other < standing.get(_token(ordered[right], key), -1):
+        other = standing.get(element_token(others[left], key), last)
+        if other < standing.get(element_token(ordered[right], key), -1):
             made.append(others[left])
             left += 1
         else:
@@ -237,11 +272,11 @@ def _places(items: list[Any], key: str) -> dict[tuple[str, str], int]:
     """The first place of each element."""
     places: dict[tuple[str, str], int] = {}
     for index, item in enumerate(items):
-        places.setdefault(_token(item, key), index)
+        places.setdefault(element_token(item, key), index)
     return places
 
 
-def _token(item: Any, key: str) -> tuple[str, str]:
+def element_token(item: Any, key: str) -> tuple[str, str]:
     """What tells one element from another: the merge key's value, or the element itself where it is a scalar."""
     value = item.get(key) if isinstance(item, dict) else item
     return type(value).__name__, str(value)
@@ -249,7 +284,7 @@ def _token(item: Any, key: str) -> tuple[str, str]:
 
 def same_element(left: Any, right: Any, key: str) -> bool:
     """Whether two list elements are the same one: by merge key, or by value for scalars."""
-    return _token(left, key) == _token(right, key)
+    return element_token(left, key) == element_token(right, key)
 
 
 def element_key(item: Any, key: str) -> Any:
@@ -280,7 +315,7 @@ def _vanishes(item: Obj) -> bool:
 
 
 def _without_repeats(items: list[Any]) -> list[Any]:
-    return list({_token(item, ""): item for item in reversed(items)}.values())[::-1]
+    return list({element_token(item, ""): item for item in reversed(items)}.values())[::-1]
 
 
 def _identity(items: list[Any], key: str) -> str:

@@ -8,6 +8,7 @@ others have set stay. Pure; rules of apimachinery's ``strategicpatch`` and ``jso
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from syncline.kube.strategic import (
     PATCH,
     RETAIN_KEYS,
     element_key,
+    element_token,
     in_stated_order,
     same_element,
     strategy_of,
@@ -119,8 +121,9 @@ def _diff_lists(name: str, old: list[Any], new: list[Any], schema: Schema | None
         return {name: new} if new and wanted.changes else {}
     if any(isinstance(item, dict) for item in (*old, *new)):
         return _diff_keyed_lists(name, old, new, schema, wanted)
-    added = [item for item in new if not _contains(old, item, "")] if wanted.changes else []
-    gone = sorted((item for item in old if not _contains(new, item, "")), key=str) if wanted.deletions else []
+    there, wished = (frozenset(element_token(item, "") for item in items) for items in (old, new))
+    added = [item for item in new if element_token(item, "") not in there] if wanted.changes else []
+    gone = sorted((i for i in old if element_token(i, "") not in wished), key=str) if wanted.deletions else []
     patch: Obj = {}
     if added:
         patch[name] = added
@@ -135,13 +138,13 @@ def _diff_keyed_lists(name: str, old: list[Any], new: list[Any], schema: Schema 
     key = schema.merge_key if schema is not None else ""
     items = schema.items if schema is not None else None
     retain = strategy_of(schema)[1]
-    before: dict[tuple[str, str], list[Any]] = {}
+    before: dict[tuple[str, str], deque[Any]] = {}
     for item in old:
-        before.setdefault(_hashable(element_key(item, key)), []).append(item)
+        before.setdefault(_hashable(element_key(item, key)), deque()).append(item)
     entries: list[Any] = []
     for item in new:
         same = before.get(_hashable(element_key(item, key)))
-        known = same.pop(0) if same else None  # repeated keys pair up in order
+        known = same.popleft() if same else None  # repeated keys pair up in order
         if known is None:
             entries += [item] if wanted.changes else []
             continue
@@ -149,7 +152,8 @@ def _diff_keyed_lists(name: str, old: list[Any], new: list[Any], schema: Schema 
         if inner:
             entries.append({**inner, key: item[key]})
     if wanted.deletions:
-        gone = sorted((item[key] for item in old if not _contains(new, item, key)), key=str)
+        wished = frozenset(element_token(item, key) for item in new)
+        gone = sorted((item[key] for item in old if element_token(item, key) not in wished), key=str)
         entries += [{PATCH: "delete", key: value} for value in gone]
     same_order = len(old) == len(new) and all(same_element(a, b, key) for a, b in zip(old, new))
     patch: Obj = {name: entries} if entries else {}
@@ -160,10 +164,6 @@ def _diff_keyed_lists(name: str, old: list[Any], new: list[Any], schema: Schema 
 
 def _hashable(value: Any) -> tuple[str, str]:
     return type(value).__name__, str(value)
-
-
-def _contains(items: list[Any], wanted: Any, key: str) -> bool:
-    return any(same_element(item, wanted, key) for item in items)
 
 
 def _combine(removals: Obj, delta: Obj, schema: Schema | None) -> Obj:
@@ -187,9 +187,12 @@ def _combine_lists(removals: list[Any], delta: list[Any], schema: Schema | None,
     key = schema.merge_key if schema is not None else ""
     items = schema.items if schema is not None else None
     merged = list(removals)
+    places: dict[tuple[str, str], int] = {}
+    for index, item in enumerate(merged):
+        places.setdefault(element_token(item, key), index)
     for item in delta:
-        place = next((i for i, other in enumerate(merged) if same_element(other, item, key)), None)
-        if place is None:
+        place = places.setdefault(element_token(item, key), len(merged))
+        if place == len(merged):
             merged.append(item)
         elif isinstance(item, dict):
             merged[place] = _combine(merged[place], item, items)
