@@ -14,6 +14,7 @@ from typing import Any
 from bench import (
     applications,
     butane,
+    hostile,
     ignition,
     joining,
     machineconfig,
@@ -39,6 +40,7 @@ ALONE: dict[str, Any] = {
     "virtual": virtual,
     "applications": applications,
     "butane": butane,
+    "hostile": hostile,
     "ignition": ignition,
     "joining": joining,
     "machineconfig": machineconfig,

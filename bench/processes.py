@@ -158,7 +158,7 @@ class Blocking:
 
     def send(self, method: str, path: str, body: Any = None, content: str = "application/json") -> Any:
         """The decoded answer; a refusal ends the run."""
-        raw = None if body is None else json.dumps(body)
+        raw = body if body is None or isinstance(body, bytes) else json.dumps(body)
         self._link.request(method, path, raw, {"Content-Type": content})
         answer = self._link.getresponse()
         text = answer.read()
