@@ -28,6 +28,8 @@ MAX_READ = 16 * MAX_TEXT
 MAX_VALUE = 65_536
 """Characters of one value that are looked for."""
 MAX_VALUES = 20_000
+MAX_KNOWN = 500_000
+"""Characters of all values together: who has more Secrets than this finds the first ones masked."""
 COMMON = frozenset(
     ("true", "false", "null", "none", "default", "enabled", "disabled", "secret", "opaque", "localhost", "string")
 )
@@ -43,7 +45,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)(?!\*)(?:.*?-----END [A-Z0-9 ]*-----|.*)", re.S),
         r"\1***",
     ),
-    (re.compile(r"(?<=://)[^/@\s]*:(?!\*\*\*@)[^/\s]*@"), "***@"),
+    (re.compile(r"(?<=://)[^/@:\s]*+:(?!\*\*\*@)[^/\s]*@"), "***@"),
     (re.compile(r"(?<=://)[^/@:\s]{20,}@"), "***@"),
     (
         re.compile(
@@ -62,10 +64,19 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         MASK,
     ),
     (re.compile(rf"(?i)({_NAME}[\"']?=)(?!=){_VALUE}"), r"\1***"),
-    (re.compile(rf"(?i)(--[\w-]*{_NAME}\s+)(?!-){_VALUE}"), r"\1***"),
+    (re.compile(rf"(?i)(?<!-)(--[\w-]{{0,60}}{_NAME}\s+)(?!-){_VALUE}"), r"\1***"),
     # After a colon a sentence may follow ("password: Required value"): a value is quoted, or no plain word.
-    (re.compile(rf"(?i)({_NAME}[\"']\s*:\s*)(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\w.+/-]+)"), r"\1***"),
-    (re.compile(r"(?i)(\b\w*pass(?:wor[dt]|wd|phrase)\s*:\s+)(?=[^\s\"',;]*[\d!#$%&*+/?@^_=-])[^\s\"',;]+"), r"\1***"),
+    (
+        re.compile(
+            rf"""(?i)(["'][\w.-]{{0,60}}{_NAME}\\*["']\s*:\s*)"""
+            r"""(?:\\+"[^"\\\n]*\\+"|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[\d.+-]+)"""
+        ),
+        r"\1***",
+    ),
+    (
+        re.compile(r"(?i)(\b\w{0,60}pass(?:wor[dt]|wd|phrase)\s*:\s+)(?=[^\s\"',;]*[\d!#$%&*+/?@^_=-])[^\s\"',;]+"),
+        r"\1***",
+    ),
 )
 _HINT = re.compile(
     r"(?i)://|PRIVATE KEY|authorization|bearer|basic|eyJ|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox|AIza|pass|pwd"
@@ -89,7 +100,7 @@ def bounded(text: str, limit: int = MAX_TEXT) -> str:
 
 
 _LINE = re.compile(
-    rf"""(?i)["']?([\w.\-/]*{_NAME}[\w\-]*)["']?\s*(?:=>|:=|[:=])\s*({_VALUE})""",
+    rf"""(?i)(?<![\w.\-/])["']?([\w.\-/]{{0,100}}{_NAME}[\w\-]{{0,60}})["']?\s{{0,20}}(?:=>|:=|[:=])\s*({_VALUE})""",
 )
 _REFERENCE = re.compile(r"(?i)(?:name|names|ref|class|type|path|file|mount|namespace|enabled|length|policy)$")
 
@@ -145,8 +156,10 @@ class Masker:
         if self._by_start is None:
             by_start: dict[str, set[str]] = {}
             plain = COMMON.union(self._plain())
+            known = 0
             for number, value in enumerate(dict.fromkeys(self._given())):
-                if number >= MAX_VALUES:
+                known += min(len(value), MAX_VALUE)
+                if number >= MAX_VALUES or known > MAX_KNOWN:
                     break
                 for spelling in _spellings(value[:MAX_VALUE]):
                     if len(spelling) >= LEAST and spelling not in plain and spelling.lower() not in COMMON:
@@ -220,7 +233,8 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def _spellings(value: str) -> set[str]:
     """A value as programs and APIs write it: whole, each of its lines, escaped, in base64, in an address."""
     lines = [line.strip() for line in value.splitlines()]
-    plain = {value, value.strip(), *(lines if len(lines) > 1 else ())}
+    # A line of a file in a Secret is taken whole or not at all: "port: 80" stands in many texts.
+    plain = {value, value.strip(), *(line for line in lines if len(line) >= WHOLE and len(lines) > 1)}
     found = set(plain)
     raw = value.encode("utf-8", "surrogatepass")
     for encoded in (base64.b64encode(raw), base64.urlsafe_b64encode(raw)):
@@ -229,7 +243,4 @@ def _spellings(value: str) -> set[str]:
         escaped = json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1], repr(one)[1:-1]
         found |= {*escaped, quote(one, errors="replace"), quote(one, "", errors="replace")}
         found.add(quote_plus(one, errors="replace"))
-    if len(lines) > 1:
-        # A line of a file in a Secret is taken whole or not at all: "port: 80" stands in many texts.
-        found -= {line for line in lines if len(line) < WHOLE}
     return {one for one in found if one}

@@ -64,7 +64,7 @@ _FIELDS = ("data.", "stringData.", "metadata.", "spec.")
 _VALUES_USED = re.compile(r"\.Values((?:\.[A-Za-z_]\w*)+)|index\s+\.Values\s+((?:\"[^\"]+\"\s*)+)")
 _LITERAL = re.compile(r""""((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'""")
 _NAMED = re.compile(r"""(?:apiVersion|kind|name|namespace|type|import|importstr)["']?\s*:?\s*$""")
-_FROM_FILE = re.compile(r"""^\s*-\s+["']?(?:[\w.-]+=)?([\w./-]+)["']?\s*$""", re.MULTILINE)
+_FROM_FILE = re.compile(r"""^[ \t]*-[ \t]+["']?(?:[\w.-]+=)?([\w./-]+)["']?[ \t]*$""", re.MULTILINE)
 
 
 def undisclosing(error: SourceError, trees: Iterable[Tree], given: Iterable[tuple[str, str]]) -> SourceError:
@@ -184,7 +184,9 @@ def _both(text: str) -> tuple[str, ...]:
 
 def _flow(line: str) -> Iterator[str]:
     """Values of mappings in one line: ``{kind: Secret, stringData: {pin: 1234-5678}}``."""
-    for key, value in re.findall(r"""["']?([\w./-]+)["']?\s*:\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,{}\[\]]+)""", line):
+    for key, value in re.findall(
+        r"""(?<![\w./-])["']?([\w./-]+)["']?\s{0,20}:\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,{}\[\]]+)""", line
+    ):
         if key not in _PLAIN:
             yield value.strip("\"'")
 
