@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import pickle
+import traceback
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -90,8 +93,15 @@ def test_a_secret_shows_itself_to_nobody() -> None:
     secret = Secret("hunter2")
     for text in (str(secret), repr(secret), f"{secret}", f"{secret:>20}", str([secret]), str({"a": secret})):
         assert "hunter2" not in text
-    with pytest.raises(TypeError):
-        pickle.dumps(secret)
+    for attempt in (pickle.dumps, json.dumps, copy.deepcopy, vars, bytes, lambda one: one.__getstate__()):
+        with pytest.raises(TypeError) as refused:
+            attempt(secret)
+        assert "hunter2" not in str(refused.value)
+    try:
+        raise ValueError(secret)
+    except ValueError as error:
+        told = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert "hunter2" not in told and "Secret(***)" in told
     assert secret.reveal() == "hunter2"
     assert secret == Secret("hunter2") != Secret("other")
 

@@ -15,7 +15,7 @@ from syncline.cluster.routes import route_of, verb_of
 from syncline.cluster.users import UserInfo
 from syncline.kube import yaml
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import Forbidden
+from syncline.kube.errors import BadRequest, Forbidden
 from syncline.kube.objects import Obj
 
 JO = UserInfo("jo", ("devs", "system:authenticated"), "u-1", {"scopes": ("a",)})
@@ -156,6 +156,13 @@ class Told:
             self.trail.read(audited, body)
             self.trail.complete(audited, answer)
         return [event_of(each) for each in self.records]
+
+
+def test_an_event_holds_no_credential_of_an_address_or_a_message() -> None:
+    refused = Response.refused(BadRequest("cannot reach https://u:hunter2@host"))
+    (event,) = Told().run(Request("GET", "/api/v1/pods", raw_query="access_token=hunter2&watch=0"), refused)
+    assert event["requestURI"] == "/api/v1/pods?access_token=***&watch=0"
+    assert "hunter2" not in str(event) and "https://***@host" in event["responseStatus"]["message"]
 
 
 def test_an_event_says_who_did_what_to_which_object_and_holds_no_body() -> None:

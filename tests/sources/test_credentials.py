@@ -121,6 +121,8 @@ def test_an_access_shows_no_value_when_it_is_printed() -> None:
     access = RepositoryAccess("https://h/x", password=Secret(CANARY), ssh_key=Secret(CANARY), proxy=Secret(CANARY))
     assert CANARY not in f"{access} {access!r}"
     assert access.mask(f"fatal: {CANARY}!") == "fatal: ***!"
+    header = base64.b64encode(f"{access.username}:{CANARY}".encode()).decode()
+    assert header not in access.mask(f"sent {header}"), "the header that it makes is as secret"
 
 
 # -- what git gets --------------------------------------------------------------------------------------------------

@@ -33,3 +33,6 @@ class Secret:
 
     def __reduce__(self) -> str:
         raise TypeError("a Secret is not pickled; pass the name of the Secret object instead")
+
+    def __getstate__(self) -> object:
+        return self.__reduce__()

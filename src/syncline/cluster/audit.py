@@ -17,6 +17,7 @@ import msgspec
 
 from syncline.base.clock import Clock, format_micro_time
 from syncline.base.entropy import Entropy
+from syncline.base.masking import mask_credentials
 from syncline.cluster.auditpolicy import AuditPolicy, Decision, Level, Stage
 from syncline.cluster.routes import route_of, verb_of
 from syncline.cluster.users import UserInfo
@@ -158,7 +159,7 @@ def event_of(record: AuditRecord) -> Obj:
         "level": audited.decision.level.text,
         "auditID": audited.audit_id,
         "stage": record.stage.value,
-        "requestURI": request.path + (f"?{query}" if query else ""),
+        "requestURI": mask_credentials(request.path + (f"?{query}" if query else "")),
         "verb": verb_of(request.method, route, request.query or {}),
         "user": _user(audited.caller),
     }
@@ -205,7 +206,7 @@ def _status(record: AuditRecord) -> Obj:
     if record.status >= 400:
         status["status"] = "Failure"
     if record.message:
-        status["message"] = record.message
+        status["message"] = mask_credentials(record.message)
     if record.reason:
         status["reason"] = record.reason
     return status | {"code": record.status}

@@ -60,8 +60,10 @@ class Request:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Not shown: they may hold a token."""
+    body: Any = field(default=None, repr=False)
+    """Not shown: it may be a Secret."""
     cluster: str = ""
     """Server of the cluster that it is for; empty: the one that the transport leads to."""
     raw_query: str = ""

@@ -12,9 +12,10 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from syncline.base.masking import Masker
 from syncline.base.secret import Secret
 from syncline.kube.objects import Obj, dig, labels_of, name_of
 from syncline.sources.address import parse_address, prefix_key
@@ -120,10 +121,17 @@ class RepositoryAccess:
 
     def mask(self, text: str) -> str:
         """``text`` without any value of this access, should a program have repeated one."""
-        for secret in (self.password, self.bearer_token, self.ssh_key, self.certificate_key, self.proxy):
+        return Masker(self._values)(text)
+
+    def _values(self) -> Iterator[str]:
+        """Every secret of it, and the header that it makes."""
+        secrets = (self.password, self.bearer_token, self.ssh_key, self.certificate_key, self.proxy, self.google_key)
+        app, azure = self.github_app, self.azure
+        for secret in (*secrets, app.key if app else None, azure.secret if azure else None):
             if secret is not None and secret.reveal():
-                text = text.replace(secret.reveal(), "***")
-        return text
+                yield secret.reveal()
+        if self.password is not None:
+            yield f"{self.username}:{self.password.reveal()}"
 
 
 @dataclass(frozen=True)

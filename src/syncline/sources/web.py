@@ -60,7 +60,7 @@ class WebRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers that only the origin of ``url`` may see."""
-    body: bytes = b""
+    body: bytes = field(default=b"", repr=False)
     secret_body: bool = False
     """The body is for the origin of ``url`` alone, too."""
     limits: WebLimits = WebLimits()
@@ -73,8 +73,8 @@ class WebAnswer:
     """Names of headers are in lower case; ``url`` is where the redirects ended."""
 
     status: int
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
     url: str
 
     @property
