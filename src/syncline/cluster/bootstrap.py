@@ -13,10 +13,11 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
+from syncline.cluster.admission.services import SERVICE_NETWORK
 from syncline.cluster.pki import SERVICE_IP
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import AlreadyExists, error_from_status
-from syncline.kube.objects import Obj, namespace_of
+from syncline.kube.objects import Obj, name_of, namespace_of
 from syncline.kube.schema.resources import builtin_resources
 
 __all__ = ["FRONT_PROXY", "bootstrap_objects", "install"]
@@ -25,6 +26,8 @@ NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 RBAC = "rbac.authorization.k8s.io"
 FLOW = "flowcontrol.apiserver.k8s.io"
+SERVED = "kubernetes"
+"""The Service of the API itself, and the range that its address is from."""
 FRONT_PROXY = "front-proxy-client"
 """Who the certificate names that is shown to aggregated APIs."""
 
@@ -32,6 +35,9 @@ _PATHS = {
     "Namespace": "/api/v1/namespaces",
     "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps",
     "Service": "/api/v1/namespaces/{namespace}/services",
+    "Endpoints": "/api/v1/namespaces/{namespace}/endpoints",
+    "EndpointSlice": "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
+    "ServiceCIDR": "/apis/networking.k8s.io/v1/servicecidrs",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "ClusterRole": f"/apis/{RBAC}/v1/clusterroles",
     "ClusterRoleBinding": f"/apis/{RBAC}/v1/clusterrolebindings",
@@ -41,6 +47,13 @@ _PATHS = {
     "PriorityLevelConfiguration": f"/apis/{FLOW}/v1/prioritylevelconfigurations",
     "APIService": "/apis/apiregistration.k8s.io/v1/apiservices",
 }
+
+_RENEWED = frozenset({"Endpoints", "EndpointSlice"})
+"""What says where the server listens now."""
+
+ADVERTISED = "192.168.64.1"
+"""Where machines would find the server: the first address of the simulated machines' network. Endpoints have no
+loopback addresses."""
 
 
 def install(send: Callable[[Request], Response], objects: list[Obj]) -> int:
@@ -58,13 +71,16 @@ def install(send: Callable[[Request], Response], objects: list[Obj]) -> int:
         error = error_from_status(answer.obj, answer.status)
         if not isinstance(error, AlreadyExists):
             raise error
+        if obj["kind"] in _RENEWED:
+            send(Request("PUT", f"{path}/{name_of(obj)}", body=obj)).or_raise()
     return made
 
 
 def bootstrap_objects(*, port: int = 6443, ca_pem: str = "") -> list[Obj]:
     """Namespaces first, then what stands in them. ``port`` is what the server listens on."""
     objects = [_object("v1", "Namespace", name) for name in NAMESPACES]
-    objects += [_service(port)]
+    objects += [_object("networking.k8s.io/v1", "ServiceCIDR", SERVED, spec={"cidrs": [str(SERVICE_NETWORK)]})]
+    objects += [_service(port), *_endpoints(port)]
     if ca_pem:
         objects.append(_authentication(ca_pem))
     return objects + _policy() + _local_api_services()
@@ -76,7 +92,7 @@ def _object(api_version: str, kind: str, name: str, namespace: str = "", **field
 
 
 def _service(port: int) -> Obj:
-    service = _object("v1", "Service", "kubernetes", "default")
+    service = _object("v1", "Service", SERVED, "default")
     service["metadata"]["labels"] = {"component": "apiserver", "provider": "kubernetes"}
     service["spec"] = {
         "type": "ClusterIP",
@@ -84,6 +100,18 @@ def _service(port: int) -> Obj:
         "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
     }
     return service
+
+
+def _endpoints(port: int) -> list[Obj]:
+    """The server behind its Service, in both forms (``reconcilers.EndpointReconciler``)."""
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    endpoints = _object("v1", "Endpoints", SERVED, "default")
+    endpoints["metadata"]["labels"] = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    endpoints["subsets"] = [{"addresses": [{"ip": ADVERTISED}], "ports": ports}]
+    piece = _object("discovery.k8s.io/v1", "EndpointSlice", SERVED, "default", addressType="IPv4", ports=ports)
+    piece["metadata"]["labels"] = {"kubernetes.io/service-name": SERVED}
+    piece["endpoints"] = [{"addresses": [ADVERTISED], "conditions": {"ready": True}}]
+    return [endpoints, piece]
 
 
 def _authentication(ca_pem: str) -> Obj:

@@ -11,7 +11,7 @@ import ipaddress
 from syncline.cluster.admission.attempt import Attempt
 from syncline.cluster.kinds.causes import invalid as kinds_invalid
 from syncline.cluster.kinds.serviceips import cluster_ip_causes, keep_addresses
-from syncline.cluster.store import Event, EventType, Store, Stored
+from syncline.cluster.store import Event, EventType, Key, Store, Stored
 from syncline.kube.errors import ApiError, FieldCause, invalid
 from syncline.kube.objects import Obj
 
@@ -20,6 +20,8 @@ __all__ = ["SERVICE_NETWORK", "ServiceAddresses"]
 SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
 SERVICES = "/services"
+MANAGED_BY, ALLOCATOR = "ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"
+RANGES, ADDRESSES = "networking.k8s.io/servicecidrs", "networking.k8s.io/ipaddresses"
 SINGLE = "SingleStack"
 
 _LAST_OFFSET = SERVICE_NETWORK.num_addresses - 2
@@ -33,6 +35,7 @@ class ServiceAddresses:
     def __init__(self, store: Store) -> None:
         self._addresses: dict[str, str] = {}
         self._ports: dict[int, str] = {}
+        self._store = store
         for stored in store.list(SERVICES):
             self._learn(stored)
         store.subscribe(self._on_event)
@@ -83,7 +86,7 @@ class ServiceAddresses:
         start = attempt.entropy.randrange(span)
         for step in range(span):
             address = str(SERVICE_NETWORK[_FIRST_OFFSET + (start + step) % span])
-            if address not in self._addresses:
+            if address not in self._addresses and self._reserved_for(address) is None:
                 return address
         raise ApiError("failed to allocate a serviceIP: range is full", code=500)
 
@@ -92,15 +95,33 @@ class ServiceAddresses:
             parsed = ipaddress.ip_address(address)
         except ValueError:
             return  # Validation words what is wrong with it.
-        if parsed not in SERVICE_NETWORK:
+        if not any(parsed in network for network in self._networks()):
             raise _refused(
                 attempt,
                 address,
                 f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of "
                 f"valid IPs is {SERVICE_NETWORK}",
             )
-        if self._addresses.get(address, owner) != owner:
+        if self._addresses.get(address, owner) != owner or self._reserved_for(address) not in (None, owner):
             raise _refused(attempt, address, f"failed to allocate IP {address}: provided IP is already allocated")
+
+    def _networks(self) -> list[ipaddress.IPv4Network]:
+        """Our own range and those that ServiceCIDRs add, once they are ready."""
+        made = [SERVICE_NETWORK]
+        for stored in self._store.list(RANGES):
+            conditions = (stored.obj.get("status") or {}).get("conditions") or ()
+            if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+                cidrs = (stored.obj.get("spec") or {}).get("cidrs") or ()
+                made += [ipaddress.IPv4Network(cidr) for cidr in cidrs if ":" not in cidr]
+        return made
+
+    def _reserved_for(self, address: str) -> str | None:
+        """What an IPAddress that somebody made is for; None: nobody did. Ours follow the Services, which are known."""
+        stored = self._store.get(Key(ADDRESSES, "", address))
+        if stored is None or stored.labels.get(MANAGED_BY) == ALLOCATOR:
+            return None
+        parent = (stored.obj.get("spec") or {}).get("parentRef") or {}
+        return f"{parent.get('namespace') or ''}/{parent.get('name') or ''}"
 
     # -- node ports -----------------------------------------------------------------------------------------------
 

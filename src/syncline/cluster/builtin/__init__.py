@@ -33,8 +33,11 @@ from syncline.cluster.builtin.pod_garbage_collector import PodGarbageCollector
 from syncline.cluster.builtin.policy_types import PolicyTypesController
 from syncline.cluster.builtin.replicaset.controller import ReplicaSetController, ReplicationControllerController
 from syncline.cluster.builtin.resource_quota import ResourceQuotaController
+from syncline.cluster.builtin.service_addresses import ServiceAddressController, SpareAddressController
+from syncline.cluster.builtin.service_ranges import ServiceRangeController
 from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
 from syncline.cluster.builtin.statefulset.controller import StatefulSetController
+from syncline.cluster.builtin.storage.attributes import AttributesClassController
 from syncline.cluster.builtin.storage.claims import ClaimController
 from syncline.cluster.builtin.storage.ephemeral import EphemeralClaimController
 from syncline.cluster.builtin.storage.provisioner import ProvisionController, ReclaimController
@@ -92,6 +95,10 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         VolumeController(),
         ProvisionController(),
         ReclaimController(),
+        AttributesClassController(),
+        ServiceRangeController(),
+        ServiceAddressController(),
+        SpareAddressController(),
         NodeLifecycleController(chosen.beats, tells=chosen.machines_tell),
         GarbageCollector(),
         PodGarbageCollector(),

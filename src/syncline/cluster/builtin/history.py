@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from syncline.cluster.builtin.owners import owner_reference
 from syncline.cluster.builtin.templates import template_hash, without_label
@@ -67,7 +68,15 @@ def history(owner: Obj, revisions: tuple[Obj, ...], *, hash_label: str = _STORED
 
 def _data(owner: Obj) -> Obj:
     template = without_label(dig(owner, "spec", "template"), "")
-    return {"spec": {"template": template | {"$patch": "replace"}}}
+    made: Obj = _sorted({"spec": {"template": template | {"$patch": "replace"}}})
+    return made
+
+
+def _sorted(value: Any) -> Any:
+    """With the keys of all objects in order, as Go writes maps: the data of a revision is compared as bytes."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _revision(owner: Obj, data: Obj, number: int, hash_label: str) -> Obj:

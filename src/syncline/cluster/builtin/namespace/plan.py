@@ -1,5 +1,6 @@
-"""How a namespace ends: everything in it is deleted, then it is finalized.
+"""How a namespace ends: its pods are deleted, then everything else in it, then it is finalized.
 
+Nothing else is deleted while a pod is there: what pods need as they end (policies, accounts, secrets) outlives them.
 Conditions, reasons and messages are those of Kubernetes' namespaced resources deleter. Nothing is finalized before the
 server itself, not the cache, says that the namespace is empty.
 """
@@ -7,14 +8,25 @@ server itself, not the cache, says that the namespace is empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.actions import CONTENT_VERBS, ConfirmEmpty
 from syncline.cluster.builtin.conditions import find
+from syncline.cluster.builtin.pods import POD, is_finished
 from syncline.control.cache import Snapshot
-from syncline.control.plan import Delete, Plan, Replace, set_status
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, dig, finalizers, is_terminating, name_of
+from syncline.control.plan import Delete, Done, Outcome, Plan, Replace, Requeue, set_status
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    ResourceInfo,
+    dig,
+    finalizers,
+    is_terminating,
+    meta,
+    name_of,
+)
 
 __all__ = ["FINALIZER", "NAMESPACE", "Observed", "observe", "plan"]
 
@@ -49,26 +61,54 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(seen: Observed, now: datetime) -> Plan:
-    """Delete; then say what holds out; then finalize."""
+    """Delete the pods; then the rest; say what holds out; then finalize."""
     name = name_of(seen.namespace)
-    doomed = [obj for _, objects in seen.content for obj in objects if not is_terminating(obj)]
+    pods = next((objects for info, objects in seen.content if info.group_kind == POD), ())
+    content = [obj for _, objects in seen.content for obj in objects]
+    doomed = [obj for obj in pods or content if not is_terminating(obj)]
     if doomed:
         deletes = tuple(Delete.of(obj, f"namespace {name} is ending") for obj in doomed[:MAX_DELETES])
         return Plan((deletes,), why=f"{len(doomed)} objects are in {name}")
-    status = dict(seen.namespace.get("status") or {}) | {"conditions": _conditions(seen, now)}
+    status = dict(seen.namespace.get("status") or {}) | {"conditions": _conditions(seen, pods, now)}
     if seen.content:
-        return Plan(status=set_status(seen.namespace, status, "content remains"), why=f"{name} is not empty yet")
+        writes = set_status(seen.namespace, status, "content remains")
+        return Plan(outcome=_look_again(seen, pods, now), status=writes, why=f"{name} is not empty yet")
     left = [item for item in dig(seen.namespace, "spec", "finalizers", default=[]) if item != FINALIZER]
     finalized = seen.namespace | {"spec": {"finalizers": left}, "status": status}
     reason = "the namespace is empty"
     return Plan(((ConfirmEmpty(name, reason),), (Replace(finalized, reason, subresource="finalize"),)), why=reason)
 
 
-def _conditions(seen: Observed, now: datetime) -> list[Obj]:
-    remaining = sorted(
-        f"{info.plural}.{info.group} has {len(objects)} resource instances" for info, objects in seen.content
-    )
-    holding = _finalizer_counts(seen)
+def _overdue_at(seen: Observed, pods: tuple[Obj, ...]) -> datetime | None:
+    """When pods that nothing holds should have ended (``estimateGracefulTerminationForPods``)."""
+    if not pods or any(finalizers(pod) for pod in pods):
+        return None
+    graces = [dig(pod, "spec", "terminationGracePeriodSeconds", default=0) for pod in pods if not is_finished(pod)]
+    began = time_or_none(meta(seen.namespace).get("deletionTimestamp"))
+    return began + timedelta(seconds=int(max(graces, default=0))) if began is not None else None
+
+
+def _look_again(seen: Observed, pods: tuple[Obj, ...], now: datetime) -> Outcome:
+    """Changes of the content wake us; only the time of pods that do not end passes without one."""
+    due = _overdue_at(seen, pods)
+    if due is None or due <= now:
+        return Done()
+    return Requeue((due - now).total_seconds(), "pods should have ended by then", background=True)
+
+
+def _failure(seen: Observed, pods: tuple[Obj, ...], now: datetime) -> tuple[str, str, str]:
+    due = _overdue_at(seen, pods)
+    if due is None or now < due:
+        return "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"
+    left = f"unexpected items still remain in namespace: {name_of(seen.namespace)} for gvr: /v1, Resource=pods"
+    return "True", "ContentDeletionFailed", f"Failed to delete all resource types, 1 remaining: {left}"
+
+
+def _conditions(seen: Observed, pods: tuple[Obj, ...], now: datetime) -> list[Obj]:
+    """While there are pods, Kubernetes has not looked at the rest yet, and says nothing of what remains."""
+    counted = () if pods else seen.content
+    remaining = sorted(f"{info.plural}.{info.group} has {len(objects)} resource instances" for info, objects in counted)
+    holding = {} if pods else _finalizer_counts(seen)
     content = ("False", "ContentRemoved", "All content successfully removed")
     if remaining:
         content = ("True", "SomeResourcesRemain", "Some resources are remaining: " + ", ".join(remaining))
@@ -76,7 +116,6 @@ def _conditions(seen: Observed, now: datetime) -> list[Obj]:
     if holding:
         text = ", ".join(f"{name} in {number} resource instances" for name, number in sorted(holding.items()))
         held = ("True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + text)
-    deleted = "All content successfully deleted, may be waiting on finalization"
     told = {
         "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
         "NamespaceDeletionGroupVersionParsingFailure": (
@@ -84,7 +123,7 @@ def _conditions(seen: Observed, now: datetime) -> list[Obj]:
             "ParsedGroupVersions",
             "All legacy kube types successfully parsed",
         ),
-        "NamespaceDeletionContentFailure": ("False", "ContentDeleted", deleted),
+        "NamespaceDeletionContentFailure": _failure(seen, pods, now),
         "NamespaceContentRemaining": content,
         "NamespaceFinalizersRemaining": held,
     }

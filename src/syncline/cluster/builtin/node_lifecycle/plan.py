@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from syncline.base.clock import format_time
+from syncline.cluster.builtin.conditions import put
 from syncline.cluster.builtin.node_lifecycle.observe import Observed
 from syncline.cluster.builtin.node_lifecycle.taints import eviction_time, wanted_taints
 from syncline.cluster.builtin.pods import condition, created_at, is_finished, is_ready
@@ -32,6 +33,12 @@ STARTUP_GRACE_S = 60.0
 WELL_S = 3600.0
 """Next look at a node whose machine runs and would tell if it stopped."""
 COMPONENT = "node-controller"
+DISRUPTED: Obj = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByTaintManager",
+    "message": "Taint manager: deleting due to NoExecute taint",
+}
 _WATCHED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -47,8 +54,8 @@ def plan(seen: Observed, now: datetime) -> Plan:
         patch = Patch(GVK("", "v1", "Node"), "", name_of(seen.node), body, "taints follow the conditions")
         return Plan(((patch,),), why="taints follow the conditions")
     unready = _unready_pods(seen, now)
-    evictions, later = _evictions(seen, taints, now)
-    steps = tuple(step for step in (unready, evictions) if step)
+    marks, evictions, later = _evictions(seen, taints, now)
+    steps = tuple(step for step in (unready, marks, evictions) if step)
     return Plan(steps, _look_again(seen, later, now), why=f"{name_of(seen.node)} is looked after")
 
 
@@ -104,8 +111,11 @@ def _not_ready(item: Obj, now: datetime) -> Obj:
     return item | {"status": "False", "lastTransitionTime": format_time(now)}
 
 
-def _evictions(seen: Observed, taints: list[Obj], now: datetime) -> tuple[tuple[Emit | Delete, ...], datetime | None]:
-    """Pods that bear the taints no longer, and when the next one has to go."""
+def _evictions(
+    seen: Observed, taints: list[Obj], now: datetime
+) -> tuple[tuple[SetStatus, ...], tuple[Emit | Delete, ...], datetime | None]:
+    """Pods that bear the taints no longer, first marked and then deleted, and when the next one has to go."""
+    marks: list[SetStatus] = []
     actions: list[Emit | Delete] = []
     later: list[datetime] = []
     for pod in seen.pods:
@@ -113,10 +123,14 @@ def _evictions(seen: Observed, taints: list[Obj], now: datetime) -> tuple[tuple[
         if at is not None and at <= now:
             text = f"Marking for deletion Pod {namespace_of(pod)}/{name_of(pod)}"
             actions.append(Emit(pod, "TaintManagerEviction", text, "taint-eviction-controller"))
-            actions.append(Delete.of(pod, "it does not bear the taints of its node any longer"))
+            why = "it does not bear the taints of its node any longer"
+            said = DISRUPTED | {"lastTransitionTime": format_time(now)}
+            conditions = put(dig(pod, "status", "conditions", default=[]), said)
+            marks += set_status(pod, dict(pod.get("status") or {}) | {"conditions": conditions}, why)
+            actions.append(Delete.of(pod, why))
         elif at is not None:
             later.append(at)
-    return tuple(actions), min(later, default=None)
+    return tuple(marks), tuple(actions), min(later, default=None)
 
 
 def _look_again(seen: Observed, later: datetime | None, now: datetime) -> Requeue:
