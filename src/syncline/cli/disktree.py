@@ -47,23 +47,30 @@ class DiskTree:
         for folder, folders, files in os.walk(self._folder):
             linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
             folders[:] = sorted(name for name in folders if name != ".git" and name not in linked)
-            found += [self._entry(Path(folder, name)) for name in (*files, *linked)]
+            found += [one for name in (*files, *linked) if (one := self._entry(Path(folder, name))) is not None]
             if len(found) > MAX_FILES:
                 raise SourceError(Problem.TOO_LARGE, f"{self._folder} holds more than {MAX_FILES} files")
         return tuple(sorted(found))
 
-    def _entry(self, file: Path) -> Entry:
+    def _entry(self, file: Path) -> Entry | None:
+        """None for pipes, sockets and devices, which no commit holds: reading one waits for ever."""
         info = file.lstat()
+        if not stat.S_ISREG(info.st_mode) and not stat.S_ISLNK(info.st_mode):
+            return None
         mode = SYMLINK_MODE if stat.S_ISLNK(info.st_mode) else "100644"
         blob = f"{info.st_ino}-{info.st_size}-{info.st_mtime_ns}"
         return Entry(file.relative_to(self._folder).as_posix(), mode, blob, info.st_size)
 
     def _inside(self, entry: Entry) -> Path:
-        file = (self._folder / entry.path).resolve()
-        if not file.is_relative_to(self._root):
+        try:
+            file = (self._folder / entry.path).resolve()
+            wrong = "" if file.is_relative_to(self._root) else f"leaves {self._root}"
+        except (OSError, RuntimeError):  # Python says so of links that lead to themselves
+            wrong = "goes in circles"
+        if wrong:
             raise SourceError(
                 Problem.REFUSED,
-                f"{entry.path}: the symbolic link leaves {self._root}",
+                f"{entry.path}: the symbolic link {wrong}",
                 fix="link to a file of the same repository by a relative path",
             )
         return file

@@ -78,12 +78,14 @@ class GitAnswer:
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Limits of one child. ``quiet_s``: without a byte from it; 0: as long as the whole. ``file_bytes``: the largest
-    file that it and its children may write; 0: any."""
+    file that it and its children may write; 0: any. ``memory_bytes``: what each may take beside the files that it maps,
+    since a chain of deltas unpacks to any size."""
 
     whole_s: float
     quiet_s: float = 0.0
     output_bytes: int = MAX_OUTPUT
     file_bytes: int = 0
+    memory_bytes: int = 4 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +178,11 @@ def run_bounded(
         except OSError as error:
             message = f"{label}: {command[0]} cannot be started ({error.strerror})"
             raise SourceError(Problem.UNREACHABLE, message) from None
-    if bounds.file_bytes:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (bounds.file_bytes, bounds.file_bytes))
+    limits = ((resource.RLIMIT_FSIZE, bounds.file_bytes), (resource.RLIMIT_DATA, bounds.memory_bytes))
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        for limit, size in limits:
+            if size:
+                resource.prlimit(child.pid, limit, (size, size))
     try:
         with ALL.keeping(child):
             output, complaint = _converse(child, bounds, label)
