@@ -37,6 +37,7 @@ MAX_FILE = 700
 SOCKETS_AND_FILES = (
     "base/landlock.py",
     "base/removal.py",
+    "base/scratch.py",
     "kube/http.py",
     "kube/execplugin.py",
     "kube/kubeconfig.py",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from syncline.assembly.core import ClusterCore
-from syncline.assembly.settings import MACHINES, ClusterSettings, RunCommands
+from syncline.assembly.settings import MACHINES, SCRATCH, ClusterSettings, RunCommands
 from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
+from syncline.base.scratch import sweep
 from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
 from syncline.cluster.machines.disk import MachineDisk
 from syncline.cluster.machines.launching import sandbox_problem
@@ -68,6 +70,8 @@ class LiveMachines:
     room: MachinesRoom
     logs: LogSource | None = None
     run_commands: RunCommands = RunCommands.OFF
+    folder: Path | None = None
+    """Of the cluster's data, for files that commands read."""
     _stops: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -94,7 +98,7 @@ class LiveMachines:
             raise ValueError(f"commands of pods reach the API by TLS only, and it serves {url}; turn TLS on")
         host = address.hostname or "127.0.0.1"
         sandboxed = self.run_commands is RunCommands.SANDBOXED
-        settings = ProcessSettings(host, address.port or 443, ca_pem, sandboxed)
+        settings = ProcessSettings(host, address.port or 443, ca_pem, sandboxed, folder=self.folder)
         self._stops.append(self.room.add_processes(settings, manager.wake))
 
     def stop(self) -> None:
@@ -136,7 +140,9 @@ def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
     specs = node_specs(settings.nodes, settings.zones, settings.node_labels)
     keeper = None if settings.data is None else MachineDisk(settings.data / MACHINES)
     room = _room(clock, specs, heartbeats=True, keeper=keeper)
-    return LiveMachines(room, room.logs, settings.run_commands)
+    folder = None if settings.data is None else settings.data / SCRATCH
+    sweep(folder)
+    return LiveMachines(room, room.logs, settings.run_commands, folder)
 
 
 def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 __all__ = ["write_private"]
@@ -11,7 +12,11 @@ __all__ = ["write_private"]
 def write_private(path: Path, content: str) -> None:
     """Replace a file that holds credentials: only its owner may read it, and nobody ever sees half of it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(content)
-    os.replace(draft, path)
+    descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # new: no link waits there
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(content)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise

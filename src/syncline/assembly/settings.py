@@ -15,6 +15,7 @@ __all__ = [
     "DATABASE",
     "KEYS",
     "MACHINES",
+    "SCRATCH",
     "ClusterSettings",
     "RunCommands",
     "SettingError",
@@ -26,6 +27,7 @@ __all__ = [
 DATABASE = "cluster.db"
 KEYS = "keys"
 MACHINES = "machines"
+SCRATCH = "scratch"
 """Below a data directory; what else is there can be fetched again."""
 
 

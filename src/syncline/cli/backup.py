@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 
 from syncline.assembly.archive import BUMP, ArchiveError, Backup, restore, take_backup
 from syncline.base.clock import SystemClock
+from syncline.base.scratch import scratch
 from syncline.cli.connection import state_directory
 from syncline.cli.failure import USAGE, CommandFailed
 
@@ -41,8 +41,8 @@ def backup(file: Path, data: Path | None, force: bool) -> int:
         if str(file) == "-":
             if sys.stdout.isatty():
                 raise CommandFailed("a backup is no text for a terminal; name a file, or pipe it on", USAGE)
-            with tempfile.TemporaryDirectory() as scratch:
-                taken = take_backup(directory, sys.stdout.buffer, Path(scratch), SystemClock().now())
+            with scratch() as folder:
+                taken = take_backup(directory, sys.stdout.buffer, folder, SystemClock().now())
             sys.stdout.buffer.flush()
         else:
             taken = _to_file(directory, file, force)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import platform
 import signal
-import tempfile
 from pathlib import Path
 
 import click
@@ -16,6 +15,7 @@ from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.listening import ListenError
 from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
+from syncline.base.scratch import scratch
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.serving import checked_plugins, face_address, face_options, plugins_option, trace_target
@@ -70,7 +70,7 @@ def controller(
     leader = LeaderSettings(name, namespace, shards=shards, node=node_name) if leader_elect else None
     start_logging()
     with contextlib.ExitStack() as stack:
-        folder = cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-")))
+        folder = cache or stack.enter_context(scratch())
         application = AppSettings(control_namespace=namespace, poll_s=poll)
         gitops = GitOpsSettings(
             folder / "repositories",

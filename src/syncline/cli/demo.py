@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +19,7 @@ from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.base.clock import SystemClock
+from syncline.base.scratch import scratch
 from syncline.cli.connection import state_directory
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.progress import Progress, progress_for
@@ -70,15 +70,15 @@ def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: i
     """
     story = read_story((example or _example()).resolve())
     played = story.steps[:steps]
-    with tempfile.TemporaryDirectory(prefix="syncline-demo-") as scratch:
+    with scratch() as folder:
         if virtual:
-            return _virtually(story, played, Path(scratch))
+            return _virtually(story, played, folder)
         long = next((step for step in played if step.within > LONG), None)
         if long is not None and exit_:
             raise CommandFailed(
                 f"{long.say!r} may take {format_duration(long.within)}: add --virtual, or play less with --steps", USAGE
             )
-        return _served(story, played, Path(scratch), listen, exit_)
+        return _served(story, played, folder, listen, exit_)
 
 
 def _virtually(story: Story, played: tuple[Step, ...], scratch: Path) -> int:

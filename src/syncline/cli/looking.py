@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ import click
 from syncline.assembly.reading import FolderReader, GitSourceReader
 from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.assembly.source_rules import source_rules
+from syncline.base.scratch import scratch
 from syncline.cli.connection import Connection
 from syncline.cli.disktree import DiskTree, repository_root
 from syncline.cli.failure import USAGE, CommandFailed
@@ -47,8 +47,8 @@ def look_at(link: Connection, control_namespace: str) -> Cache:
 def source_reader(link: Connection | None, cache: Cache, control_namespace: str) -> Iterator[GitSourceReader]:
     """Repositories with the credentials that may be read; by path only where the cluster runs on this machine.
     ``link`` None: there is no cluster but the one in ``cache``."""
-    with tempfile.TemporaryDirectory(prefix="syncline-") as scratch:
-        reader = GitSourceReader(Path(scratch), allow_local=link is None or is_local(link))
+    with scratch() as folder:
+        reader = GitSourceReader(folder, allow_local=link is None or is_local(link))
         secrets, maps = (cache.objects(kind, control_namespace) for kind in (SECRETS, CONFIG_MAPS))
         reader.learn(credential_book(secrets, maps))
         reader.learn_rules(rules_in(cache, control_namespace))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import click
 
+from syncline.base.scratch import scratch
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT
@@ -176,8 +176,8 @@ def declared_repositories(secrets: Iterable[Obj], templates: Iterable[Obj]) -> l
 def connected(secrets: list[Obj], templates: list[Obj], *, local: bool) -> list[Declared]:
     """The same, each asked with its own credentials for its branches or its charts. ``local``: paths too."""
     book = credential_book([*secrets, *templates], [])
-    with tempfile.TemporaryDirectory(prefix="syncline-repo-") as scratch:
-        sources = Sources(GitSettings(Path(scratch), allow_local=local))
+    with scratch() as folder:
+        sources = Sources(GitSettings(folder, allow_local=local))
         sources.learn(book)
         found = [(_declared(one, _prefixes(templates)), plain_fields(one).get("url", "")) for one in secrets]
         answers = [_asked(sources, one, url) for one, url in found]

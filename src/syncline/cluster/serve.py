@@ -11,7 +11,6 @@ import asyncio
 import gc
 import logging
 import ssl
-import tempfile
 import zlib
 from asyncio.sslproto import SSLProtocol
 from collections import Counter
@@ -21,7 +20,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
 from itertools import count
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from aiohttp import web
@@ -29,6 +27,7 @@ from multidict import CIMultiDict
 
 from syncline.base.browserguard import BrowserGuard, Refusal, is_loopback
 from syncline.base.clock import Clock
+from syncline.base.scratch import named_in_memory
 from syncline.cluster.answered import Answered
 from syncline.cluster.answers import refusal
 from syncline.cluster.audit import Audited, AuditTrail
@@ -650,11 +649,9 @@ def tls_context(certificate: KeyPair, client_ca_pem: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    # The ssl module reads keys from files only; this one is readable by us alone and gone at once.
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(certificate.certificate_pem + certificate.key_pem.reveal())
-        file.flush()
-        context.load_cert_chain(Path(file.name))
+    # The ssl module reads keys from files only.
+    with named_in_memory(certificate.certificate_pem + certificate.key_pem.reveal()) as name:
+        context.load_cert_chain(name)
     if client_ca_pem:
         context.load_verify_locations(cadata=client_ca_pem)
         context.verify_mode = ssl.CERT_OPTIONAL

@@ -12,11 +12,11 @@ import contextlib
 import errno
 import socket
 import ssl
-import tempfile
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from syncline.base.scratch import named_in_memory
 from syncline.cluster.pki import KeyPair
 from syncline.kube.client import Response
 from syncline.kube.outcall import Outcall, Outcome
@@ -189,11 +189,9 @@ class Caller:
 
 
 def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """The ssl module reads keys from files only; this one is readable by us alone and gone at once."""
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(pair.certificate_pem + pair.key_pem.reveal())
-        file.flush()
-        context.load_cert_chain(file.name)
+    """The ssl module reads keys from files only."""
+    with named_in_memory(pair.certificate_pem + pair.key_pem.reveal()) as name:
+        context.load_cert_chain(name)
 
 
 async def _bounded(answer: aiohttp.ClientResponse) -> bytes:

@@ -11,15 +11,14 @@ from __future__ import annotations
 import base64
 import http.client
 import ssl
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import msgspec
 
+from syncline.base.scratch import named_in_memory
 from syncline.base.secret import Secret
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import InternalError, Unauthorized, Unavailable, error_from_status
@@ -412,11 +411,9 @@ def tls_context(access: ClusterAccess) -> ssl.SSLContext | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if access.certificate_pem and access.key_pem is not None:
-        # The ssl module reads keys from files only; this one is readable by us alone and gone at once.
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-            file.write(f"{access.certificate_pem.rstrip()}\n{access.key_pem.reveal()}")
-            file.flush()
-            context.load_cert_chain(Path(file.name))
+        # The ssl module reads keys from files only.
+        with named_in_memory(f"{access.certificate_pem.rstrip()}\n{access.key_pem.reveal()}") as name:
+            context.load_cert_chain(name)
     return context
 
 

@@ -1,8 +1,8 @@
 """Hands credentials to one git child, and to nobody else.
 
 Called by ``sources/git.py`` around each call of a remote. Passwords and tokens go through the environment of that
-child, keys and certificates through files that only this user can read and that are gone when the call ends; nothing of
-it stands in an argument, where other users of the machine could read it.
+child, keys and certificates through files that only this user can read, in memory where the machine has it; they are
+gone when the call ends. Nothing of it stands in an argument, where other users of the machine could read it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from syncline.base.scratch import credentials_folder
 from syncline.sources.address import parse_address
 from syncline.sources.credentials import RepositoryAccess
 from syncline.sources.git_process import SSH
@@ -67,7 +68,7 @@ def git_environment(
         yield {}
         return
     inherited = {} if access.anonymous else os.environ if inherited is None else inherited
-    with tempfile.TemporaryDirectory(prefix="syncline-git-") as made:
+    with tempfile.TemporaryDirectory(prefix="syncline-git-", dir=credentials_folder()) as made:
         folder = Path(made)
         values = _http(access, folder) if _is_http(access) else _ssh(access, folder)
         config = _config(_settings(access), inherited)

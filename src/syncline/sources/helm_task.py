@@ -78,11 +78,8 @@ def render_with_binary(payload: dict[str, Any]) -> list[tuple[str, str]]:
     """Render with the ``helm`` program on PATH. Raises :class:`SourceError` in its words."""
     check_chart(payload["chart"])
     scratch = payload["scratch"]
-    values = os.path.join(scratch, "values.json")
-    with open(values, "w", encoding="utf-8") as stream:
-        stream.write(payload["values"])
     command = ["helm", "template", "--namespace", payload["namespace"]]
-    command += ["--values", values, "--skip-crds" if payload["skip_crds"] else "--include-crds"]
+    command += ["--values", "-", "--skip-crds" if payload["skip_crds"] else "--include-crds"]
     command += ["--kube-version", payload["kube_version"]] if payload["kube_version"] else []
     for version in payload["api_versions"]:
         command += ["--api-versions", version]
@@ -90,7 +87,12 @@ def render_with_binary(payload: dict[str, Any]) -> list[tuple[str, str]]:
     home = os.path.join(scratch, "home")
     names = ("HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")
     answer = subprocess.run(
-        command, capture_output=True, env={**os.environ, **dict.fromkeys(names, home)}, check=False, cwd=scratch
+        command,
+        input=payload["values"].encode(),  # they may hold passwords, and a file could outlive us
+        capture_output=True,
+        env={**os.environ, **dict.fromkeys(names, home)},
+        check=False,
+        cwd=scratch,
     )
     if answer.returncode != 0:
         complaint = _one_line(answer.stderr.decode("utf-8", "replace")).removeprefix("Error: ")

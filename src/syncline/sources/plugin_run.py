@@ -21,6 +21,7 @@ from pathlib import Path
 
 from syncline.base.places import Limits
 from syncline.base.removal import remove_tree
+from syncline.base.scratch import work_folder
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
 from syncline.sources.scratch import write_below
@@ -189,7 +190,7 @@ class PluginRunner:
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="syncline-plugin-"))
+    made = Path(tempfile.mkdtemp(prefix="syncline-plugin-", dir=work_folder()))
     try:
         yield made
     finally:

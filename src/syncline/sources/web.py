@@ -10,10 +10,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
-import os
 import socket
 import ssl
-import tempfile
 import threading
 import time
 import urllib.request
@@ -23,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
+from syncline.base.scratch import named_in_memory
 from syncline.sources.address import DEFAULT_NETWORKS, Networks, check_host, is_forbidden
 from syncline.sources.credentials import RepositoryAccess
 from syncline.sources.dialling import open_connection
@@ -271,21 +270,9 @@ def _tls(access: RepositoryAccess | None) -> ssl.SSLContext:
     elif access.ca_pem:
         context.load_verify_locations(cadata=access.ca_pem)
     if access.certificate_pem and access.certificate_key is not None:
-        with _pem(access.certificate_pem + "\n" + access.certificate_key.reveal()) as place:
-            context.load_cert_chain(place)
+        with named_in_memory(access.certificate_pem + "\n" + access.certificate_key.reveal()) as name:
+            context.load_cert_chain(name)
     return context
-
-
-@contextlib.contextmanager
-def _pem(text: str) -> Iterator[str]:
-    """TLS libraries take keys from files alone; this one is ours only and gone at once."""
-    handle, place = tempfile.mkstemp(prefix="syncline-")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        yield place
-    finally:
-        os.unlink(place)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ import msgspec
 
 from syncline.base.places import Limits
 from syncline.base.removal import remove_tree
+from syncline.base.scratch import work_folder
 from syncline.sources.errand import current
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git_process import Children
@@ -99,7 +100,7 @@ class RenderWorkers:
         with self._lock:
             if self._folder is not None and self._folder.is_dir():
                 return self._folder
-            self._folder = Path(tempfile.mkdtemp(prefix="syncline-render-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="syncline-render-", dir=work_folder()))
             weakref.finalize(self, remove_tree, self._folder)
             idle, self._idle = self._idle, []
         for child in idle:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from syncline.assembly.differences import AppDifferences, ObjectDifference, application_differences
+from syncline.base.scratch import credentials_folder
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
 from syncline.cli.app.target import get_app, namespace_option, refresh, split
 from syncline.cli.connection import Connection, connection_options
@@ -121,7 +122,7 @@ def _as_obj(one: ObjectDifference) -> Obj:
 
 def _external(one: ObjectDifference) -> str:
     """What the person's own program says to the two files; it ends with 1 where they differ."""
-    with tempfile.TemporaryDirectory(prefix="syncline-diff-") as folder:
+    with tempfile.TemporaryDirectory(prefix="syncline-diff-", dir=credentials_folder()) as folder:
         files = [Path(folder) / f"{side}.yaml" for side in ("live", "wanted")]
         for path, obj in zip(files, (one.live, one.wanted), strict=True):
             path.write_text(object_text(obj), encoding="utf-8")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import syncline
+from syncline.base.scratch import work_folder
 from syncline.cluster.machines.sandbox import PROGRAM
 from syncline.cluster.machines.sessions import CommandSession, Pipes
 from syncline.cluster.verbs.exchange import ExecWish
@@ -198,7 +199,7 @@ def _end(process: subprocess.Popen[bytes], wish: IO[bytes]) -> None:
 
 def sandbox_problem() -> str:
     """Why commands cannot be sandboxed on this machine, with the ways out; empty if they can."""
-    with tempfile.TemporaryDirectory(prefix="syncline-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="check-", dir=work_folder()) as scratch:
         spec: dict[str, Any] = {"argv": ["true"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/", "root": scratch}
         spec |= {"hostname": "check", "binds": [], "socket": "", "port": 0, "limits": {}, "tmpfs_bytes": 1024**2}
         try:

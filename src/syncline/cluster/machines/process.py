@@ -16,7 +16,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -28,6 +27,7 @@ from typing import Any
 from syncline.base.action import Purpose, Work
 from syncline.base.clock import Clock
 from syncline.base.removal import remove_tree
+from syncline.base.scratch import Scratch, memory_folder
 from syncline.base.secret import Secret
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
 from syncline.cluster.machines.environment import command_line, environment_of, expanded
@@ -101,6 +101,8 @@ class ProcessSettings:
     tmpfs_bytes: int = 256 * 1024**2
     disk_bytes: int = 1024**3
     """In all its volumes that may be written."""
+    folder: Path | None = None
+    """Of the cluster's data, for files with credentials where there is no sandbox to keep them in memory."""
 
     def limits(self) -> dict[str, int]:
         """What the kernel bounds."""
@@ -168,8 +170,13 @@ class ProcessRuntime:
         """Users of pods, where root runs us: a number for each that is there."""
         self._closed = False
         self._lock = threading.Lock()
-        self.scratch = Path(tempfile.mkdtemp(prefix="syncline-"))
-        self._gateway = _Gateway(self.scratch / "api.sock", settings.host, settings.port)
+        credentials = None if settings.sandboxed else settings.folder or memory_folder(programs=True)
+        self._held = Scratch(credentials)
+        self.scratch = self._held.path
+        """Of pods: what they write to their volumes. What Secrets are in files is there only without a sandbox."""
+        self._gateway = (
+            _Gateway(self.scratch / "api.sock", settings.host, settings.port) if settings.sandboxed else None
+        )
 
     @staticmethod
     def takes(order: Order) -> bool:
@@ -236,9 +243,10 @@ class ProcessRuntime:
             for timer in running.timers:
                 timer.cancel()
             running.end()
-        self._gateway.close()
+        if self._gateway is not None:
+            self._gateway.close()
         self._wait_for(left)
-        remove_tree(self.scratch)
+        self._held.close()
 
     @staticmethod
     def _wait_for(ended: list[_Running]) -> None:
@@ -316,11 +324,15 @@ class ProcessRuntime:
         variables = environment_of(order, service)
         argv = command_line(order.container, variables)
         place = self.scratch / uid_of(order.pod)
-        volumes = self._write_volumes(place, order, token)
+        volumes = volumes_of(order, token.reveal())
         tools = self._write_tools(place)
-        if not self._settings.sandboxed:
+        if self._gateway is None:
+            self._write_volumes(place, volumes)
             bare = self._spawn_bare(order, argv, variables, place, volumes)
             return _Running(bare, ref_of(order.pod), order.container)
+        for volume in volumes.values():
+            if volume.writable:
+                (place / "volumes" / volume.name).mkdir(mode=0o700, parents=True, exist_ok=True)
         variables["PATH"] = f"{TOOLS}:{variables['PATH']}"
         variables["HOME"] = "/tmp"
         root = place / f"root-{order.container['name']}"
@@ -340,6 +352,7 @@ class ProcessRuntime:
                 *_mounts(order, place, volumes, variables),
                 last_words,
             ],
+            "files": _files(volumes, self._settings.tmpfs_bytes),
             "socket": str(self._gateway.path),
             "port": self._settings.port,
             "limits": self._settings.limits(),
@@ -348,7 +361,7 @@ class ProcessRuntime:
             "slot": self._slot(uid_of(order.pod)),
             "give": [
                 (str(said), False),
-                *((str(place / "volumes" / each.name), not each.writable) for each in volumes.values()),
+                *((str(place / "volumes" / each.name), False) for each in volumes.values() if each.writable),
             ],
         }
         verdict, theirs = os.pipe()
@@ -359,6 +372,7 @@ class ProcessRuntime:
             raise
         finally:
             os.close(theirs)
+        del spec["files"]
         return _Running(process, ref_of(order.pod), order.container, spec, verdict)
 
     def _slot(self, pod_uid: str) -> int:
@@ -386,9 +400,8 @@ class ProcessRuntime:
             start_new_session=True,
         )
 
-    def _write_volumes(self, place: Path, order: Order, token: Secret) -> dict[str, Volume]:
+    def _write_volumes(self, place: Path, volumes: Mapping[str, Volume]) -> None:
         """Shared by the containers of the pod; credentials are readable by nobody else."""
-        volumes = volumes_of(order, token.reveal())
         for volume in volumes.values():
             folder = place / "volumes" / volume.name
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -400,8 +413,7 @@ class ProcessRuntime:
                 target.unlink(missing_ok=True)
                 with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                     file.write(content)
-                target.chmod(volume.modes.get(path, volume.mode) & 0o777 | 0o400)
-        return volumes
+                target.chmod(volume.mode_of(path))
 
     def _write_tools(self, place: Path) -> Path:
         """``oc`` is always ours, ``kubectl`` where the machine has none."""
@@ -550,10 +562,22 @@ def _token(order: Order, wish: TokenWish) -> Generator[Any, Any, Secret]:
     return Secret(str(dig(answer.or_raise(), "status", "token", default="")))
 
 
+def _files(volumes: Mapping[str, Volume], most: int) -> dict[str, list[tuple[str, str, int]]]:
+    """What the launcher writes to the sandbox's own memory: it is gone with the sandbox, however that ends."""
+    kept = [volume for volume in volumes.values() if not volume.writable]
+    if sum(len(content) for volume in kept for content in volume.files.values()) > most:
+        raise VolumeError(f"the files of all volumes are larger than {most >> 20} MiB together; give the pod fewer")
+    return {
+        volume.name: [(path, _base64(content), volume.mode_of(path)) for path, content in volume.files.items()]
+        for volume in kept
+    }
+
+
 def _mounts(
     order: Order, place: Path, volumes: Mapping[str, Volume], variables: Mapping[str, str]
 ) -> list[tuple[str, str, bool, str]]:
-    """What is shown where; a subPath is followed by the launcher, where no link can lead it astray."""
+    """What is shown where; a subPath is followed by the launcher, where no link can lead it astray. A source that is no
+    path is a volume of the launcher's files."""
     found = []
     for mount in order.container.get("volumeMounts") or ():
         volume = volumes.get(str(mount.get("name")))
@@ -564,7 +588,7 @@ def _mounts(
             raise VolumeError(f'volume "{volume.name}": subPathExpr {below} names a variable that there is not')
         if ".." in below.split("/") or below.startswith("/"):
             raise VolumeError(f'volume "{volume.name}": subPath {below} leads out of the volume')
-        source = place / "volumes" / volume.name
+        source = place / "volumes" / volume.name if volume.writable else volume.name
         writable = volume.writable and not mount.get("readOnly")
         found.append((str(source), str(mount["mountPath"]).rstrip("/"), writable, below))
     return found
@@ -584,7 +608,9 @@ class _Gateway:
         self._address = (host, port)
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._listener.bind(f"/proc/self/fd/{folder}/{path.name}")  # a name of a socket has 107 letters at most
+        os.close(folder)
         path.chmod(0o666)  # in a folder of ours alone; inside, commands are another user
         self._listener.listen(CONNECTIONS)
         threading.Thread(target=self._accept, name="api gateway", daemon=True).start()

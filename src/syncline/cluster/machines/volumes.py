@@ -30,6 +30,10 @@ class Volume:
     mode: int = DEFAULT_MODE
     modes: Mapping[str, int] = field(default_factory=dict)
 
+    def mode_of(self, path: str) -> int:
+        """The owner can always read it."""
+        return self.modes.get(path, self.mode) & 0o777 | 0o400
+
 
 @dataclass(frozen=True, slots=True)
 class TokenWish:

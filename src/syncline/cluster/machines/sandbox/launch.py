@@ -43,10 +43,11 @@ MORE_LIKELY_OUT_OF_MEMORY = "700"
 
 Spec = dict[str, "Any"]
 """``argv``, ``env``, ``cwd``; ``root`` (an empty directory of ours), ``hostname``; ``binds``: [source, target,
-writable] and perhaps a path below the source; ``socket`` (path on this machine) and ``port`` (in the sandbox);
-``limits``: name of RLIMIT to number; ``whole``: limits of all its processes together (see :class:`Watch`);
-``tmpfs_bytes``. Optional: ``slot``, the number of the user that it runs as where root started us, ``give``: what shall
-belong to that user ([path, and what is below it too]), ``verdict``: a descriptor that learns which limit was exceeded.
+writable] and perhaps a path below the source; ``files``: volumes kept in memory, by name [path, base64, mode] (a source
+of ``binds`` that is no path names one); ``socket`` (path on this machine) and ``port`` (in the sandbox); ``limits``:
+name of RLIMIT to number; ``whole``: limits of all its processes together (see :class:`Watch`); ``tmpfs_bytes``.
+Optional: ``slot``, the number of the user that it runs as where root started us, ``give``: what shall belong to that
+user ([path, and what is below it too]), ``verdict``: a descriptor that learns which limit was exceeded.
 """
 
 

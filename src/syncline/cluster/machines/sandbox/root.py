@@ -6,6 +6,7 @@ the pod, at whatever instant, decides what is mounted or where.
 
 from __future__ import annotations
 
+import binascii
 import ctypes
 import errno
 import os
@@ -98,13 +99,44 @@ def make_root(spec: dict[str, Any]) -> None:
     os.symlink("/run", f"{root}/var/run")
     _make_devices(base, root)
     limits = _make_proc(base, root)
+    keeper = int(spec.get("keeper", 0))
+    kept = _keep_files(root, spec.get("files", {}), keeper, int(spec["tmpfs_bytes"]))
     for source, target, writable, *below in spec["binds"]:
-        bind(base, source, target, writable=writable, below=below[0] if below else "", keeper=spec.get("keeper", 0))
+        place = source if source.startswith("/") else f"{kept}/{source}"
+        bind(base, place, target, writable=writable, below=below[0] if below else "", keeper=keeper)
+    check(libc.umount2(kept.encode(), DETACH), "hide the files of volumes that are not mounted")
+    os.rmdir(kept)
     if spec.get("socket"):
         bind(base, spec["socket"], API_SOCKET, writable=True)
     os.close(base)
     _pivot(root)
     _close_namespaces(limits)
+
+
+def _keep_files(root: str, volumes: dict[str, list[Any]], keeper: int, most: int) -> str:
+    """The files of volumes, in a memory of their own that goes with the sandbox; they belong to ``keeper``. Returns
+    where the volumes lie."""
+    kept = f"{root}/.volumes"
+    os.mkdir(kept, 0o700)
+    mount("tmpfs", kept, "tmpfs", NOSUID | NODEV, f"size={2 * most},nr_inodes={INODES},mode=700")
+    for name, files in volumes.items():
+        if "/" in name or name in ("", ".", ".."):
+            raise SandboxError(f'volume "{name}" cannot be a folder')
+        folder = f"{kept}/{name}"
+        os.mkdir(folder, 0o755)
+        for path, content, mode in files:
+            parts = path.split("/")
+            if ".." in parts or "" in parts:
+                raise SandboxError(f'volume "{name}": {path} leads out of the volume')
+            os.makedirs(os.path.dirname(f"{folder}/{path}"), exist_ok=True)
+            file = os.open(f"{folder}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(file, "wb") as stream:
+                stream.write(binascii.a2b_base64(content))
+                os.fchmod(file, mode)
+        for here, folders, found in os.walk(folder):
+            for each in (".", *folders, *found):
+                os.chown(f"{here}/{each}", keeper, keeper, follow_symlinks=False)
+    return kept
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
