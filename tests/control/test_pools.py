@@ -6,8 +6,9 @@ What hangs here waits for an event that the test sets at its end, so nothing dep
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -29,7 +30,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import MAX_WORKERS, DirectPort, LiveManager
-from syncline.control.plan import Plan
+from syncline.control.plan import Done, Plan, Requeue
 from syncline.control.pools import LIMITS, Pools, PoolSettings
 from syncline.kube.client import Request
 from syncline.kube.mapper import Mapper
@@ -159,43 +160,72 @@ class Looking:
     def __init__(self, until: threading.Event) -> None:
         self.until = until
         self.seen: set[str] = set()
+        self.looks = 0
         self.good = asyncio.Event()
+        self.twice: set[str] = set()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
         return cache.get(ref)
 
     def plan(self, seen: Obj, now: datetime) -> Plan:
-        return Plan(((Look(name_of(seen)),),))
+        return Plan(
+            ((Look(name_of(seen)),),), outcome=Requeue(0, "look again") if name_of(seen) in self.twice else Done()
+        )
 
     def perform(self, action: Look) -> Generator[Any, Any, None]:
         is_good = action.name.startswith("z-good")
         yield good() if is_good else hanging(self.until)
         self.seen.add(action.name)
+        self.looks += 1
+        if self.looks == 2:
+            self.twice.clear()
         if is_good:
             self.good.set()
 
 
+@contextlib.asynccontextmanager
+async def running(looking: Looking, names: list[str]) -> AsyncIterator[None]:
+    """A manager that looks at ConfigMaps of these names."""
+    store, clock = Store(), VirtualClock()
+    admin = DirectTransport(Api(store, Registry(store), Authorizer(store), clock, Entropy(1)))
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    admin.send(Request("POST", "/api/v1/namespaces", {}, {}, space)).or_raise()
+    for name in names:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        admin.send(Request("POST", "/api/v1/namespaces/default/configmaps", {}, {}, body)).or_raise()
+    loop = ControlLoop(
+        [looking], mapper=Mapper(), performers={Look: looking}, clock=clock, journal=Journal(), strict=True
+    )
+    task = asyncio.create_task(LiveManager(loop, DirectPort(admin), clock).run())
+    try:
+        async with asyncio.timeout(BOUND_S):
+            yield
+    finally:
+        looking.until.set()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 def test_keys_whose_work_hangs_do_not_keep_the_workers_from_other_keys() -> None:
     async def story() -> set[str]:
-        store, clock, until = Store(), VirtualClock(), threading.Event()
-        admin = DirectTransport(Api(store, Registry(store), Authorizer(store), clock, Entropy(1)))
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-        admin.send(Request("POST", "/api/v1/namespaces", {}, {}, space)).or_raise()
-        for name in (*(f"bad-{number:02}" for number in range(2 * MAX_WORKERS)), "z-good"):
-            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-            admin.send(Request("POST", "/api/v1/namespaces/default/configmaps", {}, {}, body)).or_raise()
-        looking = Looking(until)
-        loop = ControlLoop(
-            [looking], mapper=Mapper(), performers={Look: looking}, clock=clock, journal=Journal(), strict=True
-        )
-        running = asyncio.create_task(LiveManager(loop, DirectPort(admin), clock).run())
-        try:
-            async with asyncio.timeout(BOUND_S):
-                await looking.good.wait()
+        looking = Looking(threading.Event())
+        async with running(looking, [*(f"bad-{number:02}" for number in range(2 * MAX_WORKERS)), "z-good"]):
+            await looking.good.wait()
             return set(looking.seen)
-        finally:
-            until.set()
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
 
     assert asyncio.run(story()) == {"z-good"}
+
+
+def test_a_key_that_asks_for_itself_after_its_work_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dispatcher has gone to sleep meanwhile, and nothing else would wake it."""
+    monkeypatch.setattr("syncline.control.manager.MAX_IDLE_S", 3600.0)
+
+    async def story() -> None:
+        looking = Looking(threading.Event())
+        looking.twice.add("z-good")
+        async with running(looking, ["z-good"]):
+            while looking.looks < 2:
+                await looking.good.wait()
+                looking.good.clear()
+
+    asyncio.run(story())

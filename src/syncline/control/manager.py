@@ -308,6 +308,7 @@ class LiveManager:
         finally:
             slow.cancel()
             place.release()
+            self._wake.set()  # the pass may have asked for its key again, after it gave the place back
 
     def _free(self) -> None:
         self._busy -= 1
