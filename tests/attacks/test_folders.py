@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.attacks.crafted import MAP, Crafted
+from tests.attacks.crafted import MAP
 from tests.sources.conftest import Upstream
 
 from syncline.assembly.reading import SANDBOX, GitSourceReader
@@ -216,8 +216,8 @@ def test_a_large_file_of_one_repository_is_none_of_another(tmp_path: Path) -> No
 def test_no_git_takes_all_memory_of_the_machine(tmp_path: Path) -> None:
     """A chain of deltas, a commit of gigabytes: the limit comes at once, but nobody can say when that is."""
     assert 0 < Bounds(1).memory_bytes <= 4 * 1024**3
-    look = 'alias.look=!until grep -q "^Max data size *123456 " /proc/$PPID/limits; do :; done; echo bounded'
-    answer = run_git(["-c", look, "look"], bounds=Bounds(120, memory_bytes=123_456), label="x")
+    look = 'alias.look=!until grep -q "^Max data size *123456789 " /proc/$PPID/limits; do :; done; echo bounded'
+    answer = run_git(["-c", look, "look"], bounds=Bounds(120, memory_bytes=123_456_789), label="x")
     assert answer.output == b"bounded\n"
 
 
