@@ -13,6 +13,7 @@ from typing import Any
 
 from bench import (
     applications,
+    bombs,
     butane,
     hostile,
     ignition,
@@ -39,6 +40,7 @@ WATCHERS = 50
 ALONE: dict[str, Any] = {
     "virtual": virtual,
     "applications": applications,
+    "bombs": bombs,
     "butane": butane,
     "hostile": hostile,
     "ignition": ignition,
@@ -46,7 +48,7 @@ ALONE: dict[str, Any] = {
     "machineconfig": machineconfig,
     "pool": pool,
 }
-"""Those that need no server: long ones in virtual time, and translators."""
+"""Those that need no server, or start their own: long ones in virtual time, translators, hostile pods."""
 BUSY = 0.5
 """Load average at the start from which rates say more about the machine's other work than about ours."""
 

@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from syncline.base import landlock, seccomp
+from syncline.base.priority import WORKER, step_back
 from syncline.gitops.lua import LuaFailed, run_guarded
 
 MEMORY_BYTES = 512 << 20
@@ -19,6 +20,7 @@ MEMORY_BYTES = 512 << 20
 
 
 def main() -> None:
+    step_back(WORKER)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
     # What a hole in the interpreter would lead to: no sockets, no tracing, no files but those of programs.

@@ -76,7 +76,7 @@ def launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         stderr=subprocess.STDOUT,
         env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
         start_new_session=True,
-        pass_fds=[spec["verdict"]] if "verdict" in spec else [],
+        pass_fds=[spec[name] for name in ("verdict", "board") if name in spec],
     )
     assert process.stdin is not None, "the standard input is a pipe"
     with contextlib.suppress(BrokenPipeError):  # it ended at once; its exit code and output say why

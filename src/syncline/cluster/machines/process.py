@@ -46,6 +46,7 @@ from syncline.cluster.machines.logs import LINE_COST, LogBook, Throttle
 from syncline.cluster.machines.prober import Answer, Prober, Tally, course_at_start, course_with
 from syncline.cluster.machines.probes import Probe, port_number
 from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS
+from syncline.cluster.machines.sandbox.board import FIGURES, LINES, Board
 from syncline.cluster.machines.sandbox.network import pump
 from syncline.cluster.machines.sessions import CommandSession
 from syncline.cluster.machines.stages import ANNOTATION_PREFIX, completes
@@ -101,6 +102,11 @@ class ProcessSettings:
     tmpfs_bytes: int = 256 * 1024**2
     disk_bytes: int = 1024**3
     """In all its volumes that may be written."""
+    open_files: int = 16_384
+    all_processes: int = 2048
+    """Of all containers together, as the following."""
+    all_memory_bytes: int = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+    all_open_files: int = 65_536
     folder: Path | None = None
     """Of the cluster's data, for files with credentials where there is no sandbox to keep them in memory."""
 
@@ -122,7 +128,13 @@ class ProcessSettings:
             "cpu_s": self.cpu_s,
             "processes": self.processes + 3 * CONNECTIONS,
             "disk_bytes": self.disk_bytes,
+            "open_files": self.open_files,
         }
+
+    def together(self) -> dict[str, int]:
+        """What all sandboxes bound among themselves: the one that uses most ends first."""
+        figures = (self.all_processes, self.all_memory_bytes, self.all_open_files)
+        return dict(zip(FIGURES, figures, strict=True))
 
 
 Wake = Callable[[str, ObjectRef], None]
@@ -138,6 +150,8 @@ class _Running:
     container: dict[str, Any]
     spec: Mapping[str, Any] = field(default_factory=dict)
     """How it was started; empty without a sandbox."""
+    line: int = -1
+    """Where it tells what it uses."""
     verdict: int = -1
     """Where the sandbox says which limit was exceeded."""
     timers: list[threading.Timer] = field(default_factory=list)
@@ -170,6 +184,10 @@ class ProcessRuntime:
         """Users of pods, where root runs us: a number for each that is there."""
         self._closed = False
         self._lock = threading.Lock()
+        self._lines = set(range(LINES))
+        """Of the board, that are free."""
+        self._board_file = Board.made() if settings.sandboxed else -1
+        self._board = Board(self._board_file) if settings.sandboxed else None
         credentials = None if settings.sandboxed else settings.folder or memory_folder(programs=True)
         self._held = Scratch(credentials)
         self.scratch = self._held.path
@@ -339,6 +357,9 @@ class ProcessRuntime:
         root.mkdir(exist_ok=True)
         said = _last_words(place, order.container)
         said.write_bytes(b"")
+        mounts = _mounts(order, place, volumes, variables)
+        files = _files(volumes, self._settings.tmpfs_bytes)
+        line = self._take_line()
         last_words = (str(said), str(order.container.get("terminationMessagePath") or LAST_WORDS), True)
         spec = {
             "argv": argv,
@@ -349,10 +370,13 @@ class ProcessRuntime:
             "binds": [
                 *python_inside()[1],
                 (str(tools), TOOLS, False),
-                *_mounts(order, place, volumes, variables),
+                *mounts,
                 last_words,
             ],
-            "files": _files(volumes, self._settings.tmpfs_bytes),
+            "files": files,
+            "board": self._board_file,
+            "line": line,
+            "together": self._settings.together(),
             "socket": str(self._gateway.path),
             "port": self._settings.port,
             "limits": self._settings.limits(),
@@ -369,11 +393,24 @@ class ProcessRuntime:
             process = launcher(spec | {"verdict": theirs})
         except BaseException:
             os.close(verdict)
+            self._free_line(line)
             raise
         finally:
             os.close(theirs)
         del spec["files"]
-        return _Running(process, ref_of(order.pod), order.container, spec, verdict)
+        return _Running(process, ref_of(order.pod), order.container, spec, line, verdict)
+
+    def _take_line(self) -> int:
+        with self._lock:
+            if not self._lines:
+                raise OSError(f"{LINES} containers run as processes already; more are started when one has ended")
+            return self._lines.pop()
+
+    def _free_line(self, line: int) -> None:
+        if self._board is not None and line >= 0:
+            self._board.write(line)
+            with self._lock:
+                self._lines.add(line)
 
     def _slot(self, pod_uid: str) -> int:
         """The containers of a pod share its files, so they are one user."""
@@ -485,6 +522,7 @@ class ProcessRuntime:
                 running.ended.wait(wait_s)
         code = running.process.wait()
         running.ended.set()
+        self._free_line(running.line)
         output.close()
         for timer in running.timers:
             timer.cancel()

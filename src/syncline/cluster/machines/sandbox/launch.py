@@ -20,7 +20,9 @@ import termios
 import time
 
 from syncline.base import seccomp
+from syncline.base.priority import LAST, step_back
 from syncline.cluster.machines.sandbox import CANNOT, kernel, network
+from syncline.cluster.machines.sandbox.board import Board
 from syncline.cluster.machines.sandbox.kernel import SandboxError
 from syncline.cluster.machines.sandbox.ownership import give, identity
 from syncline.cluster.machines.sandbox.root import make_root
@@ -47,7 +49,8 @@ writable] and perhaps a path below the source; ``files``: volumes kept in memory
 of ``binds`` that is no path names one); ``socket`` (path on this machine) and ``port`` (in the sandbox); ``limits``:
 name of RLIMIT to number; ``whole``: limits of all its processes together (see :class:`Watch`); ``tmpfs_bytes``.
 Optional: ``slot``, the number of the user that it runs as where root started us, ``give``: what shall belong to that
-user ([path, and what is below it too]), ``verdict``: a descriptor that learns which limit was exceeded.
+user ([path, and what is below it too]), ``verdict``: a descriptor that learns which limit was exceeded; ``board``: a
+descriptor of the :class:`Board`, ``line`` on it, and ``together``: limits of all sandboxes.
 """
 
 
@@ -67,8 +70,9 @@ def main() -> int:
     spec: Spec = json.loads(_first_line(0))
     os.umask(0o022)
     verdict = spec.get("verdict")
-    if verdict is not None:
-        os.set_inheritable(verdict, False)
+    for given in (verdict, spec.get("board")):
+        if given is not None:
+            os.set_inheritable(given, False)
     alive, ours = os.pipe()
     try:
         _enter_namespaces(spec)
@@ -204,12 +208,15 @@ def _set_up_and_watch(spec: Spec) -> int:
     os.close(proc)
     _detach_output(keep=2)
     folders = [*(target for _, target, writable, *_ in spec["binds"] if writable)]
-    return _wait_and_watch(child, Watch(spec.get("whole", {}), folders), spec.get("verdict"))
+    board = Board(spec["board"]) if "board" in spec else None
+    watch = Watch(spec.get("whole", {}), folders, board, spec.get("line", 0), spec.get("together"))
+    return _wait_and_watch(child, watch, spec.get("verdict"))
 
 
 def _be_forwarder(spec: Spec, listener: Any) -> None:
     try:
         _lose_rights(int(spec["keeper"]))
+        step_back(LAST)
         _detach_output()
         network.forward(listener)
     finally:
@@ -269,6 +276,7 @@ def _become(spec: Spec, proc: int | None) -> None:
     code = 126
     try:
         os.setsid()
+        step_back(LAST)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
         if not spec.get("stdin"):
             os.dup2(os.open("/dev/null", os.O_RDONLY), 0)

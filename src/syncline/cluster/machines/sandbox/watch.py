@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import time
 
+from syncline.cluster.machines.sandbox.board import Board
+
 __all__ = ["OVER", "Watch"]
 
-OVER = ("memory", "cpu", "processes", "disk", "sockets")
+OVER = ("memory", "cpu", "processes", "open", "sessions", "disk", "sockets")
 """Words for what was too much, told to who started the sandbox."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -25,11 +27,24 @@ MOST_SOCKETS = 4096
 """Their buffers belong to no process."""
 
 
-class Watch:
-    """``folders`` are the volumes that the command may write. Every limit may be missing: then it is not looked at."""
+MOST_SESSIONS = 32
+"""The kernel may give each session as much of the processors as the API (``sched_autogroup_enabled``)."""
 
-    def __init__(self, limits: dict[str, int], folders: list[str]) -> None:
+
+class Watch:
+    """``folders`` are the volumes that the command may write; ``board`` and ``line`` are for the limits of all
+    sandboxes together. Every limit may be missing: then it is not looked at."""
+
+    def __init__(
+        self,
+        limits: dict[str, int],
+        folders: list[str],
+        board: Board | None = None,
+        line: int = 0,
+        together: dict[str, int] | None = None,
+    ) -> None:
         self._limits = limits
+        self._board, self._line, self._together = board, line, together or {}
         self._folders = folders
         self._free = {folder: _free(folder) for folder in folders}
         self._disk_at = 0.0
@@ -38,13 +53,15 @@ class Watch:
     def look(self, reaped_cpu_s: float) -> str:
         """One of :data:`OVER` with figures, or nothing. ``reaped_cpu_s``: of processes that have ended."""
         limits = self._limits
-        processes, threads, cpu_s, resident = 0, 0, reaped_cpu_s, 0
+        threads, cpu_s, resident, files = 0, reaped_cpu_s, 0, 0
+        sessions: set[bytes] = set()
         pids = [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]
         for pid in pids:
             fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
             if len(fields) < 22:
                 continue
-            processes += 1
+            sessions.add(fields[3])
+            files += _open_files(pid)
             threads += int(fields[17])
             cpu_s += (int(fields[11]) + int(fields[12])) / TICKS
             resident += int(fields[21]) * PAGE
@@ -52,6 +69,15 @@ class Watch:
             return f"processes: {threads} of {limits['processes']}"
         if cpu_s > limits.get("cpu_s", cpu_s):
             return f"cpu: {cpu_s:.0f} of {limits['cpu_s']} seconds"
+        if len(sessions) > MOST_SESSIONS and limits:
+            return f"sessions: {len(sessions)} of {MOST_SESSIONS}"
+        if files > limits.get("open_files", files):
+            return f"open files: {files} of {limits['open_files']}"
+        if self._board is not None:
+            self._board.write(self._line, (threads, resident + _in_memory(), files))
+            said = self._board.over(self._line, self._together)
+            if said:
+                return said
         said = self._memory(resident, pids)
         if said:
             return said
@@ -102,6 +128,14 @@ def _read(path: str) -> bytes:
         return b""
     finally:
         os.close(file)
+
+
+def _open_files(pid: str) -> int:
+    """As many as its folder is long (Linux 6.2 or newer; before that it says 0)."""
+    try:
+        return os.stat(f"/proc/{pid}/fd").st_size
+    except OSError:
+        return 0
 
 
 def _in_memory() -> int:

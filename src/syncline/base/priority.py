@@ -1,0 +1,36 @@
+"""Steps back behind the API: what other people's programs do must not decide when somebody is answered.
+
+Called by the programs themselves before they begin (``cluster/machines/sandbox/launch.py``, ``sources/worker_main.py``,
+``assembly/lua_child.py``), since it cannot be taken back without rights. Little is imported: it is loaded for each
+command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+
+__all__ = ["LAST", "WORKER", "step_back"]
+
+WORKER = 10
+"""Niceness of rendering: a tenth of the processor where the API wants all of it."""
+LAST = 19
+"""Niceness of commands of pods and plugins, which get what nobody else wants."""
+IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
+IDLE_IO = 3 << 13
+"""The class that reads and writes when nobody else does."""
+
+
+def step_back(niceness: int) -> None:
+    """From now on, and for all that this process starts. What the machine does not let us change stays as it is."""
+    if niceness > os.getpriority(os.PRIO_PROCESS, 0):
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    if niceness < LAST:
+        return
+    if hasattr(os, "SCHED_IDLE"):
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    number = IOPRIO_SET.get(os.uname().machine)
+    if number is not None:
+        ctypes.CDLL(None).syscall(number, 1, 0, IDLE_IO)
