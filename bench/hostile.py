@@ -1,7 +1,8 @@
 """``python -m bench hostile [--quick]``: the API's latency beside a page of hostile expressions.
 
-Expressions run on the loop that serves the API, so each takes what its budget of steps allows and no more: printed is
-what a step and a whole budget come to. Beside it stands what a read waits while others send YAML that is read slowly.
+Each expression takes what its budget of steps allows and no more: printed is what a step and a whole budget come to.
+Beside it stands what a read waits while others send what takes its whole budget: bodies in YAML, objects that policies
+judge, and objects that rules of their definition judge.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.processes import Blocking, Running, apiserver, free_port, running
@@ -34,6 +36,14 @@ PAGE = {
     "loops in loops": "object.list.all(y, true)",
     "zones looked for": "timestamp('2020-01-01T00:00:00Z').getHours('A/' + string(x)) > 0 || true",
 }
+TEN = "[0,1,2,3,4,5,6,7,8,9]"
+LOOPS = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, a + b + c + d < 99))))"
+HOSTILE = [
+    f"{TEN}.all(x, {TEN}.all(y, {PAGE[name].replace('string(x)', 'string(y)')}))"
+    for name in ("a text searched", "a text matched", "all matches of a text", "zones looked for")
+]
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 READ = "/api/v1/namespaces/default"
 
@@ -69,18 +79,61 @@ def figures(table: Table, *, quick: bool) -> None:
             client = Blocking(server)
             quiet = _p99_ms(client, seconds)
             table.row("a read, 99th percentile, undisturbed", f"{quiet:.1f} ms")
-            stop = threading.Event()
-            other = threading.Thread(target=_post_yaml, args=(server, stop))
-            other.start()
-            busy = _p99_ms(client, seconds)
-            stop.set()
-            other.join()
-            table.row("a read beside YAML bodies of a megabyte", f"{busy:.1f} ms", f"{busy / quiet:.1f} times")
+            _configure(client)
+            for name, send in BESIDE.items():
+                stop = threading.Event()
+                others = [threading.Thread(target=_sending, args=(send, server, stop)) for _ in range(2)]
+                for other in others:
+                    other.start()
+                busy = _p99_ms(client, seconds)
+                stop.set()
+                for other in others:
+                    other.join()
+                table.row(f"a read beside {name}", f"{busy:.1f} ms", f"{busy / quiet:.1f} times")
 
 
-def _post_yaml(server: Running, stop: threading.Event) -> None:
-    """Bodies that take seconds to read; the object is refused for its size or taken, both is well."""
-    client, text = Blocking(server), "- a\n" * 250_000
+def _configure(client: Blocking) -> None:
+    """A policy with a page of expressions, and a definition with a page of rules."""
+    rules = [{"rule": f"{LOOPS} || self.s == '{number}'"} for number in range(30)]
+    spec = {"type": "object", "properties": {"s": {"type": "string", "maxLength": 10}}}
+    schema = {"type": "object", "properties": {"spec": {**spec, "x-kubernetes-validations": rules}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "boxes", "singular": "box", "kind": "Box", "listKind": "BoxList"}
+    crd = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]}
+    client.send("POST", CRDS, {"metadata": {"name": "boxes.example.com"}, "spec": crd})
+    maps = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+    policy = {
+        "matchConstraints": {"resourceRules": [maps]},
+        "validations": [{"expression": text.replace("object.", "object.data.")} for text in HOSTILE],
+    }
+    client.send("POST", f"{POLICIES}", {"metadata": {"name": "page"}, "spec": policy})
+    bound = {"policyName": "page", "validationActions": ["Deny"]}
+    client.send("POST", f"{POLICIES.removesuffix('ies')}ybindings", {"metadata": {"name": "page"}, "spec": bound})
+
+
+def _sending(send: Callable[[Blocking], None], server: Running, stop: threading.Event) -> None:
+    """Again and again; what is refused is well."""
+    client = Blocking(server)
     while not stop.is_set():
         with contextlib.suppress(SystemExit):
-            client.send("POST", CONFIGMAPS, text.encode(), "application/yaml")
+            send(client)
+
+
+def _yaml(client: Blocking) -> None:
+    client.send("POST", CONFIGMAPS, ("- a\n" * 250_000).encode(), "application/yaml")
+
+
+def _judged(client: Blocking) -> None:
+    client.send("POST", CONFIGMAPS, {"metadata": {"generateName": "m-"}, "data": {"s": LARGE["s"]}})
+
+
+def _ruled(client: Blocking) -> None:
+    body = {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"generateName": "b-"}, "spec": {"s": "x"}}
+    client.send("POST", "/apis/example.com/v1/namespaces/default/boxes", body)
+
+
+BESIDE = {
+    "YAML bodies of a megabyte": _yaml,
+    "objects that hostile policies judge": _judged,
+    "objects that hostile rules judge": _ruled,
+}

@@ -49,6 +49,7 @@ SOCKETS_AND_FILES = (
     "cluster/datafile.py",
     "cluster/pki.py",
     "cluster/webhooks.py",
+    "cluster/evaluators.py",
     "cluster/machines/process.py",
     "cluster/machines/launching.py",
     "cluster/machines/sandbox/",

@@ -14,7 +14,6 @@ from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
 from syncline.base.remember import remember
 from syncline.cluster.admission import Admission
-from syncline.cluster.admission.dynamic.calls import Awaiting
 from syncline.cluster.aggregation import Aggregation
 from syncline.cluster.answers import refusal
 from syncline.cluster.authz import Authorizer
@@ -39,8 +38,9 @@ from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
 from syncline.cluster.waiting import Asked, Waiting
 from syncline.kube.client import Request, Response
+from syncline.kube.elsewhere import Here, keeping_to
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
-from syncline.kube.outcall import Outcall, Outcome, settle
+from syncline.kube.outcall import Awaiting, Outcall, Outcome, settle
 from syncline.kube.schema.resources import subresource_of
 from syncline.kube.selectors import SelectorError, parse_field_selector
 
@@ -106,14 +106,24 @@ class Api:
         """Makes calls for those who cannot wait; None: they fail, and say why."""
 
     def handle(self, request: Request, user: UserInfo) -> Response:
-        """Answer ``request`` as ``user``; every failure is a Status. Calls that it needs are made by ``caller``."""
-        return settle(self.begin(request, user), self.caller)
+        """Answer ``request`` as ``user``; every failure is a Status. Calls that it needs are made by ``caller``, and
+        expressions are evaluated in place."""
+        if self.backend.admission.configured.active:
+            answer = Waiting(self._run, self.backend, request, user, at_once=True).run()
+        else:
+            answer = self._run(self.backend, request, user, None)
+        return settle(answer, self.caller)
 
     def begin(self, request: Request, user: UserInfo) -> Response:
-        """As :meth:`handle`, but where webhooks have to be asked, the answer is to be resumed with what they say."""
-        if self.backend.admission.configured.active:
-            return Waiting(self._run, self.backend, request, user).run()
-        return self._run(self.backend, request, user, None)
+        """As :meth:`handle`, but where webhooks have to be asked, or expressions take long, the answer is to be resumed
+        with what came of it."""
+        if not self.backend.admission.configured.active:
+            try:
+                with keeping_to(Here()):
+                    return self._run(self.backend, request, user, None)
+            except Awaiting:
+                pass  # Nothing was stored: it runs again, with a clock and chance that stand still.
+        return Waiting(self._run, self.backend, request, user).run()
 
     def unjudged(self, request: Request, user: UserInfo) -> Response:
         """As :meth:`handle`, past what people configured: for what a cluster gives itself."""

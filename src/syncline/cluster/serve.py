@@ -15,7 +15,6 @@ import zlib
 from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
@@ -35,13 +34,14 @@ from syncline.cluster.authn import Authenticator
 from syncline.cluster.authz import SUPERUSERS
 from syncline.cluster.connections import Connections
 from syncline.cluster.conversing import converse
+from syncline.cluster.evaluators import shared_evaluators
 from syncline.cluster.fairness.control import Admitted, Fairness, is_long_running
 from syncline.cluster.guarding import guarded
 from syncline.cluster.pki import KeyPair
 from syncline.cluster.routes import route_of, verb_of
 from syncline.cluster.store import Store, WriteRefused
 from syncline.cluster.users import ANONYMOUS, UserInfo
-from syncline.cluster.verbs.body import read_beforehand, reads_slowly
+from syncline.cluster.verbs.body import read_apart, reads_slowly, remember_read
 from syncline.cluster.webhooks import Caller
 from syncline.kube.client import Request, Response, Stream
 from syncline.kube.errors import (
@@ -52,7 +52,7 @@ from syncline.kube.errors import (
     Unauthorized,
     error_from_status,
 )
-from syncline.kube.outcall import settle
+from syncline.kube.outcall import Errand, settle
 
 __all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
 
@@ -310,7 +310,7 @@ class ApiServer:
                     audited.acting = user
                 if self._fairness is not None:
                     seated = await self._seat(self._fairness, request, user)
-                asked = await _with_body(request, incoming) if incoming.can_read_body else request
+                asked = await _with_body(request, incoming, user) if incoming.can_read_body else request
                 if audited is not None and self._auditor is not None:
                     self._auditor.read(audited, asked.body)
                 answer = await self._durable_answer(asked, user)
@@ -571,17 +571,17 @@ def _request_of(incoming: web.BaseRequest) -> Request:
     return Request(incoming.method, incoming.path, query, headers, raw_query=incoming.query_string)
 
 
-_READERS = ThreadPoolExecutor(1, "yaml")
-"""One at a time: what others wait for is the interpreter, not the processor."""
-
-
-async def _with_body(request: Request, incoming: web.BaseRequest) -> Request:
+async def _with_body(request: Request, incoming: web.BaseRequest, user: UserInfo) -> Request:
+    """Raises ApiError."""
     content = incoming.content
     whole = content.is_eof() and content.total_bytes <= BODY_LIMIT_BYTES
     body = content.read_nowait(-1) if whole else await _read_body(incoming)
     asked = Request(request.method, request.path, request.query, request.headers, body, raw_query=request.raw_query)
     if reads_slowly(asked):
-        await asyncio.get_running_loop().run_in_executor(_READERS, read_beforehand, body)
+        outcome = await shared_evaluators().run(Errand(read_apart, (body,), user.name))
+        if outcome.error is not None:
+            raise outcome.error
+        remember_read(body, outcome.value)
     return asked
 
 

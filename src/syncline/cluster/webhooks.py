@@ -1,4 +1,4 @@
-"""HTTPS calls that the API server makes: webhooks and aggregated APIs.
+"""What requests wait for: HTTPS calls of webhooks and aggregated APIs, and long evaluations.
 
 Used by ``serve`` and by the live controllers' way in; the API says what to call and goes on with what came of it
 (``kube.outcall``). Failures are worded as Go's HTTP client words them, because webhook owners search for these words.
@@ -17,9 +17,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from syncline.base.scratch import named_in_memory
+from syncline.cluster.evaluators import shared_evaluators
 from syncline.cluster.pki import KeyPair
 from syncline.kube.client import Response
-from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.outcall import Errand, Outcall, Outcome
 
 if TYPE_CHECKING:
     import aiohttp
@@ -99,9 +100,12 @@ class Caller:
         """Make the calls that ``answer`` waits for, side by side, until it is one."""
         while answer.pending is not None:
             pending = answer.pending
-            outcomes = await asyncio.gather(*(self.call(one) for one in pending.calls))
+            outcomes = await asyncio.gather(*map(self._came_of, pending.calls))
             answer = pending.resume(outcomes)
         return answer
+
+    async def _came_of(self, one: Outcall | Errand) -> Outcome:
+        return await (shared_evaluators().run(one) if isinstance(one, Errand) else self.call(one))
 
     async def call(self, call: Outcall) -> Outcome:
         """What came of it; raises nothing but cancellation."""

@@ -1,4 +1,4 @@
-"""Calls that an API wants made before it can answer, as data: admission webhooks and aggregated APIs.
+"""What an API wants done before it can answer, as data: calls of webhooks and aggregated APIs, long evaluations.
 
 An API without sockets answers a :class:`Pending` instead of a result; whoever hosts it makes the calls (or says that
 nobody does) and goes on with ``resume``. A request that waits holds nothing: it is judged again with what was answered.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from syncline.kube.client import Response, Stream
+    from syncline.kube.errors import ApiError
 
-__all__ = ["NOBODY", "Outcall", "Outcome", "Pending", "settle"]
+__all__ = ["NOBODY", "Awaiting", "Errand", "Outcall", "Outcome", "Pending", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,26 @@ class Outcall:
 
 
 @dataclass(frozen=True, slots=True)
+class Errand:
+    """A pure function of plain data that takes long, to be run where nobody waits for it (``kube/elsewhere.py``).
+
+    ``share``: whose it is; many errands of one leave room for those of others.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    share: str = ""
+
+
+class Awaiting(Exception):
+    """The request goes on when these were done, each with its key. Not an ApiError: nothing answers with it."""
+
+    def __init__(self, calls: Sequence[tuple[str, Outcall | Errand]]) -> None:
+        super().__init__("others have to be asked first")
+        self.calls = tuple(calls)
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """``failure`` is set where nothing was answered: why, as Go's HTTP client says it."""
 
@@ -52,13 +73,16 @@ class Outcome:
     failure: str = ""
     stream: Stream | None = None
     """Instead of a body, where one was asked for."""
+    value: Any = None
+    error: ApiError | None = None
+    """What came of an errand, or why nothing did."""
 
 
 class Pending(Protocol):
     """A request that waits for calls."""
 
     @property
-    def calls(self) -> Sequence[Outcall]:
+    def calls(self) -> Sequence[Outcall | Errand]:
         """To be made at once, side by side."""
         ...
 
@@ -79,5 +103,7 @@ def settle(answer: Response, call: Callable[[Outcall], Outcome] | None) -> Respo
     return answer
 
 
-def _called(one: Outcall, call: Callable[[Outcall], Outcome] | None) -> Outcome:
+def _called(one: Outcall | Errand, call: Callable[[Outcall], Outcome] | None) -> Outcome:
+    if isinstance(one, Errand):
+        return Outcome(value=one.function(*one.arguments))
     return call(one) if call is not None else Outcome(failure=f'{one.method.capitalize()} "{one.url}": {NOBODY}')

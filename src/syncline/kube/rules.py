@@ -14,14 +14,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from syncline.kube import fieldcauses as causes
 from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import MAX_STEPS, Program, compile_program
 from syncline.kube.cel.values import EvaluationError, Optional
 from syncline.kube.celschema import converter, declare
+from syncline.kube.elsewhere import elsewhere, key_of
 from syncline.kube.errors import FieldCause
 from syncline.kube.fieldpath import FieldPathError, told_path
 from syncline.kube.objects import Obj
+from syncline.kube.outcall import Errand
 from syncline.kube.schema.model import Schema
 from syncline.kube.valuecheck import UNRELATED, old_items, unchanged
 
@@ -122,7 +126,21 @@ def check_rules(obj: Obj, old: Obj | None, schema: Schema, found: Sequence[Field
         return []
     if any(cause.reason in BLOCKING for cause in found):
         return [causes.invalid_value("", None, NOT_CHECKED)]
-    return _checked(obj, UNRELATED if old is None else old, plan, "")
+    return elsewhere(
+        lambda: key_of("rules", obj, old, schema.raw),
+        lambda: _checked(obj, UNRELATED if old is None else old, plan, ""),
+        lambda: Errand(_check_object, (obj, old, schema.raw)),
+    )
+
+
+def _check_object(obj: Obj, old: Obj | None, raw: Mapping[str, Any]) -> list[FieldCause]:
+    """:func:`check_rules` in another process."""
+    return check_rules(obj, old, _schema(msgspec.msgpack.encode(raw)))
+
+
+@lru_cache(maxsize=64)
+def _schema(raw: bytes) -> Schema:
+    return Schema.from_openapi(msgspec.msgpack.decode(raw))
 
 
 def check_part_rules(value: Any, raw: Mapping[str, Any], path: str) -> list[FieldCause]:
@@ -130,7 +148,11 @@ def check_part_rules(value: Any, raw: Mapping[str, Any], path: str) -> list[Fiel
     plan = _node(raw)
     if plan is None:
         return []
-    return _checked(value, value, plan, path, settled=False) or _checked(value, UNRELATED, plan, path)
+    return elsewhere(
+        lambda: key_of("part", value, raw, path),
+        lambda: _checked(value, value, plan, path, settled=False) or _checked(value, UNRELATED, plan, path),
+        lambda: Errand(check_part_rules, (value, raw, path)),
+    )
 
 
 class _OutOfBudget(Exception):

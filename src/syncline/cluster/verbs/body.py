@@ -6,7 +6,7 @@ request owns leaves. Refusals are Kubernetes': media types, decoding, versions, 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -29,10 +29,11 @@ __all__ = [
     "decode",
     "fitted",
     "own_copy",
-    "read_beforehand",
+    "read_apart",
     "read_object",
     "read_typed",
     "reads_slowly",
+    "remember_read",
     "typed",
 ]
 
@@ -72,8 +73,12 @@ def decode(request: Request, *, media: str | None = None) -> Any:
     try:
         if kind in _YAML_TYPES:
             raw = body.encode() if isinstance(body, str) else bytes(body)
-            value = _encodable(yaml.only_value(_loaded(raw, False)))
-            return own_copy(value) if len(raw) >= LARGE_YAML else value
+            if raw not in _READ:
+                return _encodable(yaml.only_value(yaml.load_all(raw, by_lines=False)))
+            read = _READ[raw]
+            if read.raw is None:
+                raise ValueError(read.problem)
+            return _decode(read.raw)
         return read_json(body if isinstance(body, str) else bytes(body))
     except (msgspec.DecodeError, ValueError) as error:
         raise _unreadable(error) from None
@@ -82,25 +87,51 @@ def decode(request: Request, *, media: str | None = None) -> Any:
 
 
 def reads_slowly(request: Request) -> bool:
-    """A body that takes long to read: YAML of a megabyte takes seconds."""
+    """A body that takes long to read: YAML of a megabyte takes seconds. JSON that is called YAML does not."""
     body = request.body
-    return isinstance(body, bytes) and len(body) >= LARGE_YAML and content_type(request) in _YAML_TYPES
+    if not isinstance(body, bytes) or len(body) < LARGE_YAML or content_type(request) not in _YAML_TYPES:
+        return False
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return True
+    return False
 
 
-def read_beforehand(body: bytes) -> None:
-    """Read a YAML body in another thread, so that the request finds it read."""
-    _loaded(body, False)
-    _loaded(body, True)
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A YAML body: its JSON (None where it is no document, for ``problem``), and the keys that are given twice."""
+
+    raw: bytes | None
+    problem: str
+    repeated: tuple[str, ...]
 
 
-@lru_cache(maxsize=8)
-def _known(body: bytes, by_lines: bool) -> yaml.Loaded:
-    return yaml.load_all(body, by_lines=by_lines)
+def repeated_keys(body: bytes) -> tuple[str, ...]:
+    """What is wrong with a YAML body that gives a key twice."""
+    return tuple(problem.message for problem in yaml.load_all(body, by_lines=True).report.warnings)
 
 
-def _loaded(body: bytes, by_lines: bool) -> yaml.Loaded:
-    """Large ones are remembered for the request that follows; what is in them is not to be changed."""
-    return _known(body, by_lines) if len(body) >= LARGE_YAML else yaml.load_all(body, by_lines=by_lines)
+def read_apart(body: bytes) -> _Read:
+    """Read a YAML body; in another process where :func:`reads_slowly`."""
+    repeated = repeated_keys(body)
+    try:
+        return _Read(_encode(_encodable(yaml.only_value(yaml.load_all(body, by_lines=False)))), "", repeated)
+    except RecursionError:
+        return _Read(None, "exceeded max depth", repeated)
+    except (msgspec.DecodeError, ValueError) as error:
+        return _Read(None, str(error), repeated)
+
+
+def remember_read(body: bytes, read: _Read) -> None:
+    """For the request that follows."""
+    _READ[body] = read
+    while len(_READ) > READ_KEPT:
+        del _READ[next(iter(_READ))]
+
+
+_READ: dict[bytes, _Read] = {}
+READ_KEPT = 8
 
 
 def _encodable(value: Any) -> Any:
@@ -148,8 +179,10 @@ def refuse_repeated_keys(request: Request) -> None:
     body = request.body
     if not isinstance(body, bytes | bytearray | str):
         return
-    for problem in _loaded(body.encode() if isinstance(body, str) else bytes(body), True).report.warnings:
-        raise BadRequest(f"error decoding YAML: error converting YAML to JSON: {problem.message}")
+    raw = body.encode() if isinstance(body, str) else bytes(body)
+    known = _READ.get(raw)
+    for problem in known.repeated if known is not None else repeated_keys(raw):
+        raise BadRequest(f"error decoding YAML: error converting YAML to JSON: {problem}")
 
 
 MAX_STRICT_ERRORS = 100

@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from syncline.base.clock import format_time, parse_time
-from syncline.cluster.admission.dynamic.calls import Awaiting
 from syncline.cluster.answers import fresh_answer, list_answer, object_answer, success
 from syncline.cluster.registry import CRDS, Resource
 from syncline.cluster.store import Key, Stored
@@ -22,7 +21,7 @@ from syncline.cluster.verbs.write import attempt_of
 from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
-from syncline.kube.outcall import Outcall
+from syncline.kube.outcall import Awaiting, Errand, Outcall
 
 __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
 
@@ -139,7 +138,7 @@ CALLS_AT_ONCE = 256
 
 def _judge_all(x: Exchange, found: list[Stored], options: DeleteOptions) -> None:
     """All of a collection before any goes, so that a refusal leaves it whole; their webhooks are asked side by side."""
-    calls: list[tuple[str, Outcall]] = []
+    calls: list[tuple[str, Outcall | Errand]] = []
     for stored in found:
         if len(calls) >= CALLS_AT_ONCE:
             break

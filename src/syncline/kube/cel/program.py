@@ -24,6 +24,7 @@ from syncline.kube.cel.values import (
     no_overload,
     type_name,
 )
+from syncline.kube.elsewhere import BOUND, TooLong
 
 __all__ = ["MAX_STEPS", "CostExceeded", "Made", "Program", "compile_program", "result_type"]
 
@@ -62,16 +63,33 @@ class Program:
         self, variables: Mapping[str, Any], spent: Callable[[int], None] | None = None, *, limit: int = MAX_STEPS
     ) -> Any:
         """The value; raises :class:`EvaluationError`, and :class:`CostExceeded` where it takes more than ``limit``
-        steps. ``spent`` is told how many it took."""
+        steps, or ``TooLong`` where that is more than is left here. ``spent`` is told how many it took."""
         most = max(min(limit, MAX_STEPS), 0)
-        meter = Meter(most)
+        here = BOUND.get()
+        outer = here.meter if here is not None else None
+        meter = Meter(most if here is None else min(most, here.meter.left))
+        given = meter.left
+        if here is not None:
+            here.meter = meter
         try:
             return self._step({**variables, "#": meter})
-        except (Exceeded, RecursionError):
+        except RecursionError:
+            raise CostExceeded(most) from None
+        except Exceeded:
+            if here is not None:
+                raise TooLong from None
             raise CostExceeded(most) from None
         finally:
+            took = given - max(meter.left, 0)
+            if here is not None and outer is not None:
+                here.meter = outer
+                outer.left -= took
             if spent is not None:
-                spent(most - max(meter.left, 0))
+                spent(took)
+
+    def __reduce__(self) -> tuple[type[Program], tuple[str, Node, Type]]:
+        """What it is made from: functions cannot be carried to another process."""
+        return Program, (self.text, self.root, self.type)
 
 
 def compile_program(text: str, variables: Mapping[str, Type], messages: Messages | None = None) -> Program:

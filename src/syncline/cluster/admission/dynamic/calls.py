@@ -1,8 +1,8 @@
 """What one request asked of others, over all its runs.
 
-A request that needs an answer is given up with :class:`Awaiting` and run again once there is one; the answers that it
-had are kept here under what was asked, so that only a changed question is asked anew. Its clock and its chance stand
-still meanwhile (:class:`Tape`). Knows no sockets.
+A request that needs an answer is given up with ``outcall.Awaiting`` and run again once there is one; the answers that
+it had are kept here under what was asked, so that only a changed question is asked again. Its clock and its chance
+stand still meanwhile (:class:`Tape`). Knows no sockets.
 """
 
 from __future__ import annotations
@@ -11,22 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from syncline.base.entropy import Entropy
-from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.outcall import Outcome
 
-__all__ = ["MAX_RUNS", "Asking", "Awaiting", "Tape"]
+__all__ = ["MAX_RUNS", "Asking", "Tape"]
 
 MAX_RUNS = 256
 """Runs of one request: each was asked for by new calls, so more than this is a loop of ours or of webhooks."""
 
 T = TypeVar("T")
-
-
-class Awaiting(Exception):
-    """The request goes on when these calls have been made. Not an ApiError: nothing answers with it."""
-
-    def __init__(self, calls: Sequence[tuple[str, Outcall]]) -> None:
-        super().__init__("others have to be asked first")
-        self.calls = tuple(calls)
 
 
 class Asking:

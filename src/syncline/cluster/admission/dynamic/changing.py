@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from syncline.cluster.admission.dynamic.apart import evaluated
 from syncline.cluster.admission.dynamic.bindings import kind_in
-from syncline.cluster.admission.dynamic.conditions import Budget, OutOfBudget
+from syncline.cluster.admission.dynamic.conditions import Budget, OutOfBudget, held
 from syncline.cluster.admission.dynamic.judging import Judging, Round, seen_as
 from syncline.cluster.admission.dynamic.matching import Match
 from syncline.cluster.admission.dynamic.policies import (
@@ -97,36 +98,45 @@ def _invoked(
     before = shown = seen_as(obj, subject, match.resource)
     theirs = seen_as(old, subject, match.resource)
     values = {**judging.values(subject, match.resource, shown, theirs), "params": param}
-    try:
-        if not policy.conditions.match(values):
-            return obj
-    except EvaluationError as error:
-        errors += _told(policy, binding, str(error), "Invalid")
-        return obj
     named = meta(param) if param is not None else {}
     key = f"{policy.name}/{binding.name}/{named.get('namespace', '')}/{named.get('name', '')}"
+    holds = evaluated(judging, subject, f"change/{key}/if", held, values, policy.conditions)
+    if isinstance(holds, str):
+        errors += _told(policy, binding, holds, "Invalid")
+    if holds is not True:
+        return obj
     if turn.skips(POLICIES, key):
         return obj
     values["namespaceObject"] = judging.namespace_of(subject)
-    for rule in policy.rules:
+    for at, rule in enumerate(policy.rules):
         if shown is None:
             break
-        budget = Budget()
         values["object"] = shown
-        given = {**values, "variables": Variables(policy, values, budget)}
+        made, problem = evaluated(judging, subject, f"change/{key}/{at}", _made, values, policy, at)
         try:
-            made = rule.check.evaluate(given, budget)
+            if problem:
+                raise _Refused(problem)
             if rule.patch_type == "ApplyConfiguration":
                 patched = _merged(shown, made, _schema(judging, subject, match))
             else:
                 patched = _patched(shown, made)
-        except (EvaluationError, OutOfBudget, _Refused) as error:
+        except _Refused as error:
             errors += _told(policy, binding, str(error), "Invalid")
             continue
         shown = judging.renew(patched, kind_in(subject, match.resource))
     changed = shown != before
     turn.note(POLICIES, key, changed=changed, again=policy.reinvoked)
     return convert(shown, subject.kind) if changed and shown is not None else obj
+
+
+def _made(values: Mapping[str, Any], policy: Policy, at: int) -> tuple[Any, str]:
+    """What a mutation's expression makes, or why it makes nothing."""
+    budget = Budget()
+    try:
+        given = {**values, "variables": Variables(policy, values, budget)}
+        return policy.rules[at].check.evaluate(given, budget), ""
+    except (EvaluationError, OutOfBudget) as error:
+        return None, str(error)
 
 
 def _schema(judging: Judging, subject: Subject, match: Match) -> Schema | None:

@@ -14,7 +14,7 @@ from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import MAX_STEPS, Program
 from syncline.kube.cel.values import EvaluationError
 
-__all__ = ["OUT_OF_BUDGET", "Budget", "Compiled", "Conditions", "OutOfBudget", "compiled", "verdict"]
+__all__ = ["OUT_OF_BUDGET", "Budget", "Compiled", "Conditions", "OutOfBudget", "compiled", "held", "verdict"]
 
 CALLS_PER_REQUEST = 10
 """How often the limit of one evaluation all expressions of one policy may use up (``RuntimeCELCostBudget`` against
@@ -103,6 +103,14 @@ class Conditions:
         if errors and not self.ignore:
             raise EvaluationError(verdict(errors))
         return not errors
+
+
+def held(values: Mapping[str, Any], conditions: Conditions) -> bool | str:
+    """As :meth:`Conditions.match`; a text is what could not be evaluated."""
+    try:
+        return conditions.match(values)
+    except EvaluationError as error:
+        return str(error)
 
 
 def conditions_of(owner: Mapping[str, Any], expressions: Expressions) -> Conditions:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from syncline.cluster.admission.dynamic.apart import evaluated
 from syncline.cluster.admission.dynamic.bindings import kind_in
-from syncline.cluster.admission.dynamic.calls import Awaiting
+from syncline.cluster.admission.dynamic.conditions import held
 from syncline.cluster.admission.dynamic.hooks import Hook
 from syncline.cluster.admission.dynamic.judging import Judging, Round, internal, seen_as
 from syncline.cluster.admission.dynamic.matching import Match
@@ -24,10 +25,9 @@ from syncline.cluster.admission.dynamic.services import reach
 from syncline.cluster.admission.dynamic.steps import StepFailed, patched
 from syncline.cluster.admission.dynamic.subject import Subject, forbidden
 from syncline.cluster.conversion import convert
-from syncline.kube.cel.values import EvaluationError
 from syncline.kube.errors import ApiError, BadRequest
 from syncline.kube.objects import Obj
-from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.outcall import Awaiting, Outcall, Outcome
 
 __all__ = ["WEBHOOKS", "call_mutating", "call_validating"]
 
@@ -59,10 +59,10 @@ def _matching(judging: Judging, hook: Hook, subject: Subject, obj: Obj | None, o
     if match is None or not hook.conditions.expressions:
         return match
     mine, theirs = (seen_as(one, subject, match.resource) for one in (obj, old))
-    try:
-        holds = hook.conditions.match(judging.values(subject, match.resource, mine, theirs))
-    except EvaluationError as error:
-        raise forbidden(subject, obj, str(error)) from None
+    values = judging.values(subject, match.resource, mine, theirs)
+    holds = evaluated(judging, subject, f"hook/{hook.uid}", held, values, hook.conditions)
+    if isinstance(holds, str):
+        raise forbidden(subject, obj, holds)
     return match if holds else None
 
 

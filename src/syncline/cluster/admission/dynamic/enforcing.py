@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.cluster.admission.dynamic.conditions import Budget, OutOfBudget
+from syncline.cluster.admission.dynamic.apart import evaluated
+from syncline.cluster.admission.dynamic.conditions import Budget, OutOfBudget, held
 from syncline.cluster.admission.dynamic.judging import Judging, seen_as
 from syncline.cluster.admission.dynamic.matching import Match
 from syncline.cluster.admission.dynamic.policies import (
@@ -115,29 +116,33 @@ def _bound(
     mine, theirs = (seen_as(one, subject, match.resource) for one in (obj, old))
     values = judging.values(subject, match.resource, mine, theirs)
     found: list[_Denial] = []
-    for param in params:
-        found += _judged(judging, policy, subject, {**values, "params": param}, audited)
+    for at, param in enumerate(params):
+        name, given = f"policy/{policy.name}/{binding.name}/{at}", {**values, "params": param}
+        # Conditions see no namespace; all else does.
+        holds = evaluated(judging, subject, f"{name}/if", held, given, policy.conditions)
+        if isinstance(holds, str):
+            found += [] if policy.ignores else [_Denial(holds)]
+        if holds is not True:
+            continue
+        given["namespaceObject"] = judging.namespace_of(subject)
+        denials, texts = evaluated(judging, subject, name, _judged, given, policy)
+        found += denials
+        for key, text in texts:
+            kept = audited.setdefault(key, [])
+            if text not in kept:
+                kept.append(text)
     return found
 
 
-def _judged(
-    judging: Judging, policy: Policy, subject: Subject, values: Mapping[str, Any], audited: dict[str, list[str]]
-) -> list[_Denial]:
-    """One policy with one parameter."""
-    try:
-        # Conditions see no namespace; all else does.
-        if not policy.conditions.match(values):
-            return []
-    except EvaluationError as error:
-        return [] if policy.ignores else [_Denial(str(error))]
-    values = {**values, "namespaceObject": judging.namespace_of(subject)}
-    budget = Budget()
+def _judged(values: Mapping[str, Any], policy: Policy) -> tuple[list[_Denial], list[tuple[str, str]]]:
+    """One policy with one parameter: what it refuses, and what it says of it for the audit log."""
+    budget, audited = Budget(), list[tuple[str, str]]()
     values = {**values, "variables": Variables(policy, values, budget)}
     try:
         found = [denial for at, rule in enumerate(policy.rules) if (denial := _ruled(policy, rule, at, values, budget))]
-        return found + _annotated(policy, values, audited)
+        return found + _annotated(policy, values, audited), audited
     except OutOfBudget as error:
-        return [] if policy.ignores else [_Denial(str(error))]
+        return [] if policy.ignores else [_Denial(str(error))], audited
 
 
 def _ruled(policy: Policy, rule: Rule, at: int, values: Mapping[str, Any], budget: Budget) -> _Denial | None:
@@ -163,8 +168,8 @@ def _message(rule: Rule, values: Mapping[str, Any], budget: Budget) -> str:
     return text or f"failed expression: {rule.check.text.strip()}"
 
 
-def _annotated(policy: Policy, values: Mapping[str, Any], audited: dict[str, list[str]]) -> list[_Denial]:
-    """Audit annotations have a budget of their own; what they say is kept once."""
+def _annotated(policy: Policy, values: Mapping[str, Any], audited: list[tuple[str, str]]) -> list[_Denial]:
+    """Audit annotations have a budget of their own."""
     budget = Budget()
     found = []
     for rule in policy.audits:
@@ -175,9 +180,6 @@ def _annotated(policy: Policy, values: Mapping[str, Any], audited: dict[str, lis
                 found.append(_Denial(str(error), always=True))
             continue
         text = value.strip() if isinstance(value, str) else ""
-        texts = audited.setdefault(rule.key, [])
-        if text and text not in texts:
-            texts.append(text.encode()[:MAX_ANNOTATION_BYTES].decode(errors="ignore"))
-        if not texts:
-            del audited[rule.key]
+        if text:
+            audited.append((rule.key, text.encode()[:MAX_ANNOTATION_BYTES].decode(errors="ignore")))
     return found

@@ -1,0 +1,79 @@
+"""Expressions of admission, evaluated here or in another process (``kube/elsewhere.py``).
+
+Called by ``enforcing``, ``changing`` and ``dispatching`` around what they evaluate. The authorizer stays here: whoever
+evaluates elsewhere gives up at a question that was not answered yet, and begins again with the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from syncline.cluster.admission.dynamic.judging import Judging
+from syncline.cluster.admission.dynamic.subject import Subject
+from syncline.kube.cel.authorizing import Asked, AuthorizerValue, ResourceCheck, Ruling
+from syncline.kube.elsewhere import elsewhere, key_of
+from syncline.kube.outcall import Errand
+
+__all__ = ["evaluated"]
+
+AUTHORIZER, CHECK = "authorizer", "authorizer.requestResource"
+Account = tuple[str, str] | None
+Rulings = dict[tuple[Account, Asked], Ruling]
+T = TypeVar("T")
+
+
+class _Undecided(BaseException):
+    """A question that was not asked before. Nothing in an expression can absorb it."""
+
+    def __init__(self, account: Account, asked: Asked) -> None:
+        super().__init__()
+        self.question = account, asked
+
+
+class _Question(tuple[Account, Asked]):
+    """The answer of an evaluation that has to begin again: what it wants to know first."""
+
+    __slots__ = ()
+
+
+def evaluated(
+    judging: Judging, subject: Subject, name: str, function: Callable[..., T], values: Mapping[str, Any], *given: Any
+) -> T:
+    """``function(values, *given)``; it is plain and pure, and ``name`` tells it apart from others of the request."""
+    mine: AuthorizerValue = values[AUTHORIZER]
+    plain = {key: value for key, value in values.items() if key not in (AUTHORIZER, CHECK)}
+    asked: Asked = values[CHECK].asked
+    rulings: Rulings = {}
+    while True:
+        found = elsewhere(
+            lambda: key_of(f"{name}/{len(rulings)}", plain),
+            lambda: function(values, *given),
+            lambda: Errand(_evaluate, (function, plain, asked, dict(rulings), given)),
+        )
+        if not isinstance(found, _Question):
+            return found
+        account, question = found
+        decide = mine.decide if account is None else mine.account(*account)
+        rulings[account, question] = decide(question)
+
+
+def _evaluate(
+    function: Callable[..., Any], plain: Mapping[str, Any], asked: Asked, rulings: Rulings, given: tuple[Any, ...]
+) -> Any:
+    """In another process."""
+
+    def of(account: Account) -> Callable[[Asked], Ruling]:
+        def decide(question: Asked) -> Ruling:
+            found = rulings.get((account, question))
+            if found is None:
+                raise _Undecided(account, question)
+            return found
+
+        return decide
+
+    value = AuthorizerValue(of(None), lambda namespace, name: of((namespace, name)))
+    try:
+        return function({**plain, AUTHORIZER: value, CHECK: ResourceCheck(value.decide, asked)}, *given)
+    except _Undecided as undecided:
+        return _Question(undecided.question)
