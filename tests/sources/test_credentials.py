@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from syncline.kube.objects import Obj
 from syncline.sources.credentials import CredentialBook, RepositoryAccess, credential_book
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings
-from syncline.sources.git_access import git_environment
+from syncline.sources.git_access import git_environment, out_of_arguments
 
 CANARY = "c4n4ry-p4ssw0rd"
 
@@ -175,6 +176,45 @@ def test_git_reads_a_repository_with_user_and_password(served: list[Server], tmp
     git = with_book(tmp_path, book(secret("s", "repository", url=url, username="robot", password=CANARY)))
     repository = git.repository(url)
     assert [entry.path for entry in repository.tree(repository.resolve("main")).entries] == ["a.yaml"]
+
+
+def test_a_password_in_an_address_stands_in_no_list_of_processes(
+    served: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = tmp_path / "seen"
+    wrapper = tmp_path / "bin" / "git"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\necho "$*" >> {seen}\nexec {shutil.which("git")} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+    url = f"{served[0].url}/app.git".replace("://", f"://robot:{CANARY}@")
+    repository = with_book(tmp_path, book()).repository(url)
+    assert [entry.path for entry in repository.tree(repository.resolve("main")).entries] == ["a.yaml"]
+    assert "ls-remote" in seen.read_text() and "fetch" in seen.read_text() and CANARY not in seen.read_text()
+
+
+@pytest.mark.parametrize(
+    ("url", "access", "plain", "found"),
+    [
+        ("https://u:p%40s@h:8443/x", None, "https://h:8443/x", ("u", "p@s")),
+        ("https://token@h/x", None, "https://h/x", ("token", "")),
+        ("https://u:p@h/x", ("other", "theirs"), "https://h/x", ("u", "p")),
+        ("https://u@h/x", ("", "theirs"), "https://h/x", ("u", "theirs")),
+        ("https://u@h/x", ("other", "theirs"), "https://h/x", ("other", "theirs")),
+    ],
+)
+def test_whatever_an_address_says_of_its_user_goes_with_the_credentials(
+    url: str, access: tuple[str, str] | None, plain: str, found: tuple[str, str]
+) -> None:
+    given = None if access is None else RepositoryAccess(plain, username=access[0], password=Secret(access[1]))
+    address, meant = out_of_arguments(url, given)
+    assert meant is not None and meant.password is not None
+    assert (address, meant.username, meant.password.reveal()) == (plain, *found)
+
+
+def test_addresses_without_a_user_and_of_ssh_stay_as_they_are() -> None:
+    for url in ("https://h/x", "ssh://git@h/x", "git@h:x", "/srv/x"):
+        assert out_of_arguments(url, None) == (url, None)
 
 
 def test_git_reads_a_repository_with_a_bearer_token(served: list[Server], tmp_path: Path) -> None:

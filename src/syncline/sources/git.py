@@ -24,7 +24,7 @@ from syncline.sources.cloud_tokens import with_cloud_token
 from syncline.sources.credentials import CredentialBook, RepositoryAccess
 from syncline.sources.errand import Failing, current
 from syncline.sources.errors import Problem, SourceError, mask_credentials
-from syncline.sources.git_access import git_environment, git_options
+from syncline.sources.git_access import git_environment, git_options, out_of_arguments
 from syncline.sources.git_process import Bounds, GitAnswer, RemoteLimits, run_git
 from syncline.sources.github_app import with_token
 from syncline.sources.lfs import LargeFiles
@@ -505,7 +505,8 @@ class Repository:
 
     def _converse(self, arguments: Sequence[str], directory: Path | None) -> GitAnswer:
         limits, fetches = self._settings.limits, arguments[0] == "fetch"
-        access = self._current_access()
+        url, access = out_of_arguments(self.url, self._current_access())
+        arguments = [url if each == self.url else each for each in arguments]
         bounds = limits.fetch if fetches else limits.listing
         with git_environment(access) as more:
             answer = run_git(

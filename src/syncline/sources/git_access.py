@@ -12,16 +12,18 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from syncline.base.scratch import credentials_folder
+from syncline.base.secret import Secret
 from syncline.sources.address import parse_address
 from syncline.sources.credentials import RepositoryAccess
 from syncline.sources.git_process import SSH
 from syncline.sources.web import basic
 
-__all__ = ["git_environment", "git_options"]
+__all__ = ["git_environment", "git_options", "out_of_arguments"]
 
 # Answers git's question (lines `key=value` up to an empty one) for one origin only: after a redirect to another host
 # nothing is given. It neither stores nor forgets anything.
@@ -45,6 +47,21 @@ _NOBODY = {
     "SSH_AUTH_SOCK": "",
 }
 """For a read as anybody may: no credentials, keys or rewritten addresses of the administrator's own programs either."""
+
+
+def out_of_arguments(url: str, access: RepositoryAccess | None) -> tuple[str, RepositoryAccess | None]:
+    """``url`` as it may stand in a list of processes, and credentials with those that stood in it: a password or a
+    token, which may be all of the user. As in git, the password of an address decides before any other."""
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in ("http", "https") or "@" not in parts.netloc:
+        return url, access
+    userinfo, _, place = parts.netloc.rpartition("@")
+    user, colon, password = userinfo.partition(":")
+    plain = urlunsplit(parts._replace(netloc=place))
+    found = access if access is not None else RepositoryAccess(plain)
+    if colon or found.password is None:
+        found = replace(found, username=unquote(user), password=Secret(unquote(password)))
+    return plain, found if found.username else replace(found, username=unquote(user))
 
 
 def git_options(access: RepositoryAccess | None) -> tuple[str, ...]:
