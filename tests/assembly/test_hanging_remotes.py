@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 from tests.live import reached
 from tests.sources.conftest import Upstream
 from tests.sources.tarpit import Tarpit
@@ -80,6 +82,7 @@ async def world(folder: Path) -> Any:
         application=AppSettings(poll_s=3600, read_patience_s=0.2),
         remotes=FOREVER,
         pools=PoolSettings(slow_after_s=0.2),
+        metrics_listen=("127.0.0.1", 0),
     )
     async with running_cluster(ClusterSettings(nodes=1)) as cluster:
         await cluster.start_gitops(gitops)
@@ -109,6 +112,11 @@ async def _beside(folder: Path, upstream: Upstream, tarpits: list[Tarpit]) -> No
         assert all("since 20" in one and "at most until 20" in one and "http://127.0.0.1" in one for one in told)
         assert any("for a turn to read" in one for one in told), "one host does not get all the places"
         assert made.told("good-") == []
+        (port,) = made.cluster.gitops_ports.values()
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+            text = await answer.text()
+        counts = dict(re.findall(r'syncline_work{purpose="sources",state="(\w+)"} (\d+)', text))
+        assert sum(map(int, counts.values())) >= len(urls)
         await _stays_in_reach(made)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import sys
 import threading
 from dataclasses import replace
@@ -326,3 +328,36 @@ def test_a_proxy_carries_requests_of_both_clients(script: Script) -> None:
                 assert "Basic bWU6cEBzcw==" in head
 
     asyncio.run(scene())
+
+
+def test_plugins_that_hang_keep_no_place_of_other_work_of_the_process(tmp_path: Path) -> None:
+    """More clusters than the event loop's own pool has threads wait for their plugins, which read a pipe for ever."""
+
+    count = 2 + min(32, (os.cpu_count() or 1) + 4)
+
+    async def story() -> str:
+        clients = []
+        for number in range(count):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            script = Script(folder)
+            os.mkfifo(folder / "pipe")
+            script.does("(here / 'pipe').read_text()")
+            clients.append(HttpClient(ClusterAccess("https://127.0.0.1:1", exec_plugin=script.plugin())))
+        waiting = [asyncio.ensure_future(one.send(Request("GET", "/", {}, {}))) for one in clients]
+        try:
+            await asyncio.sleep(0)
+            return await asyncio.to_thread(lambda: "other work")
+        finally:
+            assert not any(one.done() for one in waiting)
+            for number in range(count):
+                with contextlib.suppress(OSError):
+                    os.close(os.open(tmp_path / str(number) / "pipe", os.O_WRONLY | os.O_NONBLOCK))
+                (tmp_path / str(number) / "pipe").unlink()
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            for client in clients:
+                await client.close()
+
+    assert asyncio.run(story()) == "other work"

@@ -5,6 +5,8 @@ Nothing is said of how long it takes: a conversation without its bound would nev
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest
 from tests.sources.tarpit import Behaviour, Tarpit, endless, silent, tarpit, trickling
 
 from syncline.assembly.reading import GitSourceReader
-from syncline.sources.errand import FIRST_PAUSE_S, LONGEST_PAUSE_S, SPREAD
+from syncline.sources.artifacts import Artifacts
+from syncline.sources.errand import FIRST_PAUSE_S, LONGEST_PAUSE_S, SPREAD, Errand, errand
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings
 from syncline.sources.git_process import Bounds, RemoteLimits, run_bounded
@@ -152,6 +155,34 @@ def test_pauses_grow_to_a_bound_and_end_at_different_times_for_different_remotes
         assert max(pauses) <= LONGEST_PAUSE_S * (1 + SPREAD) + 2
         assert pauses[-1] > 4 * pauses[0]
     assert tried[0] != tried[1]
+
+
+def test_a_chart_repository_that_failed_is_not_asked_again_at_once_and_one_that_hangs_stops_no_other(
+    tmp_path: Path,
+) -> None:
+    """Many hang at once: whoever reads another chart waits for none of them."""
+    artifacts = Artifacts(tmp_path)
+    over, servers = threading.Event(), [Tarpit() for _ in range(40)]
+
+    def read(server: Tarpit) -> None:
+        with contextlib.suppress(SourceError):
+            artifacts.chart(f"http://{server.host}", "web", "1.0.0")
+
+    threads = [threading.Thread(target=read, args=(server,), daemon=True) for server in servers]
+    try:
+        for thread in threads:
+            thread.start()
+        while not all(server.asked for server in servers):
+            over.wait(0.01)
+        with tarpit(hangs_up) as failing:
+            for _ in range(20):
+                with errand(Errand(START, asked=False)), pytest.raises(SourceError):
+                    artifacts.chart(f"http://{failing.host}", "web", "1.0.0")
+            assert failing.asked == 1
+        assert all(thread.is_alive() for thread in threads)
+    finally:
+        for server in servers:
+            server.close()
 
 
 def test_a_clock_that_was_put_back_does_not_keep_a_remote_from_being_asked(tmp_path: Path) -> None:

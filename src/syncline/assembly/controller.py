@@ -134,7 +134,7 @@ class Replica:
         remotes.wake = lambda ref: manager.wake("application", ref)
         async with (
             contextlib.AsyncExitStack() as closing,
-            gitops_faces(gitops, loop, self.port, reader, self.gate.admits) as self.ports,
+            gitops_faces(gitops, loop, self.port, reader, self.gate.admits, work=manager.pools.counts) as self.ports,
             asyncio.TaskGroup() as group,
         ):
             closing.push_async_callback(way.close)

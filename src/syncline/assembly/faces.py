@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.listening import Answer, Face, listening
 from syncline.assembly.machineconfig import machine_config_gauges
-from syncline.assembly.metrics import GitOpsMetrics, MeasuredLoop, exposition
+from syncline.assembly.metrics import GitOpsMetrics, Labels, MeasuredLoop, exposition, gauges
 from syncline.assembly.otlp import exporting
 from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.webhooks import PATH, Webhooks
@@ -33,6 +33,8 @@ async def gitops_faces(
     port: Port,
     reader: GitSourceReader,
     mine: Callable[[ObjectRef], bool] = lambda _ref: True,
+    *,
+    work: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
 ) -> AsyncIterator[dict[Address, int]]:
     """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one).
 
@@ -42,7 +44,7 @@ async def gitops_faces(
     faces: dict[Address, dict[tuple[str, str], Face]] = {}
     if settings.metrics_listen is not None:
         loop.metrics = GitOpsMetrics(mine, labels=settings.metrics_labels, git_requests=reader.requests)
-        faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, loop.metrics, webhooks))
+        faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, loop.metrics, webhooks, work))
     if settings.webhook_listen is not None:
         faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
     async with contextlib.AsyncExitStack() as stack:
@@ -63,13 +65,29 @@ async def gitops_faces(
             await asyncio.gather(working, return_exceptions=True)
 
 
-def _metrics_faces(loop: MeasuredLoop, metrics: GitOpsMetrics, webhooks: Webhooks) -> dict[tuple[str, str], Face]:
+def _metrics_faces(
+    loop: MeasuredLoop,
+    metrics: GitOpsMetrics,
+    webhooks: Webhooks,
+    work: Callable[[], Mapping[str, Mapping[str, int]]],
+) -> dict[tuple[str, str], Face]:
     async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
         more = {"syncline_webhooks_received": ("Webhooks that were genuine.", float(webhooks.received))}
         text = exposition(metrics, loop.cache, len(loop.queue), more)
-        return Answer(200, text + machine_config_gauges(loop.cache, loop.now()), METRICS_TYPE)
+        return Answer(200, text + _work_gauge(work()) + machine_config_gauges(loop.cache, loop.now()), METRICS_TYPE)
 
     async def healthy(_headers: Mapping[str, str], _body: bytes) -> Answer:
         return Answer(200, "ok\n")
 
     return {("GET", "/metrics"): tell, ("GET", "/healthz"): healthy}
+
+
+def _work_gauge(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """What runs in threads, and what waits for a place there."""
+    told = "Work by purpose: that works, that is slow (a host does not answer), that waits for a place."
+    values: list[tuple[Labels, float]] = [
+        ((("purpose", purpose), ("state", state)), float(count))
+        for purpose, states in sorted(counts.items())
+        for state, count in sorted(states.items())
+    ]
+    return gauges([("syncline_work", told, values)])

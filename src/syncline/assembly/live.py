@@ -112,7 +112,9 @@ class LiveCluster:
         manager = LiveManager(loop, port, self.core.clock, pools=Pools(settings.pools))
         remotes.wake = lambda ref: manager.wake("application", ref)
         ready = asyncio.Event()
-        self.gitops_ports = await self.faces.enter_async_context(gitops_faces(settings, loop, port, reader))
+        self.gitops_ports = await self.faces.enter_async_context(
+            gitops_faces(settings, loop, port, reader, work=manager.pools.counts)
+        )
         self.group.create_task(manager.run(ready.set), name="gitops")
         await ready.wait()
         return manager

@@ -26,7 +26,7 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating
 from syncline.sources.address import normalize_url
 from syncline.sources.errors import mask_credentials
 
-__all__ = ["GitOpsMetrics", "MeasuredLoop", "exposition", "gauges"]
+__all__ = ["GitOpsMetrics", "Labels", "MeasuredLoop", "exposition", "gauges"]
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 Sample: TypeAlias = tuple[str, Labels, float]

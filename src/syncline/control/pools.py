@@ -33,7 +33,7 @@ class PoolSettings:
     """How much work of each purpose runs at once."""
 
     limits: Mapping[Purpose, Limits] = field(default_factory=lambda: LIMITS)
-    slow_after_s: float = 1.0
+    slow_after_s: float = 0.5
     """Work that takes longer waits for somebody else mostly."""
 
 

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import msgspec
 
+from syncline.base.places import Limits
 from syncline.base.scratch import named_in_memory
 from syncline.base.secret import Secret
 from syncline.kube.client import Request, Response
@@ -27,6 +28,8 @@ from syncline.kube.kubeconfig import ClusterAccess
 
 if TYPE_CHECKING:
     import aiohttp
+
+    from syncline.base.threads import Threads
 
 __all__ = ["EVENT_LIMIT_BYTES", "REQUEST_TIMEOUT_S", "BlockingClient", "HttpClient", "request_headers", "tls_context"]
 
@@ -43,6 +46,8 @@ CONNECT_TIMEOUT_S = 10.0
 WATCH_IDLE_S = 300.0
 """A watch without a byte for this long (bookmarks come each minute) hangs on a dead connection and is ended."""
 
+PLUGINS_PER_CLIENT = 2
+"""Runs of a plugin for credentials that one client waits for at once."""
 CONNECTIONS_PER_CLIENT = 100
 """Open connections, watches included."""
 
@@ -59,6 +64,7 @@ class HttpClient:
         self._access = access
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
+        self._threads: Threads | None = None
         self._certificate = access.certificate_pem
         self._options: dict[str, Any] = {}
         if access.tls_server_name:
@@ -128,15 +134,23 @@ class HttpClient:
         if plugin is None:
             return self._access
         known = PLUGINS.known(plugin)
-        return await self._with(known if known is not None else await _in_thread(lambda: PLUGINS.get(plugin)))
+        return await self._with(known if known is not None else await self._in_thread(lambda: PLUGINS.get(plugin)))
 
     async def _renewed(self, refused: ClusterAccess) -> ClusterAccess | None:
         """With other credentials than those; None where there are none, or they were tried already."""
         plugin = self._access.exec_plugin
         if plugin is None or refused.renewed:
             return None
-        fresh = await _in_thread(lambda: PLUGINS.renew(plugin, _credential_of(refused)))
+        fresh = await self._in_thread(lambda: PLUGINS.renew(plugin, _credential_of(refused)))
         return replace(await self._with(fresh), renewed=True)
+
+    async def _in_thread(self, ask: Callable[[], Credential]) -> Credential:
+        """In a place of this client's own: a plugin that hangs keeps nobody else's work."""
+        from syncline.base.threads import Threads  # Only here: who has no event loop does without it.
+
+        self._threads = self._threads or Threads("credentials", Limits(PLUGINS_PER_CLIENT))
+        found: Credential = await self._threads.start(ask)
+        return found
 
     async def _with(self, credential: Credential) -> ClusterAccess:
         """Another certificate needs other connections."""
@@ -339,12 +353,6 @@ def _read_lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
 
 PLUGINS = Plugins()
 """Of this process: clients of one cluster share what its plugin gave."""
-
-
-async def _in_thread(ask: Callable[[], Credential]) -> Credential:
-    import asyncio  # Only here: who has no event loop does without it.
-
-    return await asyncio.to_thread(ask)
 
 
 def _holding(access: ClusterAccess, credential: Credential) -> ClusterAccess:

@@ -7,17 +7,19 @@ is not fetched again, and a chart of an exact version needs no network at all. O
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import tempfile
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from syncline.base.entropy import Entropy
 from syncline.sources.address import Networks
 from syncline.sources.archive import unpack
 from syncline.sources.border import Border, Lent
@@ -31,6 +33,7 @@ from syncline.sources.charts import (
     is_exact,
 )
 from syncline.sources.credentials import CredentialBook, RepositoryAccess
+from syncline.sources.errand import Failing, current
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.registry import HELM_CHART, HELM_CONFIG, Registry, is_digest, ping
 from syncline.sources.revision import parse_constraint
@@ -46,8 +49,8 @@ MAX_VALUES = 5_000_000
 TREES_BYTES = 64_000_000
 """Unpacked trees that are kept in memory; the last one stays whatever its size."""
 Asked = TypeVar("Asked")
-STRIPES = 32
-"""Locks that fetches share; two that wait for one another by chance lose time, not sense."""
+REMEMBERED = 10_000
+"""Remotes whose failures are remembered."""
 PINS = 10_000
 KEPT_ANSWERS = 64
 """Indexes and values files that are kept, to be asked for only whether they changed."""
@@ -69,11 +72,13 @@ def is_registry(url: str, access: RepositoryAccess | None = None) -> bool:
 class Artifacts:
     """The store of one process. Safe to use from several threads."""
 
-    def __init__(self, folder: Path, border: Border | None = None) -> None:
+    def __init__(self, folder: Path, border: Border | None = None, entropy: Entropy | None = None) -> None:
         self._folder = folder
         self._border = border or Border()
         self._lock = threading.Lock()
-        self._turns = tuple(threading.Lock() for _ in range(STRIPES))
+        self._turns: dict[str, tuple[threading.Lock, list[None]]] = {}
+        self._failing: OrderedDict[str, Failing] = OrderedDict()
+        self._entropy = entropy
         self._pins: OrderedDict[str, Found] = OrderedDict()
         self._trees: OrderedDict[str, MemoryTree] = OrderedDict()
         self._answers: OrderedDict[tuple[str, str], WebAnswer] = OrderedDict()
@@ -333,31 +338,54 @@ class Artifacts:
         return answer
 
     def _counted(self, request: WebRequest, what: str) -> WebAnswer:
-        shown = shown_url(request.url)
-        try:
+        with self._asking(shown_url(request.url), what, request.access):
             answer = fetch(request)
-        except SourceError:
-            self._count(shown, what, False)
-            raise
-        self._count(shown, what, answer.ok or answer.status == NOT_MODIFIED)
+        self._count(shown_url(request.url), what, answer.ok or answer.status == NOT_MODIFIED)
         return answer
 
     def _told(self, registry: Registry, what: str, ask: Callable[[], Asked]) -> Asked:
         shown = f"oci://{registry.host}/{registry.name}"
-        try:
+        with self._asking(shown, what, registry.credentials):
             found = ask()
-        except SourceError:
-            self._count(shown, what, False)
-            raise
         self._count(shown, what, True)
         return found
+
+    @contextlib.contextmanager
+    def _asking(self, shown: str, what: str, access: RepositoryAccess | None) -> Iterator[None]:
+        """A remote that could not be reached a short while ago is not asked: its failure is raised again."""
+        with self._lock:
+            failing = self._failing.pop(shown, None) or Failing(self._entropy or Entropy(shown))
+            self._failing[shown] = failing
+            while len(self._failing) > REMEMBERED:
+                self._failing.popitem(last=False)
+        failing.check(access)
+        began = current().time()
+        try:
+            yield
+        except SourceError as error:
+            self._count(shown, what, False)
+            failing.note(began, access, error)
+            raise
+        failing.note(began, access, None)
 
     def _count(self, shown: str, what: str, success: bool) -> None:
         with self._lock:
             self._requests[shown, what, success] += 1
 
-    def _turn(self, key: str) -> threading.Lock:
-        return self._turns[int(key[:8], 16) % STRIPES]
+    @contextlib.contextmanager
+    def _turn(self, key: str) -> Iterator[None]:
+        """Fetches of one archive take turns. Each has a lock of its own: one that hangs stops nobody else."""
+        with self._lock:
+            lock, users = self._turns.setdefault(key, (threading.Lock(), []))
+            users.append(None)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                users.pop()
+                if not users:
+                    del self._turns[key]
 
     def _archive(self, digest: str) -> Path:
         return self._folder / f"{digest}.tgz"

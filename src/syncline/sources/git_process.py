@@ -42,6 +42,8 @@ MAX_OUTPUT = 256 * 1024 * 1024
 _MAX_COMPLAINT = 8192
 """Bytes of git's complaint that are looked at: its end, after what a host may say at length."""
 CHUNK = 1 << 16
+NICE = 10
+"""Children begin in great numbers; whoever asks the API does not wait for their start."""
 
 _ALLOWED_PROTOCOLS = "file:http:https:ssh"
 """``file`` is here for the administrator's own ``url.<base>.insteadOf``; repository addresses are checked before."""
@@ -113,10 +115,13 @@ class Children:
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
+        self._over = False
 
     @contextlib.contextmanager
     def keeping(self, child: subprocess.Popen[bytes]) -> Iterator[None]:
         with self._lock:
+            if self._over:
+                _end(child)
             self._running.add(child)
         try:
             yield
@@ -124,16 +129,17 @@ class Children:
             with self._lock:
                 self._running.discard(child)
 
-    def end(self) -> None:
-        """End all of them; who waits for one hears that it failed."""
+    def end(self, *, over: bool = False) -> None:
+        """End all of them; who waits for one hears that it failed. ``over``: also those that begin after this."""
         with self._lock:
+            self._over = over
             for child in self._running:
                 _end(child)
 
 
 ALL = Children()
 """Of this process: what hangs must not outlive it."""
-atexit.register(ALL.end)
+atexit.register(ALL.end, over=True)
 
 
 def run_git(

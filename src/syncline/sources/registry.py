@@ -94,7 +94,7 @@ class Registry:
     ) -> None:
         self.host, self.name = split_reference(url)
         self.label = f"repository oci://{self.host}/{self.name}"
-        self._access = access
+        self.credentials = self._access = access
         self._networks = networks
         self._base = f"{'http' if plain_http else 'https'}://{self.host}"
         self._authorization = ""

@@ -83,7 +83,7 @@ class Sources:
     def __init__(self, settings: GitSettings, entropy: Entropy | None = None) -> None:
         self.border = Border()
         self.git = Git(settings, self.border, entropy)
-        self.artifacts = Artifacts(settings.cache_directory / "artifacts", self.border)
+        self.artifacts = Artifacts(settings.cache_directory / "artifacts", self.border, entropy)
         self._rules = NO_RULES
         self._settings = settings
 

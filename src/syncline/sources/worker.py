@@ -107,9 +107,9 @@ class RenderWorkers:
             _end(child)
         return self._folder
 
-    def close(self) -> None:
-        """End the children, also those that work."""
-        self._children.end()
+    def close(self, *, over: bool = False) -> None:
+        """End the children, also those that work. ``over``: with the process, so that no other takes their place."""
+        self._children.end(over=over)
         with self._lock:
             idle, self._idle = self._idle, []
             folder, self._folder = self._folder, None
@@ -227,5 +227,5 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def shared_workers() -> RenderWorkers:
     """The workers of this process."""
     workers = RenderWorkers()
-    atexit.register(workers.close)
+    atexit.register(workers.close, over=True)
     return workers
