@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from syncline.assembly.lua_worker import LuaWorker
-from syncline.gitops.lua import LuaFailed
+from syncline.assembly.lua_worker import LuaWorker, Rests
+from syncline.gitops.lua import LuaFailed, LuaRests
 
 pytest.importorskip("lupa", reason="the extra lua is not installed")
 HOSTILE = {
@@ -27,6 +27,46 @@ HOSTILE = {
 def worker() -> Iterator[LuaWorker]:
     with LuaWorker() as started:
         yield started
+
+
+# (what happened: tired, well or asked; the namespace; when; how long it rests still, or None)
+RESTING = {
+    "a script that took too long rests ten seconds": [("tired", "a", 0, None), ("asked", "a", 4, 6)],
+    "and is run again after that": [("tired", "a", 0, None), ("asked", "a", 10, None)],
+    "each time it rests twice as long": [("tired", "a", 0, None), ("tired", "a", 10, None), ("asked", "a", 12, 18)],
+    "objects of other namespaces are judged": [("tired", "a", 0, None), ("asked", "b", 1, None)],
+    "three namespaces in which it rests are all": [
+        *(("tired", name, 0, None) for name in "abc"),
+        ("asked", "d", 1, 9),
+        ("asked", "d", 10, None),
+    ],
+    "a script that answers is well": [("tired", "a", 0, None), ("well", "a", 10, None), ("asked", "a", 10, None)],
+}
+
+
+@pytest.mark.parametrize("course", RESTING.values(), ids=RESTING.keys())
+def test_a_script_that_took_too_long_rests(course: list[tuple[str, str, float, float | None]]) -> None:
+    rests = Rests()
+    for what, namespace, now, left in course:
+        if what == "tired":
+            rests.tired("while true do end", namespace, now)
+        elif what == "well":
+            rests.well("while true do end", namespace)
+        elif left is None:
+            rests.check("while true do end", namespace, now)
+        else:
+            with pytest.raises(LuaRests, match=f"it rests for {left} s more"):
+                rests.check("while true do end", namespace, now)
+        rests.check("return {}", namespace, now)
+
+
+def test_a_script_that_was_killed_is_not_run_for_the_next_object(worker: LuaWorker) -> None:
+    script = "while true do end"
+    obj = {"metadata": {"namespace": "shop"}}
+    with pytest.raises(LuaRests, match=r"longer than [0-9.]+ s( and was killed)?$"):
+        worker.run(script, {"obj": obj}, open_libs=True)
+    with pytest.raises(LuaRests, match="it rests"):
+        worker.run(script, {"obj": obj}, open_libs=True)
 
 
 @pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())

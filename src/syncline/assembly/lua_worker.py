@@ -18,19 +18,52 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from syncline.gitops.lua import LuaFailed, LuaResult, run_guarded
+from syncline.gitops.lua import OVERRAN, LuaFailed, LuaRests, LuaResult, run_guarded
 
 __all__ = ["LuaWorker"]
 
 COMMAND = (sys.executable, "-I", "-m", "syncline.assembly.lua_child")
 START_S = 20.0
 """Starting Python and importing; on a busy machine."""
-ANSWER_S = 2.0
-"""One second of computing is the script's limit; what is stuck in C code is killed after twice that, or as soon after
-that as it has used it: on a busy machine a process waits for its turn."""
-WAITING_S, LOOK_EVERY_S = 30.0, 0.1
+ANSWER_S = 1.5
+"""One second of computing is the script's limit; what is stuck in C code is killed after half a second more, or as soon
+after that as it has used it: on a busy machine a process waits for its turn. Whoever asks waits meanwhile."""
+WAITING_S, LOOK_EVERY_S = 2.0, 0.1
 """The longest such wait, and how often it is looked what was used."""
+REST_S, MAX_REST_S = 10.0, 600.0
+"""How long a script that took too long is not run for objects of the same namespace: ten seconds, then twice as long
+each time. A script that rests for so many namespaces rests for all."""
+MAX_RESTING_NAMESPACES = 3
+MAX_RESTING = 1_000
+"""Scripts and namespaces of which that is remembered."""
 MAX_ANSWER_BYTES = 1 << 20
+
+
+class Rests:
+    """Scripts that took too long, by namespace of the object, and until when they are not run. No clock of its own."""
+
+    def __init__(self) -> None:
+        self._until: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def check(self, script: str, namespace: str, now: float) -> None:
+        """Raises :class:`LuaRests` with the seconds that are left."""
+        mine = self._until.get((script, namespace), (0.0, 0.0))[0] - now
+        spaces = sorted((until - now for (one, _), (until, _) in self._until.items() if one == script), reverse=True)
+        all_of_them = spaces[MAX_RESTING_NAMESPACES - 1] if len(spaces) >= MAX_RESTING_NAMESPACES else 0.0
+        left = max(mine, all_of_them)
+        if left > 0:
+            raise LuaRests(
+                f"the script ran longer than {ANSWER_S:.0f} s and was killed; it rests for {left:.0f} s more"
+            )
+
+    def tired(self, script: str, namespace: str, now: float) -> None:
+        pause = min(max(self._until.pop((script, namespace), (0.0, 0.0))[1] * 2, REST_S), MAX_REST_S)
+        self._until[script, namespace] = now + pause, pause
+        if len(self._until) > MAX_RESTING:
+            del self._until[next(iter(self._until))]
+
+    def well(self, script: str, namespace: str) -> None:
+        self._until.pop((script, namespace), None)
 
 
 class LuaWorker:
@@ -39,6 +72,7 @@ class LuaWorker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
+        self._rests = Rests()
 
     def __enter__(self) -> LuaWorker:
         return self
@@ -47,10 +81,20 @@ class LuaWorker:
         self.close()
 
     def run(self, script: str, names: Mapping[str, Any], *, open_libs: bool) -> LuaResult:
-        """Raises :class:`LuaFailed`, also where the process had to be killed."""
+        """Raises :class:`LuaFailed`, and :class:`LuaRests` where the process had to be killed or the script rests."""
         request = json.dumps({"script": script, "names": names, "openLibs": open_libs}).encode() + b"\n"
+        obj = names.get("obj")
+        space = str((obj.get("metadata") or {}).get("namespace") or "") if isinstance(obj, dict) else ""
         with self._lock:
-            answer = self._ask(request)
+            self._rests.check(script, space, time.monotonic())
+            try:
+                answer = self._ask(request)
+                if answer.get("rests"):
+                    raise LuaRests(answer["error"])
+            except LuaRests:
+                self._rests.tired(script, space, time.monotonic())
+                raise
+            self._rests.well(script, space)
         if "error" in answer:
             raise LuaFailed(answer["error"])
         return LuaResult(answer["type"], answer["value"])
@@ -95,7 +139,7 @@ class LuaWorker:
                         end = time.monotonic() + LOOK_EVERY_S
                         continue
                     self.close()
-                    raise LuaFailed(f"the script ran longer than {seconds:.0f} s and was killed")
+                    raise LuaRests(f"{OVERRAN}{seconds:g} s and was killed")
                 part = os.read(process.stdout.fileno(), 1 << 16)
                 found += part
                 if not part or len(found) > MAX_ANSWER_BYTES:

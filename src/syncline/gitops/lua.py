@@ -17,11 +17,29 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any, Protocol
 
-__all__ = ["Guarded", "LuaFailed", "LuaLimits", "LuaMissing", "LuaResult", "LuaRunner", "run_guarded"]
+__all__ = [
+    "OVERRAN",
+    "Guarded",
+    "LuaFailed",
+    "LuaLimits",
+    "LuaMissing",
+    "LuaRests",
+    "LuaResult",
+    "LuaRunner",
+    "run_guarded",
+]
 
 
 class LuaFailed(RuntimeError):
     """The script cannot be read, failed, or ran into a limit; the text is the interpreter's."""
+
+
+class LuaRests(LuaFailed):
+    """The script took too long, now or a little while ago: what it would say is not known, and asked again later."""
+
+
+OVERRAN = "the script ran longer than "
+"""As ``lua_guard.lua`` says it."""
 
 
 class LuaMissing(LuaFailed):
@@ -91,7 +109,8 @@ def run_guarded(
         kind, value = run(script, runtime.table_from(tables))
         return LuaResult(kind, _from_lua(lupa, value, limits.depth) if kind in ("table", "string") else None)
     except (lupa.LuaError, lupa.LuaMemoryError, MemoryError, UnicodeError) as error:
-        raise LuaFailed(str(error) or "not enough memory") from error
+        text = str(error) or "not enough memory"
+        raise (LuaRests if OVERRAN in text else LuaFailed)(text) from error
 
 
 @cache

@@ -75,9 +75,18 @@ def test_a_condition_that_takes_too_long_rests_and_says_so(condition: Obj) -> No
     assert play.state()["message"] == said, "it is not judged at each event"
     play.driver.advance(60)
     assert play.state()["message"] != said, "it is judged again"
+    assert exhausted(play) == [said.partition("; it is judged again")[0]], "and said once"
     play.world.send("DELETE", f"{MAPS}/other", None)
     play.world.send("POST", MAPS, config("other") | {"data": {"a": "b"}})
     assert play.finish(limit_s=120)["phase"] == "Succeeded"
+
+
+def exhausted(play: Play) -> list[str]:
+    """What Warnings of the Application say of conditions, each as often as it was said."""
+    events = play.world.send("GET", EVENTS)["items"]
+    mine = [one for one in events if one["reason"] == "ConditionExhausted"]
+    assert all((one["type"], one["involvedObject"]["kind"]) == ("Warning", "Application") for one in mine)
+    return [one["message"] for one in mine for _ in range(one["count"])]
 
 
 def test_conditions_that_take_too_long_together_say_so() -> None:

@@ -35,7 +35,7 @@ from syncline.gitops.clusters import Cluster
 from syncline.gitops.compare import Comparison
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.project import sync_permission, window_problem
-from syncline.gitops.sync.conditions import rests_until
+from syncline.gitops.sync.conditions import JUDGED_AGAIN, rests_until
 from syncline.gitops.sync.messages import augment_message
 from syncline.gitops.sync.model import (
     OperationPhase,
@@ -568,10 +568,20 @@ def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime
     told = (
         () if known else tuple(Emit(view.obj, "GateOverdue", one.message, COMPONENT, warning=True) for one in overdue)
     )
-    patch: tuple[Action, ...] = (*app_patch(view, status, why), *told)
+    patch: tuple[Action, ...] = (*app_patch(view, status, why), *told, *_exhausted(view, why))
     back = give_back_for_gate(seen, running_operation(view), sync, now) if sync is not None else None
     steps = back.steps if back is not None else ()
     return OperationPlan(steps=steps, status=patch, outcome=Requeue(wait, why), why=why)
+
+
+def _exhausted(view: AppView, why: str) -> tuple[Emit, ...]:
+    """A condition that took too long is said once, however often it is judged again."""
+    said, before = (
+        text.partition(JUDGED_AGAIN)[0] for text in (why, (view.operation_state or {}).get("message") or "")
+    )
+    if rests_until(why) is None or said == before:
+        return ()
+    return (Emit(view.obj, "ConditionExhausted", said, COMPONENT, warning=True),)
 
 
 def _overdue(view: AppView, sync: SyncPlan | None, now: datetime) -> list[Condition]:

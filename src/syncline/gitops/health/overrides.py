@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncline.gitops.health.check import health_of, pending_deletion
 from syncline.gitops.health.verdict import Health, HealthStatus
-from syncline.gitops.lua import LuaFailed, LuaResult, LuaRunner
+from syncline.gitops.lua import LuaFailed, LuaRests, LuaResult, LuaRunner
 from syncline.kube.glob import glob_matches
 from syncline.kube.objects import GroupKind, Obj, gvk_of, name_of, namespace_of, resource_version, uid_of
 from syncline.kube.yaml import load
@@ -108,7 +108,10 @@ class HealthMemo:
             return _run(entry, obj, runner)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _run(entry, obj, runner)
+            known = _run(entry, obj, runner)
+            if known.unsettled:
+                return known  # whoever runs scripts remembers that
+            self._known[key] = known
             if len(self._known) > self._limit:
                 self._known.popitem(last=False)
         return known
@@ -117,6 +120,8 @@ class HealthMemo:
 def _run(entry: HealthScript, obj: Obj, runner: LuaRunner) -> Health:
     try:
         result = runner.run(entry.script, {"obj": obj, "actionParams": {}}, open_libs=entry.open_libs)
+    except LuaRests as error:
+        return replace(_failed(str(error), obj), unsettled=True)
     except LuaFailed as error:
         return _failed(str(error), obj)
     if result.type not in ("nil", "table"):
