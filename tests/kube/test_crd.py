@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncline.kube.crd import crd_status, default_crd, prepare_crd, validate_crd, validate_crd_update
+from syncline.kube.crd import TakenNames, crd_status, default_crd, prepare_crd, validate_crd, validate_crd_update
 from syncline.kube.objects import Obj
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ def crd(plural: str = "cups", kind: str = "Cup", **spec: Any) -> Obj:
 
 
 def established(definition: Obj, *others: Obj) -> Obj:
-    return {**definition, "status": crd_status(definition, others, NOW)}
+    return {**definition, "status": crd_status(definition, TakenNames(others), NOW)}
 
 
 def conditions(definition: Obj) -> dict[str, tuple[str, str]]:
@@ -66,7 +66,7 @@ def test_names_of_another_group_are_no_conflict() -> None:
 
 def test_transition_times_stay_until_a_status_flips() -> None:
     done = established(crd())
-    again = crd_status(done, (), NOW + timedelta(hours=1))
+    again = crd_status(done, TakenNames(()), NOW + timedelta(hours=1))
     assert again["conditions"] == done["status"]["conditions"]
 
 

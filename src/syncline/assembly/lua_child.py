@@ -13,7 +13,7 @@ from typing import Any
 
 from syncline.base import landlock, seccomp
 from syncline.base.priority import WORKER, step_back
-from syncline.gitops.lua import LuaFailed, LuaRests, run_guarded
+from syncline.gitops.lua import LuaFailed, run_guarded
 
 MEMORY_BYTES = 512 << 20
 """Address space: the interpreter of Python takes about 100 MiB of it, a script at most 32 MiB."""
@@ -35,7 +35,7 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
     try:
         result = run_guarded(request["script"], request["names"], open_libs=request["openLibs"])
     except LuaFailed as error:
-        return {"error": str(error), "rests": isinstance(error, LuaRests)}
+        return {"error": str(error)}
     return {"type": result.type, "value": result.value}
 
 

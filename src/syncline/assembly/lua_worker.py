@@ -89,7 +89,7 @@ class LuaWorker:
             self._rests.check(script, space, time.monotonic())
             try:
                 answer = self._ask(request)
-                if answer.get("rests"):
+                if answer.get("error", "").startswith(OVERRAN):
                     raise LuaRests(answer["error"])
             except LuaRests:
                 self._rests.tired(script, space, time.monotonic())

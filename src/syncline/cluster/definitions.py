@@ -15,8 +15,8 @@ from syncline.cluster.store import Stored
 from syncline.cluster.verbs.delete import CLEANUP_FINALIZER, remove
 from syncline.cluster.verbs.exchange import Backend, Exchange
 from syncline.cluster.verbs.options import DeleteOptions
-from syncline.kube.crd import crd_status
-from syncline.kube.objects import Obj, dig, finalizers, is_terminating, meta
+from syncline.kube.crd import TakenNames, crd_status
+from syncline.kube.objects import dig, finalizers, is_terminating, meta
 
 __all__ = ["Definitions"]
 
@@ -39,16 +39,18 @@ class Definitions:
         store = self._backend.store
         for _ in range(MAX_ROUNDS):
             definitions = store.list(CRDS)
-            if not any(self._step(x, stored, definitions) for stored in definitions):
+            taken = TakenNames(stored.obj for stored in definitions)
+            if not any(self._step(x, stored, taken) for stored in definitions):
                 return
 
-    def _step(self, x: Exchange, stored: Stored, definitions: list[Stored]) -> bool:
+    def _step(self, x: Exchange, stored: Stored, taken: TakenNames) -> bool:
+        """Whether it changed something: what was read before is old then."""
         if is_terminating(stored.obj):
             return self._clean_up(x, stored)
-        return self._accept(stored, [other.obj for other in definitions], x.now)
+        return self._accept(stored, taken, x.now)
 
-    def _accept(self, stored: Stored, others: list[Obj], now: datetime) -> bool:
-        status = crd_status(stored.obj, others, now)
+    def _accept(self, stored: Stored, taken: TakenNames, now: datetime) -> bool:
+        status = crd_status(stored.obj, taken, now)
         if status == stored.obj.get("status"):
             return False
         self._backend.store.put(stored.key, {**stored.obj, "status": status}, expect=stored.revision)

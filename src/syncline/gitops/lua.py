@@ -109,8 +109,7 @@ def run_guarded(
         kind, value = run(script, runtime.table_from(tables))
         return LuaResult(kind, _from_lua(lupa, value, limits.depth) if kind in ("table", "string") else None)
     except (lupa.LuaError, lupa.LuaMemoryError, MemoryError, UnicodeError) as error:
-        text = str(error) or "not enough memory"
-        raise (LuaRests if OVERRAN in text else LuaFailed)(text) from error
+        raise LuaFailed(str(error) or "not enough memory") from error
 
 
 @cache

@@ -10,7 +10,7 @@ Source: apiextensions-apiserver ``apis/apiextensions/v1/defaults.go``, ``validat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from syncline.base.clock import format_time
@@ -22,7 +22,15 @@ from syncline.kube.names import dns_label_1035, dns_subdomain
 from syncline.kube.objects import Obj, annotations_of, dig, generation, meta, name_of
 from syncline.kube.schemacheck import check_schema
 
-__all__ = ["crd_status", "default_crd", "prepare_crd", "stored_versions", "validate_crd", "validate_crd_update"]
+__all__ = [
+    "TakenNames",
+    "crd_status",
+    "default_crd",
+    "prepare_crd",
+    "stored_versions",
+    "validate_crd",
+    "validate_crd_update",
+]
 
 APPROVAL = "api-approved.kubernetes.io"
 APPROVAL_HELP = "https://github.com/kubernetes/enhancements/pull/1111"
@@ -265,15 +273,15 @@ def _condition(crd: Obj, kind: str) -> Obj:
     return next((condition for condition in conditions if condition.get("type") == kind), {})
 
 
-def crd_status(crd: Obj, others: Iterable[Obj], now: datetime) -> Obj:
-    """``status`` with the names that can be accepted beside ``others`` and the conditions that follow.
+def crd_status(crd: Obj, taken: TakenNames, now: datetime) -> Obj:
+    """``status`` with the names that can be accepted beside those ``taken`` and the conditions that follow.
 
     Every name is tried, so as many as possible are accepted; the last conflict is the one reported. A definition that
     was established stays so.
     """
     wanted: Obj = dig(crd, "spec", "names", default={})
     accepted: Obj = dig(crd, "status", "acceptedNames", default={})
-    resources, kinds = _taken(crd, others)
+    resources, kinds = taken.beside(crd, kinds=False), taken.beside(crd, kinds=True)
     names = {"plural": "", "kind": "", **accepted}
     conflict = ("", "")
     for field, used in (("plural", resources), ("singular", resources)):
@@ -291,31 +299,42 @@ def crd_status(crd: Obj, others: Iterable[Obj], now: datetime) -> Obj:
     return status
 
 
-def _taken(crd: Obj, others: Iterable[Obj]) -> tuple[set[str], set[str]]:
-    """(resource names, kinds) that other definitions of the group were granted."""
-    resources: set[str] = set()
-    kinds: set[str] = set()
-    for other in others:
-        if name_of(other) == name_of(crd) or dig(other, "spec", "group") != dig(crd, "spec", "group"):
-            continue
-        names: Obj = dig(other, "status", "acceptedNames", default={})
-        resources.update(filter(None, (names.get("plural"), names.get("singular"), *(names.get("shortNames") or ()))))
-        kinds.update(filter(None, (names.get("kind"), names.get("listKind"))))
-    return resources, kinds
+class TakenNames:
+    """Which definitions were granted which names, read once for all that are judged beside one another."""
+
+    def __init__(self, definitions: Iterable[Obj]) -> None:
+        self._owners: dict[tuple[str, bool, str], set[str]] = {}
+        for one in definitions:
+            names: Obj = dig(one, "status", "acceptedNames", default={})
+            granted = [(False, names.get(field)) for field in ("plural", "singular")]
+            granted += [(False, short) for short in names.get("shortNames") or ()]
+            granted += [(True, names.get(field)) for field in ("kind", "listKind")]
+            for is_kind, name in granted:
+                if name:
+                    group = str(dig(one, "spec", "group"))
+                    self._owners.setdefault((group, is_kind, name), set()).add(name_of(one))
+
+    def beside(self, crd: Obj, *, kinds: bool) -> Used:
+        """Whether another definition of the group has a name."""
+        group, mine = str(dig(crd, "spec", "group")), {name_of(crd)}
+        return lambda name: bool(self._owners.get((group, kinds, name), mine) - mine)
 
 
-def _accept(names: Obj, wanted: Obj, field: str, used: set[str]) -> tuple[str, str] | None:
+Used = Callable[[str], bool]
+
+
+def _accept(names: Obj, wanted: Obj, field: str, used: Used) -> tuple[str, str] | None:
     name = wanted.get(field) or ""
-    if name != names.get(field) and name in used:
+    if name != names.get(field) and used(name):
         return f"{field[0].upper()}{field[1:]}Conflict", f'"{name}" is already in use'
     if name or field in ("plural", "kind"):
         names[field] = name
     return None
 
 
-def _accept_short_names(names: Obj, wanted: Obj, used: set[str]) -> tuple[str, str] | None:
+def _accept_short_names(names: Obj, wanted: Obj, used: Used) -> tuple[str, str] | None:
     mine, asked = names.get("shortNames") or [], wanted.get("shortNames") or []
-    clashes = [f'"{name}" is already in use' for name in asked if name not in mine and name in used]
+    clashes = [f'"{name}" is already in use' for name in asked if name not in mine and used(name)]
     if clashes:
         return "ShortNamesConflict", clashes[0] if len(clashes) == 1 else f"[{', '.join(clashes)}]"
     if asked:
