@@ -7,9 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tests.cluster.admission.hooks import World
+import pytest
+from tests.cluster.admission.hooks import MAPS, World
 from tests.cluster.test_elsewhere import CRDS
 
+from syncline.cluster.users import ADMIN
+from syncline.kube.client import Request
 from syncline.kube.objects import Obj
 
 
@@ -49,3 +52,44 @@ def test_a_definition_costs_the_same_for_each_that_is_there_already() -> None:
     for number in range(81):
         took.append(calls(partial(world.made, CRDS, definition(number))))
     assert took[80] < 5 * took[20]
+
+
+def listed(world: World, path: str, accept: str = "", **query: str) -> Any:
+    answer = world.api.handle(Request("GET", path, query, {"accept": accept} if accept else {}), ADMIN)
+    assert answer.status == 200
+    return answer.obj
+
+
+def test_cells_of_a_table_are_empty_where_columns_search_too_much() -> None:
+    world = World()
+    columns = [{"name": f"c{number}", "type": "string", "jsonPath": ".spec..x"} for number in range(20)]
+    world.made(CRDS, definition(1, [*columns, {"name": "plain", "type": "string", "jsonPath": ".spec.y"}]))
+    items: Obj = {"y": "seen", "items": [{"x": str(number)} for number in range(2_000)]}
+    path = "/apis/example.com/v1/namespaces/demo/d1s"
+    for number in range(20):
+        world.made(
+            path,
+            {"apiVersion": "example.com/v1", "kind": "D1", "metadata": {"name": f"o{number}"}, "spec": items},
+        )
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    took = calls(lambda: listed(world, path, accept))
+    rows = listed(world, path, accept)["rows"]
+    assert rows[0]["cells"][1] == "0", "the first object has what it takes"
+    assert rows[-1]["cells"][1] is None
+    assert rows[-1]["cells"][-1] == "seen", "what is plain is always shown"
+    assert took < 1_000_000
+
+
+@pytest.mark.parametrize("name", ["labelSelector", "fieldSelector"])
+def test_a_selector_costs_what_objects_have_and_not_what_it_names(name: str) -> None:
+    world = World()
+    for number in range(50):
+        world.map(f"map-{number}")
+    key = "k{}" if name == "labelSelector" else "metadata.name"
+    took = []
+    for terms in (250, 1_000):
+        text = ",".join(f"{key.format(number)}!=v{number}" for number in range(terms))
+        listed(world, MAPS, **{name: text})  # parses it
+        few = calls(lambda text=text: listed(world, f"{MAPS}", **{name: text, "limit": "1"}))  # type: ignore[misc]
+        took.append(calls(lambda text=text: listed(world, MAPS, **{name: text})) - few)  # type: ignore[misc]
+    assert took[1] < 2 * took[0]

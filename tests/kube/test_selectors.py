@@ -125,3 +125,18 @@ def test_everything_that_is_wrong_with_a_term_is_told_at_once() -> None:
     )
     with pytest.raises(SelectorError, match=r"values\[1\]\[a\]: Invalid value: \"#\""):
         label_selector_from({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "#"]}]})
+
+
+TERMS = ["a=1", "a!=1", "a in (1,2)", "a notin (2,3)", "a", "!a", "a>1", "a<3", "b=x", "b!=y", "!b", "b"]
+
+
+@pytest.mark.parametrize("number", range(0, 220, 11))
+def test_many_terms_mean_what_each_of_them_means(number: int) -> None:
+    """Selectors of many terms are judged by the labels of an object; of few, term by term."""
+    chosen = [TERMS[(number * 7 + at * (1 + number % 5)) % len(TERMS)] for at in range(1 + number % 4)]
+    padding = [f"pad{at} notin (x)" for at in range(20)]
+    few, many = parse_label_selector(",".join(chosen)), parse_label_selector(",".join([*chosen, *padding]))
+    for a in (None, "1", "2", "3", "x"):
+        for b in (None, "x", "y"):
+            labels = {key: value for key, value in (("a", a), ("b", b)) if value is not None}
+            assert many.matches(labels) is few.matches(labels), (chosen, labels)

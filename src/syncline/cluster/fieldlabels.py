@@ -33,7 +33,7 @@ class FieldLabels:
                 raise BadRequest(self.refusal.format(label))
 
     def matches(self, selector: FieldSelector, obj: Obj) -> bool:
-        return all((self.value(obj, term.field) == term.value) is term.equal for term in selector.terms)
+        return selector.matches(lambda label: self.value(obj, label))
 
     def value(self, obj: Obj, label: str) -> str:
         compute = self.computed.get(label)

@@ -73,17 +73,33 @@ def _table_for(resource: Resource) -> Table:
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
-@lru_cache(maxsize=512)
+CELL_STEPS, SPARE_STEPS = 40, 50_000
+"""What the path of a cell may look at, and what those of a whole table may beside: a path of a definition may search
+whole objects. Cells beyond that are empty."""
+
+
 def _custom_table(resource: Resource) -> Table:
+    shown, paths = _custom_columns(resource)
+    spare = SPARE_STEPS
+
+    def row(obj: Obj, now: datetime) -> list[Any]:
+        nonlocal spare
+        cells = [meta(obj).get("name", "")]
+        for path, kind in paths:
+            cell, steps = _cell(path, kind, obj, now, CELL_STEPS + spare)
+            cells.append(cell)
+            spare -= max(steps - CELL_STEPS, 0)
+        return cells
+
+    return Table(shown, row)
+
+
+@lru_cache(maxsize=512)
+def _custom_columns(resource: Resource) -> tuple[tuple[Column, ...], list[tuple[JsonPath, str]]]:
     assert resource.custom is not None
     given = resource.custom.columns or [_AGE]
     shown = (NAME, *(_custom_column(column) for column in given))
-    paths = [(compile_path(_braced(column["jsonPath"])), str(column["type"])) for column in given]
-
-    def row(obj: Obj, now: datetime) -> list[Any]:
-        return [meta(obj).get("name", ""), *(_cell(path, kind, obj, now) for path, kind in paths)]
-
-    return Table(shown, row)
+    return shown, [(compile_path(_braced(column["jsonPath"])), str(column["type"])) for column in given]
 
 
 def _braced(path: str) -> str:
@@ -96,12 +112,18 @@ def _custom_column(column: Obj) -> Column:
     return Column(column["name"], column["type"], column.get("format", ""), int(column.get("priority") or 0), text)
 
 
-def _cell(path: JsonPath, kind: str, obj: Obj, now: datetime) -> Any:
-    """The first value found, if it is of the column's type (apiextensions ``tableconvertor``)."""
+def _cell(path: JsonPath, kind: str, obj: Obj, now: datetime, limit: int) -> tuple[Any, int]:
+    """What stands in the column, and how many steps that took: at most ``limit``."""
+    took: list[int] = []
     try:
-        found = path.find(obj)
+        found = path.find(obj, limit=limit, spent=took.append)
     except ValueError:
-        return None
+        return None, took[0]
+    return _typed(found, kind, now), took[0]
+
+
+def _typed(found: list[Any], kind: str, now: datetime) -> Any:
+    """The first value found, if it is of the column's type (apiextensions ``tableconvertor``)."""
     if not found or found[0] is None:
         return None
     value = found[0]

@@ -78,13 +78,24 @@ class JsonPath:
     text: str
     parts: tuple[Part, ...]
 
-    def find(self, obj: Any, *, allow_missing: bool = True) -> list[Any]:
-        """All values in order, literal texts among them.
+    def find(
+        self,
+        obj: Any,
+        *,
+        allow_missing: bool = True,
+        limit: int = MAX_STEPS,
+        spent: Callable[[int], None] = lambda steps: None,
+    ) -> list[Any]:
+        """All values in order, literal texts among them; ``limit`` and ``spent`` as for :meth:`render`.
 
         A missing field gives nothing, or JsonPathError (``x is not found``) without ``allow_missing``. An index
         beyond a list's end, and indexing what is no list, is always an error.
         """
-        return [value for group in self.groups(obj, allow_missing=allow_missing) for value in group]
+        steps = _Steps(limit)
+        try:
+            return [value for group in _groups(self.parts, obj, _Look(allow_missing, steps)) for value in group]
+        finally:
+            spent(limit - max(steps.left, 0))
 
     def groups(self, obj: Any, *, allow_missing: bool = True) -> list[list[Any]]:
         """The values of each action and text of the template, ranges unrolled."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, assert_never
 
@@ -104,17 +104,75 @@ class Requirement:
                 assert_never(self.operator)
 
 
+FEW = 16
+"""Terms and values that are gone through one by one."""
+
+
+class _ByKey:
+    """Many requirements, so that a look at an object takes as long as it has labels, and not as there are terms."""
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self._needed: set[str] = set()
+        self._absent: set[str] = set()
+        self._among: dict[str, frozenset[str]] = {}
+        self._refused: dict[str, set[str]] = {}
+        self._compared: dict[tuple[str, Operator], Requirement] = {}
+        for one in requirements:
+            match one.operator:
+                case Operator.IN | Operator.EQUALS | Operator.DOUBLE_EQUALS:
+                    self._needed.add(one.key)
+                    self._among[one.key] = self._among.get(one.key, frozenset(one.values)) & frozenset(one.values)
+                case Operator.NOT_IN | Operator.NOT_EQUALS:
+                    self._refused.setdefault(one.key, set()).update(one.values)
+                case Operator.EXISTS:
+                    self._needed.add(one.key)
+                case Operator.DOES_NOT_EXIST:
+                    self._absent.add(one.key)
+                case Operator.GREATER | Operator.LESS:
+                    self._needed.add(one.key)
+                    self._compare(one)
+                case _:
+                    assert_never(one.operator)
+
+    def _compare(self, one: Requirement) -> None:
+        """Of several bounds the narrowest says all."""
+        kept = self._compared.get((one.key, one.operator))
+        wider = kept is not None and (int(one.values[0]) <= int(kept.values[0])) is (one.operator is Operator.GREATER)
+        if not wider:
+            self._compared[one.key, one.operator] = one
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if len(self._needed) > len(labels) or not all(key in labels for key in self._needed):
+            return False
+        for key, value in labels.items():
+            if key in self._absent or value in self._refused.get(key, ()):
+                return False
+            if key in self._among and value not in self._among[key]:
+                return False
+            compared = (self._compared.get((key, operator)) for operator in (Operator.GREATER, Operator.LESS))
+            if not all(one is None or one.matches(labels) for one in compared):
+                return False
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Selector:
     """All ``requirements`` must hold; none means everything, unless ``nothing``."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
+    _many: _ByKey | None = field(init=False, compare=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        if sum(1 + len(one.values) for one in self.requirements) > FEW:
+            object.__setattr__(self, "_many", _ByKey(self.requirements))
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         if self.nothing:
             return False
         found = labels or {}
+        if self._many is not None:
+            return self._many.matches(found)
         if len(self.requirements) == 1:
             return self.requirements[0].matches(found)
         return all(requirement.matches(found) for requirement in self.requirements)
@@ -451,9 +509,25 @@ class FieldSelector:
     """All ``terms`` must hold."""
 
     terms: tuple[FieldTerm, ...] = ()
+    _by_field: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = field(
+        init=False, compare=False, repr=False, default=()
+    )
+    """For each field what it must equal, all of it, and what it must not."""
+
+    def __post_init__(self) -> None:
+        wanted: dict[str, tuple[set[str], set[str]]] = {}
+        for term in self.terms:
+            wanted.setdefault(term.field, (set(), set()))[0 if term.equal else 1].add(term.value)
+        made = tuple((name, frozenset(equal), frozenset(others)) for name, (equal, others) in wanted.items())
+        object.__setattr__(self, "_by_field", made)
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
-        return all((value_of(term.field) == term.value) is term.equal for term in self.terms)
+        """Each field is looked at once, however many terms name it."""
+        for name, equal, others in self._by_field:
+            value = value_of(name)
+            if value in others or (equal and equal != {value}):
+                return False
+        return True
 
     @property
     def empty(self) -> bool:
