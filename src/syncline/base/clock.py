@@ -2,11 +2,19 @@
 
 Called by drivers only: planners receive ``now`` as a value. The one module that reads the machine's clock;
 everything else gets a :class:`Clock` or an instant. Never called inside a plan.
+
+A machine's clock can be set while processes run. Durations inside one process are measured with :func:`steady_now`,
+which no setting moves. Deadlines that are stored in the API are compared with :meth:`SystemClock.now`, which spreads a
+jump over time instead of following it: an hour forward does not make every deadline of that hour expire at once, an
+hour back does not make everything wait for an hour.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
@@ -20,8 +28,11 @@ __all__ = [
     "format_micro_time",
     "format_time",
     "parse_time",
+    "steady_now",
     "time_or_none",
 ]
+
+log = logging.getLogger("syncline.clock")
 
 MAX_TIME_CHARS = 64
 """Longer texts are no instants; they are refused without being remembered."""
@@ -38,16 +49,95 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
 
+def steady_now(clock: Clock) -> datetime:
+    """An instant of a scale that only grows, as fast as time passes: for durations inside one process, never to be
+    stored or shown. Virtual clocks have one scale."""
+    own = getattr(clock, "steady", None)
+    return own() if own is not None else clock.now()
+
+
+JUMP = timedelta(seconds=1)
+"""A smaller difference between the machine's clock and the time that passed is drift, and is followed at once."""
+DRIFT = 0.001
+"""A clock that is being adjusted may gain or lose this part of the time that passes; NTP changes half of it."""
+MAX_SPREAD = timedelta(hours=2)
+"""Longer jumps are followed at once: a clock that was days wrong (no battery) would be wrong for days more."""
+READ_S = 0.1
+"""Two clocks read within this time are of one moment; a process that was stopped in between reads again."""
+READ_TRIES = 5
+
+
+def _wall() -> float:
+    return time.time()
+
+
+def _since_boot() -> float:
+    """Also counts the time in which the machine slept, where the system can tell."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clock, with jumps spread: after one forward :meth:`now` runs twice as fast as time, after one
+    back half as fast, until it agrees again; it never runs backwards but for jumps of more than two hours."""
+
+    def __init__(self, wall: Callable[[], float] = _wall, steady: Callable[[], float] = _since_boot) -> None:
+        """``wall`` and ``steady`` give seconds: what the machine says it is, and what passed since some moment."""
+        self._wall, self._steady = wall, steady
+        self._lock = threading.Lock()
+        self._owed = timedelta(0)
+        """How much of past jumps :meth:`now` has still to follow."""
+        self._looked = timedelta(seconds=steady())
+        self._ahead = self._began = timedelta(seconds=wall()) - self._looked
+        """By how much the machine's clock was ahead of the time that passed, at the last look and at the first."""
 
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        with self._lock:
+            wall, at = self._read()
+            passed, self._looked = at - self._looked, at
+            moved, self._ahead = wall - at - self._ahead, wall - at
+            if abs(moved) > JUMP + passed * DRIFT:
+                self._jumped(moved)
+            if self._owed > timedelta(0):
+                self._owed -= min(self._owed, passed)
+            elif self._owed:
+                self._owed += min(-self._owed, passed / 2)
+            return LONG_AGO + wall - self._owed
+
+    def steady(self) -> datetime:
+        """See :func:`steady_now`."""
+        return LONG_AGO + self._began + timedelta(seconds=self._steady())
+
+    @property
+    def owed(self) -> timedelta:
+        """The part of jumps that :meth:`now` has not followed yet; positive when it is behind the machine's clock."""
+        return self._owed
 
     @staticmethod
     def monotonic() -> float:
         """Seconds that only grow; for measuring, never for planning."""
         return time.monotonic()
+
+    def _read(self) -> tuple[timedelta, timedelta]:
+        """Both clocks at one moment."""
+        for _ in range(READ_TRIES):
+            before = self._steady()
+            wall, after = self._wall(), self._steady()
+            if after - before < READ_S:
+                return timedelta(seconds=wall), timedelta(seconds=before)
+        # A machine this busy tells no jump from its own slowness; the next look will.
+        return timedelta(seconds=after) + self._ahead, timedelta(seconds=after)
+
+    def _jumped(self, by: timedelta) -> None:
+        self._owed += by
+        spread = abs(self._owed) <= MAX_SPREAD
+        if not spread:
+            self._owed = timedelta(0)
+        log.warning(
+            "the machine's clock jumped %s by %.0f s; %s",
+            "forward" if by > timedelta(0) else "back",
+            abs(by.total_seconds()),
+            "deadlines and waits follow gradually" if spread else "everything follows at once",
+        )
 
 
 class VirtualClock:
