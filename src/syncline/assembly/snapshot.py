@@ -17,7 +17,7 @@ from syncline.gitops.system import System
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover
-from syncline.kube.objects import GroupKind, ResourceInfo
+from syncline.kube.objects import GroupKind, Obj, ResourceInfo
 
 __all__ = ["ClusterLook", "application_indices", "index_as", "look_at_cluster", "system_of"]
 
@@ -75,15 +75,21 @@ def look_at_cluster(
 
 
 def _list(cache: Cache, info: ResourceInfo) -> Generator[Request, Response, str]:
+    """Why the kind cannot be read, empty when it was. A list whose token expires begins again."""
+    found: list[Obj] = []
     token = ""
     for _ in range(MAX_PAGES):
         answer = yield client.list_(info, limit=PAGE, continue_=token)
+        if token and answer.status == 410:
+            found, token = [], ""
+            continue
         if not answer.ok:
             return f"{info.group_resource}: {_message(answer.obj)}"
-        for item in answer.obj.get("items") or ():
-            cache.put(info.group_kind, {"apiVersion": info.api_version, "kind": info.kind} | item)
+        found += answer.obj.get("items") or ()
         token = str((answer.obj.get("metadata") or {}).get("continue") or "")
         if not token:
+            for item in found:
+                cache.put(info.group_kind, {"apiVersion": info.api_version, "kind": info.kind} | item)
             return ""
     return f"{info.group_resource}: the list did not end after {MAX_PAGES} pages"
 

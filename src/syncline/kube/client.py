@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 
+MAX_HEADER_DIGITS = 9
+
+
 class PatchType(StrEnum):
     """Content types of the four patches."""
 
@@ -93,6 +96,8 @@ class Response:
     """Set instead where others have to be asked first (``outcall``)."""
     annotations: Mapping[str, str] | None = None
     """What admission has to say to the audit log."""
+    error: ApiError | None = None
+    """The refusal that it was made from, where it was made in this process."""
 
     @classmethod
     def of(cls, status: int, obj: Any, headers: Mapping[str, str] | None = None, revision: int = 0) -> Response:
@@ -104,7 +109,7 @@ class Response:
 
     @classmethod
     def refused(cls, error: ApiError) -> Response:
-        return cls(error.code, _obj=error.to_status())
+        return cls(error.code, _obj=error.to_status(), error=error)
 
     @property
     def ok(self) -> bool:
@@ -129,8 +134,18 @@ class Response:
     def or_raise(self) -> Any:
         """The decoded body of a success; raises the :class:`ApiError` of a refusal."""
         if not self.ok:
-            raise error_from_status(self.obj, self.status)
+            raise self.refusal()
         return self.obj
+
+    def refusal(self) -> ApiError:
+        """The :class:`ApiError` of an answer that is not ok, with the wait that its header asks for."""
+        if self.error is not None:
+            return self.error
+        error = error_from_status(self.obj, self.status)
+        after = self.headers.get("retry-after", "")
+        if after.isdecimal() and len(after) <= MAX_HEADER_DIGITS:
+            error.details.setdefault("retryAfterSeconds", int(after))
+        return error
 
 
 class Stream(Protocol):

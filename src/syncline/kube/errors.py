@@ -18,6 +18,7 @@
     ├── TooManyRequests   429   TooManyRequests
     ├── InternalError     500   InternalError
     └── Unavailable       503   ServiceUnavailable / Timeout
+        └── Unanswered          no answer of the API: it was not reached, or something else answered in its place
 
 The server raises them, the client raises them from an answer; the words are Kubernetes' own (apimachinery
 ``pkg/api/errors``, checked by the recorded conversations).
@@ -46,6 +47,7 @@ __all__ = [
     "NotFound",
     "TooLarge",
     "TooManyRequests",
+    "Unanswered",
     "Unauthorized",
     "Unavailable",
     "UnsupportedMedia",
@@ -71,6 +73,10 @@ class FieldCause:
         if self.field:
             cause["field"] = self.field
         return cause
+
+
+MAX_RETRY_AFTER_S = 120
+"""A server that asks for more is asked again all the same."""
 
 
 class ApiError(Exception):
@@ -123,6 +129,12 @@ class ApiError(Exception):
             status["details"] = self.details
         status["code"] = self.code
         return status
+
+    @property
+    def retry_after_s(self) -> float:
+        """How long the server asks to be left alone, within :data:`MAX_RETRY_AFTER_S`; 0 if it does not."""
+        value = self.details.get("retryAfterSeconds")
+        return float(min(max(value, 0), MAX_RETRY_AFTER_S)) if isinstance(value, int) else 0.0
 
     @property
     def causes(self) -> list[Obj]:
@@ -191,6 +203,10 @@ class InternalError(ApiError):
 
 class Unavailable(ApiError):
     code, reason = 503, "ServiceUnavailable"
+
+
+class Unanswered(Unavailable):
+    """Made by clients only: whether the request was carried out is not known, and nothing was decided about it."""
 
 
 _BY_REASON: dict[str, type[ApiError]] = {

@@ -3,7 +3,8 @@
 :class:`HttpClient` is for the live driver and servers, :class:`BlockingClient` for command-line faces: one request
 after the other with the standard library only, since importing aiohttp takes longer than such a request. No retries and
 no decisions: a refusal is an answer, and a server that cannot be reached is the refusal ``ServiceUnavailable`` in one
-sentence.
+sentence. So is what only looks like an answer: the login page of a proxy is no success, its error page no absence
+(``kube/strangers.py``).
 """
 
 from __future__ import annotations
@@ -22,16 +23,30 @@ from syncline.base.places import Limits
 from syncline.base.scratch import named_in_memory
 from syncline.base.secret import Secret
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import InternalError, Unauthorized, Unavailable, error_from_status
+from syncline.kube.errors import ApiError, InternalError, Unanswered, Unauthorized
 from syncline.kube.execplugin import Credential, PluginError, Plugins
 from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.strangers import WATCHED, begins_watch, checked, refused_watch
 
 if TYPE_CHECKING:
     import aiohttp
 
     from syncline.base.threads import Threads
 
-__all__ = ["EVENT_LIMIT_BYTES", "REQUEST_TIMEOUT_S", "BlockingClient", "HttpClient", "request_headers", "tls_context"]
+__all__ = [
+    "EVENT_LIMIT_BYTES",
+    "Fence",
+    "REQUEST_TIMEOUT_S",
+    "BlockingClient",
+    "HttpClient",
+    "request_headers",
+    "tls_context",
+]
+
+Fence = Callable[[], str]
+
+ERROR_LIMIT_BYTES = 2**16
+"""Read of an answer that refuses a watch."""
 
 READ_BUFFER_BYTES = 2**21
 """aiohttp pauses reading at twice this: a list of thousands of objects should not come in drops."""
@@ -43,13 +58,16 @@ REQUEST_TIMEOUT_S = 60.0
 """One request, from dialling to the last byte: Kubernetes' own --request-timeout."""
 CONNECT_TIMEOUT_S = 10.0
 
-WATCH_IDLE_S = 300.0
-"""A watch without a byte for this long (bookmarks come each minute) hangs on a dead connection and is ended."""
+WATCH_IDLE_S = 130.0
+"""A watch without a byte for this long (bookmarks come each minute) hangs on a dead connection and is ended. One that
+was only quiet goes on where it was."""
 
 PLUGINS_PER_CLIENT = 2
 """Runs of a plugin for credentials that one client waits for at once."""
 CONNECTIONS_PER_CLIENT = 100
 """Open connections, watches included."""
+
+READING = ("GET", "HEAD")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -58,10 +76,23 @@ class HttpClient:
     """One session on one cluster. Use it in one event loop; :meth:`close` it there.
 
     ``connections`` bounds those open at once, 0 leaves it to the caller: a watch holds one as long as it lives.
+    ``fence`` says why nothing may be written any more, empty while it may: it is asked when the connection is there,
+    immediately before the first byte of each writing request, also of one that was repeated.
     """
 
-    def __init__(self, access: ClusterAccess, *, connections: int = CONNECTIONS_PER_CLIENT) -> None:
+    def __init__(
+        self,
+        access: ClusterAccess,
+        *,
+        connections: int = CONNECTIONS_PER_CLIENT,
+        fence: Fence | None = None,
+        wary: bool = False,
+    ) -> None:
+        """``wary``, for controllers, which act on what they read: a success that names no kind is none, and the first
+        batch of a watch is empty and says that it has begun."""
         self._access = access
+        self._fence = fence
+        self._wary = wary
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
         self._threads: Threads | None = None
@@ -85,10 +116,13 @@ class HttpClient:
                     status, headers = answer.status, _folded(answer.headers.items())
                 again = await self._renewed(access) if status == 401 else None
                 if again is None:
-                    return Response.encoded(status, raw, headers)
+                    found = Response.encoded(status, raw, headers)
+                    return checked(self._access.server, request, found, kinds=self._wary)
                 access = again
         except PluginError as error:
             return Response.refused(Unauthorized(str(error)))
+        except ApiError as error:
+            return Response.refused(error)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Response.refused(unreachable(self._access.server, error))
 
@@ -109,11 +143,14 @@ class HttpClient:
                 async with self._call(access, request, timeout) as answer:
                     if answer.status == 401:
                         again = await self._renewed(access)
-                    if answer.status != 200 and again is None:
-                        refusal = Response.encoded(answer.status, await answer.read())
-                        raise error_from_status(refusal.obj, answer.status)
-                    begun = answer.status == 200
+                    begun = begins_watch(request, answer.status, answer.content_type)
+                    if not begun and again is None:
+                        beginning = await answer.content.read(ERROR_LIMIT_BYTES)
+                        refusal = Response.encoded(answer.status, beginning, _folded(answer.headers.items()))
+                        raise refused_watch(self._access.server, request, refusal)
                     if begun:
+                        if self._wary:
+                            yield []
                         async for batch in _lines(answer.content):
                             yield batch
         except PluginError as error:
@@ -169,7 +206,14 @@ class HttpClient:
         data = body if body is None or isinstance(body, bytes) else _encode(body)
         headers = request_headers(access, request)
         return self._opened(access).request(
-            request.method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False, **self._options
+            request.method,
+            url,
+            data=data,
+            headers=headers,
+            timeout=timeout,
+            allow_redirects=False,
+            trace_request_ctx=request.method,
+            **self._options,
         )
 
     def _opened(self, access: ClusterAccess) -> aiohttp.ClientSession:
@@ -180,9 +224,29 @@ class HttpClient:
             context = tls_context(access)
             connector = aiohttp.TCPConnector(limit=self._connections, ssl=context if context is not None else True)
             self._session = aiohttp.ClientSession(
-                connector=connector, read_bufsize=READ_BUFFER_BYTES, auto_decompress=True, trust_env=False
+                connector=connector,
+                read_bufsize=READ_BUFFER_BYTES,
+                auto_decompress=True,
+                trust_env=False,
+                trace_configs=[self._fenced()] if self._fence is not None else None,
             )
         return self._session
+
+    def _fenced(self) -> aiohttp.TraceConfig:
+        """Asks the fence at the two moments in which a request gets its connection; nothing waits after them."""
+        import aiohttp
+
+        fence = self._fence
+        assert fence is not None, "asked for by whoever has one"
+
+        async def ask(_session: object, context: Any, _params: object) -> None:
+            if context.trace_request_ctx not in READING and (why := fence()):
+                raise Unanswered(f"not sent: {why}")
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(ask)
+        trace.on_connection_reuseconn.append(ask)
+        return trace
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
@@ -222,7 +286,8 @@ class BlockingClient:
         except (OSError, http.client.HTTPException) as error:
             self.close()
             return Response.refused(unreachable(self._access.server, error))
-        return Response.encoded(answer.status, raw, _folded(answer.getheaders()))
+        found = Response.encoded(answer.status, raw, _folded(answer.getheaders()))
+        return checked(self._access.server, request, found, kinds=False)
 
     def watch(self, request: Request) -> Iterator[bytes]:
         """Encoded lines (watch events, or a log that is followed) until the server ends them.
@@ -245,8 +310,11 @@ class BlockingClient:
                 raise Unauthorized(str(error)) from error
             except (OSError, http.client.HTTPException) as error:
                 raise unreachable(self._access.server, error) from error
-            if answer.status != 200:
-                raise error_from_status(Response.encoded(answer.status, answer.read()).obj, answer.status)
+            media = answer.headers.get_content_type() if "content-type" in answer.headers else WATCHED[0]
+            if not begins_watch(request, answer.status, media):
+                headers = _folded(answer.getheaders())
+                refusal = Response.encoded(answer.status, answer.read(ERROR_LIMIT_BYTES), headers)
+                raise refused_watch(self._access.server, request, refusal)
             yield from _read_lines(answer)
         finally:
             connection.close()
@@ -425,7 +493,7 @@ def tls_context(access: ClusterAccess) -> ssl.SSLContext | None:
     return context
 
 
-def unreachable(server: str, error: BaseException) -> Unavailable:
+def unreachable(server: str, error: BaseException) -> Unanswered:
     """One sentence for a server that is not there, is not who it should be, or does not answer.
 
     aiohttp wraps the system's error as ``os_error`` or ``certificate_error``; the standard library raises it bare.
@@ -439,4 +507,4 @@ def unreachable(server: str, error: BaseException) -> Unavailable:
         why = "nothing listens there"
     else:
         why = str(error) or type(error).__name__
-    return Unavailable(f"the server {server} cannot be reached: {why}; check the address and that the server runs")
+    return Unanswered(f"the server {server} cannot be reached: {why}; check the address and that the server runs")

@@ -10,11 +10,16 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from syncline.kube.client import Request, Response
+from syncline.kube.errors import Unanswered
 from syncline.kube.objects import GVK, GroupKind, Obj, ResourceInfo
 
 __all__ = ["AGGREGATED_DISCOVERY", "Mapper", "discover"]
 
 AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+DISCOVERED = ("APIGroupDiscoveryList", "APIVersions", "APIGroupList")
+"""Kinds of what a server says of itself. Anything else is not taken for one that serves nothing."""
 
 
 class Mapper:
@@ -65,7 +70,13 @@ def discover() -> Generator[Request, Response, list[ResourceInfo]]:
     for path in ("/api", "/apis"):
         answer = yield Request("GET", path, headers={"accept": AGGREGATED_DISCOVERY})
         document = answer.or_raise()
-        if document.get("kind") != "APIGroupDiscoveryList":
+        if not isinstance(document, dict) or document.get("kind") not in DISCOVERED:
+            kind = str(document.get("kind") if isinstance(document, dict) else type(document).__name__)
+            raise Unanswered(
+                f"GET {path} was answered with kind {kind[:60]!r} and not with {' or '.join(DISCOVERED)}; look at the "
+                "address: something else than a Kubernetes API answers there"
+            )
+        if document["kind"] != "APIGroupDiscoveryList":
             found += yield from _old_discovery(path, document)
             continue
         for group in document.get("items") or ():
@@ -110,6 +121,8 @@ def _old_discovery(path: str, document: Obj) -> Generator[Request, Response, lis
     for group, version in versions:
         where = f"/apis/{group}/{version}" if group else f"/api/{version}"
         answer = yield Request("GET", where)
+        if isinstance(answer.error, Unanswered):
+            raise answer.error
         if answer.ok:
             found += _old_group(group, version, answer.obj.get("resources") or [])
     return found
