@@ -42,10 +42,17 @@ class Leases:
         self.objects: dict[str, Obj] = {}
         self.version = 0
         self.away = False
+        self.swallows_answers = False
 
     def send(self, request: Request) -> Response:
         if self.away:
             return Response.refused(Unavailable("away"))
+        answer = self._answer(request)
+        if self.swallows_answers and request.method != "GET":
+            return Response.refused(Unavailable("the answer was lost"))
+        return answer
+
+    def _answer(self, request: Request) -> Response:
         name = request.path.removeprefix(LEASES.path("ns")).strip("/")
         found = self.objects.get(name)
         if request.method == "GET" and not name:
@@ -81,6 +88,10 @@ class Replica:
         self.share = self._drive(share_round(self.share, self.settings, now, busy))
         return self.share.working(self.settings, now)
 
+    def dropped(self) -> None:
+        """Its work was dropped because the Leases could not be renewed."""
+        self.share = self.share.lost()
+
     def stop(self, at: float) -> None:
         self._drive(release_all(self.share, self.settings, EPOCH + at * SECOND))
 
@@ -105,6 +116,20 @@ def test_a_lease_that_nobody_made_or_that_was_given_back_is_free() -> None:
 
 def test_our_own_lease_is_ours_however_old_its_time_stamp() -> None:
     assert lease_plan(lease("me"), "me", EPOCH) == Mine()
+
+
+def test_a_lease_of_our_name_that_this_process_did_not_acquire_is_another_ones() -> None:
+    ours = lease("me")
+    ours["spec"]["acquireTime"] = "then"
+    assert lease_plan(ours, "me", EPOCH, acquired="then") == Mine()
+    held = lease_plan(ours, "me", EPOCH, acquired="")
+    assert held == Held("another process named me", EPOCH + 15 * SECOND)
+    assert isinstance(lease_plan(ours, "me", EPOCH + 15 * SECOND, unchanged_since=EPOCH, acquired=""), Free)
+
+
+def test_a_lease_cannot_claim_to_last_for_ever() -> None:
+    held = lease_plan(lease("other", duration=10**30), "me", EPOCH)
+    assert held == Held("other", EPOCH + timedelta(hours=1))
 
 
 def test_the_clock_of_another_machine_is_not_believed() -> None:
@@ -151,6 +176,75 @@ def test_who_finds_its_lease_in_other_hands_has_lost_it(api: Leases) -> None:
     b.round(0)
     assert b.round(16) == {0}
     assert a.round(16.5) == frozenset()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_process_restarted_under_its_name_takes_over_once_the_lease_has_run_out(api: Leases, shards: int) -> None:
+    killed = Replica(api, "a", shards)
+    killed.round(0)
+    killed.round(2)
+    again = Replica(api, "a", shards)
+    assert [len(again.round(at)) for at in (3, 5, 17)] == [0, 0, 0]
+    assert len(again.round(18.5)) == shards
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_of_two_processes_with_one_name_never_both_work(api: Leases, shards: int) -> None:
+    first, second = Replica(api, "a", shards), Replica(api, "a", shards)
+    for at in range(0, 100, 2):
+        assert first.round(at) == frozenset(range(shards))
+        assert second.round(at + 1) == frozenset()
+    for at in range(100, 130, 2):
+        second.round(at)
+    assert second.round(130) == frozenset(range(shards))
+    assert first.round(131) == frozenset()
+
+
+def test_a_process_whose_work_was_dropped_takes_its_own_lease_again_at_once(api: Leases) -> None:
+    """The API froze for 20 seconds and nobody else is there: nothing may wait for ever on its own name."""
+    alone = Replica(api, "a")
+    alone.round(0)
+    api.away = True
+    assert alone.round(11) == frozenset()
+    alone.dropped()
+    assert alone.round(20) == frozenset()
+    api.away = False
+    assert alone.round(22) == {0}
+    assert alone.share.why.endswith(": ours")
+
+
+def test_a_write_whose_answer_was_lost_is_known_as_ours(api: Leases) -> None:
+    one = Replica(api, "a")
+    api.swallows_answers = True
+    assert one.round(0) == frozenset()
+    api.swallows_answers = False
+    assert one.round(2) == {0}
+    api.swallows_answers = True
+    assert one.round(4) == {0}
+    api.swallows_answers = False
+    assert one.round(6) == {0}
+
+
+def test_only_what_this_process_acquired_is_given_back(api: Leases) -> None:
+    first, second = Replica(api, "a"), Replica(api, "a")
+    first.round(0)
+    second.round(0)
+    assert second.round(16) == {0}
+    first.stop(17)
+    assert api.objects[first.settings.name]["spec"]["holderIdentity"] == "a"
+    assert second.round(18) == {0}
+
+
+def test_a_lease_that_is_ours_to_take_and_stays_free_is_told(api: Leases) -> None:
+    class Unwritable(Leases):
+        def send(self, request: Request) -> Response:
+            return Response.of(403, {"message": "no"}) if request.method != "GET" else super().send(request)
+
+    one = Replica(Unwritable(), "a")
+    for at in (0, 2, 4):
+        assert one.round(at) == frozenset()
+    assert one.share.vacant_since == EPOCH
+    assert one.share.trouble == f"Lease {one.settings.name} cannot be written: no"
 
 
 def test_replicas_share_the_shards_evenly_and_no_shard_twice(api: Leases) -> None:

@@ -3,7 +3,13 @@
 The driver of a role calls :func:`share_round` every ``retry_s`` seconds and lets its controllers work on the shards
 that :meth:`Share.working` names. One shard is plain leader election. A Lease that a live replica holds is never taken;
 one whose holder went silent is, after its duration *as this replica saw it pass*: clocks of other machines are not
-believed (client-go ``leaderelection``). Decisions are pure; nothing here waits.
+believed (client-go ``leaderelection``), nor is this machine's own, which may be set: every ``now`` here is of the
+steady scale (``base/clock.py``), and only ``stamp`` is what the clock says.
+
+A name is no proof: a process restarted under its ``--identity`` and a second one started with it find a Lease of their
+name that they do not hold. A Lease is ours if it was acquired at an instant that this process wrote itself; every write
+has the resourceVersion that was read as its precondition, so one of two such processes holds it, and the other waits as
+it would for a stranger. Decisions are pure; nothing here waits.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
-from syncline.base.clock import format_micro_time
+from syncline.base.clock import LONG_AGO, format_micro_time
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, name_of, resource_version
@@ -43,13 +49,15 @@ SHARDS = "syncline.dev/shards"
 """Annotation of a shard's Lease: of how many it is one. Replicas that count differently never work at once."""
 NODE = "syncline.dev/node"
 """Annotation of a Lease: the node that its holder runs on."""
+MAX_LEASE_S = 3600
+"""A Lease that claims to last longer does not: anybody who may write it could stop all work with one number."""
 MAX_SHARDS = 64
 """Leases are renewed one by one; more shards than replicas that anybody runs gain nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderSettings:
-    """``identity`` is new with each process; times as client-go's defaults for controllers."""
+    """``identity`` should be new with each process; times as client-go's defaults for controllers."""
 
     identity: str
     namespace: str
@@ -73,7 +81,7 @@ class Free:
 
 @dataclass(frozen=True, slots=True)
 class Mine:
-    """We hold it and renew it."""
+    """This process acquired it, and renews it or takes it up again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +95,32 @@ class Held:
 LeasePlan: TypeAlias = Free | Mine | Held
 
 
-def lease_plan(lease: Obj | None, me: str, now: datetime, *, unchanged_since: datetime | None = None) -> LeasePlan:
-    """What a Lease means to ``me``. ``unchanged_since``: when this replica first saw it as it is (None: just now)."""
+def lease_plan(
+    lease: Obj | None,
+    me: str,
+    now: datetime,
+    *,
+    unchanged_since: datetime | None = None,
+    acquired: str | None = None,
+) -> LeasePlan:
+    """What a Lease means to ``me``. ``unchanged_since``: when this replica first saw it as it is (None: just now).
+    ``acquired``: the acquireTime that this process wrote, empty if it wrote none; None: its name is enough."""
     if lease is None:
         return Free("there is none yet")
     holder = str(dig(lease, "spec", "holderIdentity", default="") or "")
     if not holder:
         return Free("its holder gave it back")
-    if holder == me:
+    if holder == me and acquired in (None, _acquired(lease)):
         return Mine()
     seconds = dig(lease, "spec", "leaseDurationSeconds", default=0)
-    until = (unchanged_since or now) + timedelta(seconds=seconds if isinstance(seconds, int) else 0)
+    duration = min(max(seconds, 0), MAX_LEASE_S) if isinstance(seconds, int) else 0
+    until = (unchanged_since or now) + timedelta(seconds=duration)
+    holder = f"another process named {me}" if holder == me else holder
     return Held(holder, until) if now < until else Free(f"{holder} did not renew it")
+
+
+def _acquired(lease: Obj) -> str:
+    return str(dig(lease, "spec", "acquireTime", default="") or "")
 
 
 def shard_of(ref: ObjectRef, shards: int) -> int:
@@ -117,12 +139,27 @@ class Share:
     """Shards that are ours but go to another replica as soon as nothing of them is being worked on."""
     seen: Mapping[str, tuple[str, datetime]] = field(default_factory=dict)
     """Each Lease's resourceVersion, and since when it is so."""
+    acquired: Mapping[int, str] = field(default_factory=dict)
+    """The acquireTime of each Lease that this process took; also of those whose answer never came."""
     why: str = "no round yet"
+    trouble: str = ""
+    """Why the last round could not ask or write; empty if it could."""
+    vacant_since: datetime | None = None
+    """Since when a shard is held by no one although the server answers and a share of it is ours to take."""
+
+    def lost(self) -> Share:
+        """Holding nothing after the work was dropped; what was seen and written still counts."""
+        return Share(seen=self.seen, acquired=self.acquired, why="lost", vacant_since=self.vacant_since)
+
+    def valid_until(self, settings: LeaderSettings) -> datetime | None:
+        """Until when everything that is worked on is certainly ours; None: nothing is."""
+        limit = timedelta(seconds=settings.renew_deadline_s)
+        return min((at + limit for at in self.held.values()), default=None)
 
     def working(self, settings: LeaderSettings, now: datetime) -> frozenset[int]:
         """The shards that may be worked on now; empty when the server could not be asked for too long."""
         limit = timedelta(seconds=settings.renew_deadline_s)
-        return frozenset(shard for shard, at in self.held.items() if shard not in self.leaving and now - at < limit)
+        return frozenset(shard for shard, at in self.held.items() if shard not in self.leaving and now < at + limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +181,8 @@ def share_plan(
 ) -> SharePlan:
     """``busy``: shards with a pass in flight, which are not given back yet."""
     by_name = {name_of(lease): lease for lease in leases}
-    verdicts = {name: _verdict(lease, share, settings, now) for name, lease in by_name.items()}
+    acquired = {_shard_name(settings, shard): share.acquired.get(shard, "") for shard in range(settings.shards)}
+    verdicts = {name: _verdict(each, share, settings, now, acquired.get(name)) for name, each in by_name.items()}
     shards = range(settings.shards)
     ours = [s for s in shards if s in share.held and isinstance(verdicts.get(_shard_name(settings, s)), Mine)]
     lost = tuple(sorted(set(share.held) - set(ours)))
@@ -157,19 +195,26 @@ def share_plan(
     if blocker and blocker < settings.identity:
         leaving |= frozenset(ours)  # both began at the same moment: one of the two has to go
     give_back = tuple(sorted((share.leaving & frozenset(ours)) - busy))  # closed for a round, so nothing begins
-    take = () if blocker else _to_take(by_name, verdicts, settings, len(staying), others)
+    free = _not_held(verdicts, settings, frozenset(ours))
+    take = () if blocker else _to_take(free, settings, len(staying), others)
     kept = [shard for shard in ours if shard not in give_back]
-    why = _holders(verdicts, settings)
+    why = _holders(verdicts, settings, frozenset(ours) | frozenset(take))
     if blocker:
         why = f"{blocker} works with {count} shards, not {settings.shards}: waiting until it ends"
     gone = tuple(n for n in sorted(by_name) if _is_member(by_name[n]) and isinstance(verdicts[n], Free))
     return SharePlan(tuple(kept), take, give_back, leaving - frozenset(give_back), lost, gone, why)
 
 
-def _verdict(lease: Obj, share: Share, settings: LeaderSettings, now: datetime) -> LeasePlan:
+def _verdict(lease: Obj, share: Share, settings: LeaderSettings, now: datetime, acquired: str | None) -> LeasePlan:
     version, since = share.seen.get(name_of(lease), ("", now))
     unchanged = since if version == resource_version(lease) else now
-    return lease_plan(lease, settings.identity, now, unchanged_since=unchanged)
+    return lease_plan(lease, settings.identity, now, unchanged_since=unchanged, acquired=acquired)
+
+
+def _not_held(verdicts: Mapping[str, LeasePlan], settings: LeaderSettings, ours: frozenset[int]) -> frozenset[int]:
+    """Shards that anybody may take, and those that this process once took and does not work on."""
+    found = ((shard, verdicts.get(_shard_name(settings, shard))) for shard in range(settings.shards))
+    return frozenset(shard for shard, verdict in found if shard not in ours and not isinstance(verdict, Held))
 
 
 def _shard_name(settings: LeaderSettings, shard: int) -> str:
@@ -210,22 +255,15 @@ def _differently_sharded(
     return "", ""
 
 
-def _to_take(
-    by_name: Mapping[str, Obj],
-    verdicts: Mapping[str, LeasePlan],
-    settings: LeaderSettings,
-    have: int,
-    others: Mapping[str, int],
-) -> tuple[int, ...]:
+def _to_take(free: frozenset[int], settings: LeaderSettings, have: int, others: Mapping[str, int]) -> tuple[int, ...]:
     """Free shards up to a fair share, from a place of our own in the row so that replicas seldom want the same."""
     room = -(-settings.shards // (len(others) + 1)) - have
     first = sorted((*others, settings.identity)).index(settings.identity)
     row = [(first + step) % settings.shards for step in range(settings.shards)]
-    free = [s for s in row if isinstance(verdicts.get(_shard_name(settings, s), Free("")), Free)]
-    return tuple(sorted(free[: max(room, 0)]))
+    return tuple(sorted([shard for shard in row if shard in free][: max(room, 0)]))
 
 
-def _holders(verdicts: Mapping[str, LeasePlan], settings: LeaderSettings) -> str:
+def _holders(verdicts: Mapping[str, LeasePlan], settings: LeaderSettings, ours: frozenset[int]) -> str:
     parts = []
     for shard in range(settings.shards):
         verdict = verdicts.get(_shard_name(settings, shard), Free("there is none yet"))
@@ -233,7 +271,7 @@ def _holders(verdicts: Mapping[str, LeasePlan], settings: LeaderSettings) -> str
             case Free(why=why):
                 text = f"free, {why}"
             case Mine():
-                text = "ours"
+                text = "ours" if shard in ours else "ours by name, held by no one"
             case Held(holder=holder):
                 text = f"held by {holder}"
             case _ as never:
@@ -246,47 +284,78 @@ def _holders(verdicts: Mapping[str, LeasePlan], settings: LeaderSettings) -> str
 
 
 def share_round(
-    share: Share, settings: LeaderSettings, now: datetime, busy: frozenset[int] = frozenset()
+    share: Share,
+    settings: LeaderSettings,
+    now: datetime,
+    busy: frozenset[int] = frozenset(),
+    *,
+    stamp: datetime | None = None,
 ) -> Generator[Request, Response, Share]:
     """One look at the Leases and the writes that follow; never raises for a refusal, which ``why`` then tells.
 
     ``now`` is the moment before the first request: what counts as renewed then is renewed at least until then.
+    ``stamp`` is what is written into the Leases (None: ``now``).
     """
+    round_ = _Round(settings, format_micro_time(stamp or now))
     selector = f"{GROUP_LABEL}={settings.name}"
     answer = yield client.list_(LEASES, settings.namespace, label_selector=selector)
     if not answer.ok:
-        return replace(share, why=f"Leases cannot be read: {dig(answer.obj, 'message', default=answer.status)}")
+        why = f"Leases cannot be read: {_said(answer)}"
+        return replace(share, why=why, trouble=why)
     leases = [
         {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"} | item for item in answer.obj.get("items") or ()
     ]
     by_name = {name_of(lease): lease for lease in leases}
     plan = share_plan(leases, share, settings, now, busy)
     held = {shard: at for shard, at in share.held.items() if shard not in plan.lost}
+    acquired = dict(share.acquired)
+    trouble = ""
     if settings.shards > 1:
-        yield from _write(by_name.get(_member_name(settings)), _member_name(settings), settings, now, member=True)
+        yield from round_.write(by_name.get(_member_name(settings)), _member_name(settings), "", member=True)
     for shard in (*plan.renew, *plan.take):
         name = _shard_name(settings, shard)
-        written = yield from _write(by_name.get(name), name, settings, now)
-        if written.ok:
+        kept = acquired.get(shard, "") if shard in plan.renew else ""
+        acquired[shard] = kept or round_.stamp
+        written = yield from round_.write(by_name.get(name), name, kept)
+        if written.ok and dig(written.obj, "spec", "acquireTime") == acquired[shard]:
             held[shard] = now
         elif written.status in (404, 409):
             held.pop(shard, None)
+            acquired.pop(shard, None)
+        else:
+            trouble = f"Lease {name} cannot be written: {_said(written)}"
     for name in plan.forget:
         yield client.delete(LEASES, settings.namespace, name, resource_version=resource_version(by_name[name]))
     for shard in plan.give_back:
-        yield from _give_back(by_name.get(_shard_name(settings, shard)), settings, now)
+        yield from round_.give_back(by_name.get(_shard_name(settings, shard)), acquired.pop(shard, ""))
         held.pop(shard, None)
-    return Share(held, plan.leaving & frozenset(held), _sightings(leases, share, now), plan.why)
+    waiting = frozenset(plan.take) - frozenset(held)
+    return Share(
+        held,
+        plan.leaving & frozenset(held),
+        _sightings(leases, share, now),
+        acquired,
+        plan.why,
+        trouble,
+        (share.vacant_since or now) if waiting else None,
+    )
 
 
-def release_all(share: Share, settings: LeaderSettings, now: datetime) -> Generator[Request, Response, None]:
-    """Give everything back before the process ends, so that nobody waits for it to expire."""
+def release_all(
+    share: Share, settings: LeaderSettings, now: datetime, *, stamp: datetime | None = None
+) -> Generator[Request, Response, None]:
+    """Give everything back before the process ends, so that no replica waits for it to expire."""
+    round_ = _Round(settings, format_micro_time(stamp or now))
     for shard in sorted(share.held):
         answer = yield client.get(LEASES, settings.namespace, _shard_name(settings, shard))
         if answer.ok:
-            yield from _give_back(answer.obj, settings, now)
+            yield from round_.give_back(answer.obj, share.acquired.get(shard, ""))
     if settings.shards > 1:
         yield client.delete(LEASES, settings.namespace, _member_name(settings))
+
+
+def _said(answer: Response) -> str:
+    return str(dig(answer.obj, "message", default="") or f"the server answered {answer.status}")
 
 
 def _sightings(leases: list[Obj], share: Share, now: datetime) -> dict[str, tuple[str, datetime]]:
@@ -298,38 +367,44 @@ def _sightings(leases: list[Obj], share: Share, now: datetime) -> dict[str, tupl
     return seen
 
 
-def _write(
-    lease: Obj | None, name: str, settings: LeaderSettings, now: datetime, *, member: bool = False
-) -> Generator[Request, Response, Response]:
-    wanted = _lease(lease, name, settings, now, member)
-    if lease is None:
-        return (yield client.create(LEASES, wanted, field_manager=settings.name))
-    return (yield client.update(LEASES, wanted, field_manager=settings.name))
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """Writes of one round. The resourceVersion of what was read is the precondition of each."""
 
+    settings: LeaderSettings
+    stamp: str
 
-def _lease(lease: Obj | None, name: str, settings: LeaderSettings, now: datetime, member: bool) -> Obj:
-    """Ours from now on; the resourceVersion of what was read is the precondition."""
-    old = (lease or {}).get("spec") or {}
-    mine = old.get("holderIdentity") == settings.identity
-    stamp = format_micro_time(now)
-    changes = old.get("leaseTransitions") or 0
-    metadata: Obj = {"name": name, "namespace": settings.namespace, "labels": {GROUP_LABEL: settings.name}}
-    if lease is not None:
-        metadata["resourceVersion"] = resource_version(lease)
-    if not member:
-        metadata["annotations"] = {SHARDS: str(settings.shards)} | ({NODE: settings.node} if settings.node else {})
-    spec = {
-        "holderIdentity": settings.identity,
-        "leaseDurationSeconds": settings.lease_s,
-        "acquireTime": old.get("acquireTime") if mine and old.get("acquireTime") else stamp,
-        "renewTime": stamp,
-        "leaseTransitions": changes if mine or lease is None else changes + 1,
-    }
-    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+    def write(
+        self, lease: Obj | None, name: str, acquired: str, *, member: bool = False
+    ) -> Generator[Request, Response, Response]:
+        """Ours from now on; ``acquired`` when it is already."""
+        wanted = self._lease(lease, name, acquired, member)
+        if lease is None:
+            return (yield client.create(LEASES, wanted, field_manager=self.settings.name))
+        return (yield client.update(LEASES, wanted, field_manager=self.settings.name))
 
+    def _lease(self, lease: Obj | None, name: str, acquired: str, member: bool) -> Obj:
+        settings = self.settings
+        old = (lease or {}).get("spec") or {}
+        changes = old.get("leaseTransitions")
+        changes = changes if isinstance(changes, int) else 0
+        metadata: Obj = {"name": name, "namespace": settings.namespace, "labels": {GROUP_LABEL: settings.name}}
+        if lease is not None:
+            metadata["resourceVersion"] = resource_version(lease)
+        if not member:
+            metadata["annotations"] = {SHARDS: str(settings.shards)} | ({NODE: settings.node} if settings.node else {})
+        spec = {
+            "holderIdentity": settings.identity,
+            "leaseDurationSeconds": settings.lease_s,
+            "acquireTime": acquired or self.stamp,
+            "renewTime": self.stamp,
+            "leaseTransitions": changes if acquired or member or lease is None else changes + 1,
+        }
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
-def _give_back(lease: Obj | None, settings: LeaderSettings, now: datetime) -> Generator[Request, Response, None]:
-    if lease is None or dig(lease, "spec", "holderIdentity") != settings.identity:
-        return
-    spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": format_micro_time(now)}
-    yield client.update(LEASES, {**lease, "spec": spec}, field_manager=settings.name)
+    def give_back(self, lease: Obj | None, acquired: str) -> Generator[Request, Response, None]:
+        """Only what this process acquired: another one may hold it under the same name."""
+        if lease is None or lease_plan(lease, self.settings.identity, LONG_AGO, acquired=acquired) != Mine():
+            return
+        spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self.stamp}
+        yield client.update(LEASES, {**lease, "spec": spec}, field_manager=self.settings.name)
