@@ -3,6 +3,10 @@
 Started by ``syncline controller``. Several replicas share the Applications by Leases (``control/leader.py``): each
 watches everything, so that taking over is a matter of seconds, and works on the shards that it holds. Told to stop, it
 begins nothing new, lets the passes in flight end, and gives its Leases back. It never runs a cluster and imports none.
+
+An API that is away, not there yet, or hidden behind something that answers in its place is waited for, at the start and
+later. Work goes through connections with a fence: nothing is written once the Leases were not renewed in time, also
+not by a process that was stopped in the middle of a request and goes on when others have taken over.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
 from syncline.assembly.faces import gitops_faces
@@ -21,14 +25,15 @@ from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.reading import GitSourceReader, renderers_with
-from syncline.base.clock import Clock
+from syncline.base.clock import Clock, SystemClock, steady_now
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
-from syncline.control.manager import LiveManager, drive
+from syncline.control.manager import LiveManager, drive, wait_s
 from syncline.control.pools import Pools
+from syncline.control.vitals import Complaints, Health, LeaseSigns
 from syncline.gitops.resource_filter import ResourceFilter
-from syncline.kube.errors import ApiError
+from syncline.kube.errors import ApiError, Forbidden, Unauthorized, Unavailable
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of
@@ -38,7 +43,7 @@ __all__ = ["ControllerSettings", "ForeignLoop", "Gate", "HttpPort", "Replica", "
 log = logging.getLogger("syncline.assembly")
 
 ESTABLISH_S = 60.0
-"""A definition that is not served after this long will not be."""
+"""A definition that is not served after this long is told of."""
 LOOK_S = 0.1
 """Between looks at whether passes have ended or definitions are served."""
 
@@ -55,6 +60,8 @@ class ControllerSettings:
     leader: LeaderSettings | None = None
     grace_s: float = 20.0
     """How long passes in flight may take to end after the signal to stop."""
+    patient: bool = False
+    """Whether a refusal at the start (no credentials, no rights, no definitions) is tried again instead of raised."""
 
 
 class ForeignLoop(MeasuredLoop):
@@ -78,9 +85,14 @@ class Gate:
 
 @dataclass(slots=True)
 class Replica:
-    """One running process: its way to the API, its loop, its share. ``ready`` is set once it watches."""
+    """One running process: its way to the API, its loop, its share. ``ready`` is set once it watches.
+
+    ``port`` is for Leases, webhooks and what is installed: it has connections of its own, so that no renewal waits
+    behind the work, and no fence.
+    """
 
     settings: ControllerSettings
+    access: ClusterAccess
     port: HttpPort
     clock: Clock
     journal: Journal
@@ -90,11 +102,46 @@ class Replica:
     manager: LiveManager | None = None
     ports: dict[tuple[str, int], int] = field(default_factory=dict)
     """Where the faces listen, by the address that was asked for."""
+    leases: LeaseSigns | None = None
+    starting: str = "the controllers have not begun yet"
+    """Why it does not watch yet; empty once what it needs is installed."""
+    dropping: bool = False
+    """The share was lost, and the work is being dropped."""
+    ending: bool = False
+    complaints: Complaints = field(default_factory=Complaints)
+
+    # -- what others ask ---------------------------------------------------------------------------------------
+
+    def fence(self) -> str:
+        """Why nothing may be written now, empty while it may: asked before the first byte of each writing request.
+
+        A replica that holds nothing works on nothing that is shared out; what was begun while it held something is
+        stopped here, until all of it is dropped.
+        """
+        leader = self.settings.leader
+        if leader is None:
+            return ""
+        until = self.share.valid_until(leader)
+        if self.dropping or (until is not None and self._steady() >= until):
+            return (
+                f"the Leases of {leader.identity} were not renewed for {leader.renew_deadline_s:g} s, others may work"
+            )
+        return ""
+
+    def health(self) -> Health:
+        owed = self.clock.owed.total_seconds() if isinstance(self.clock, SystemClock) else 0.0
+        note = f"the machine's clock jumped; {owed:+.0f} s of it are still to be followed" if abs(owed) >= 1 else ""
+        if self.manager is None or self.starting:
+            return Health((), (self.starting,), (note,) if note else ())
+        return self.manager.health(self.leases, note)
+
+    def _steady(self) -> datetime:
+        return steady_now(self.clock)
 
     # -- work --------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Watch and work until cancelled; begins anew with an empty cache when the share was lost by force."""
+        """Watch and work until cancelled; begins again with an empty cache when the share was lost by force."""
         while True:
             lost = asyncio.Event()
             running = asyncio.create_task(self._work(lost), name="gitops")
@@ -103,12 +150,13 @@ class Replica:
                 await asyncio.wait((running, losing), return_when=asyncio.FIRST_COMPLETED)
                 if running.done():
                     running.result()
-                log.warning("the Leases could not be renewed in time: requests in flight are dropped, starting anew")
+                log.warning("the Leases could not be renewed in time: requests in flight are dropped, beginning again")
             finally:
                 self.gate.open = frozenset()
                 for task in (running, losing):
                     task.cancel()
                 await asyncio.gather(running, losing, return_exceptions=True)
+                self.dropping = False
 
     async def _work(self, lost: asyncio.Event) -> None:
         gitops = self.settings.gitops
@@ -119,7 +167,8 @@ class Replica:
             entropy=Entropy(),
             limits=gitops.remotes,
         )
-        way = LiveWay(self.clock, HttpPort)
+        work = HttpPort(self.access, self.fence)
+        way = LiveWay(self.clock, lambda access: HttpPort(access, self.fence))
         remotes = RemoteClusters(way, self.clock, self.journal)
         loop = gitops_loop(
             self.clock,
@@ -130,20 +179,45 @@ class Replica:
             loop=ForeignLoop,
             remotes=remotes,
         )
-        manager = self.manager = LiveManager(loop, RoutedPort(self.port, way), self.clock, pools=Pools(gitops.pools))
+        where = f"the API at {self.access.server}"
+        pools = Pools(gitops.pools)
+        manager = self.manager = LiveManager(loop, RoutedPort(work, way), self.clock, pools=pools, where=where)
         remotes.wake = lambda ref: manager.wake("application", ref)
         async with (
             contextlib.AsyncExitStack() as closing,
-            gitops_faces(gitops, loop, self.port, reader, self.gate.admits, work=manager.pools.counts) as self.ports,
-            asyncio.TaskGroup() as group,
+            gitops_faces(
+                gitops, loop, self.port, reader, self.gate.admits, health=self.health, work=manager.pools.counts
+            ) as self.ports,
         ):
+            closing.push_async_callback(work.close)
             closing.push_async_callback(way.close)
             closing.callback(remotes.close)
-            group.create_task(manager.run(self.ready.set), name="gitops loop")
-            if self.settings.leader is None:
-                self._open(frozenset({0}))
-            else:
-                group.create_task(self._keep_share(self.settings.leader, lost), name="gitops leases")
+            await self._install()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(manager.run(self.ready.set), name="gitops loop")
+                if self.settings.leader is None:
+                    self._open(frozenset({0}))
+                else:
+                    group.create_task(self._keep_share(self.settings.leader, lost), name="gitops leases")
+
+    async def _install(self) -> None:
+        """What the controllers need and the cluster has not. Raises :class:`StartError` unless ``patient``."""
+        objects = foreign_objects(self.settings.gitops.application.control_namespace)
+        for attempt in range(1, 1_000_000):
+            if not self.starting:
+                return
+            try:
+                await _installed(self.port, objects, self.clock, self.access.server)
+                self.starting = ""
+            except (ApiError, StartError) as error:
+                refused = error if isinstance(error, ApiError) else Unavailable(str(error))
+                told = error if isinstance(error, StartError) else _start_error(self.access.server, refused)
+                if not self.settings.patient and not _may_pass(error):
+                    raise told from error
+                self.starting = str(told)
+                if self.complaints.due(refused, self._steady()):
+                    log.warning("%s; trying again", told)
+                await asyncio.sleep(wait_s(attempt, refused))
 
     # -- shares ------------------------------------------------------------------------------------------------
 
@@ -151,24 +225,36 @@ class Replica:
         self.gate.shards = leader.shards
         while True:
             before, why = self.gate.open, self.share.why
+            began, trouble = self._steady(), ""
             try:
                 async with asyncio.timeout(leader.renew_deadline_s / 2):
-                    steps = share_round(self.share, leader, self.clock.now(), self._busy_shards())
+                    steps = share_round(self.share, leader, began, self._busy_shards(), stamp=self.clock.now())
                     self.share = await drive(steps, self.port)
+                    trouble = self.share.trouble
             except TimeoutError:
-                log.warning("the Leases could not be renewed: no answer in time")
-            if self.share.why != why:
+                trouble = f"Leases cannot be renewed: {self.access.server} gave no answer in time"
+            self._note_round(trouble)
+            if self.share.why != why and not trouble:
                 log.info("%s", self.share.why)
-            working = self.share.working(leader, self.clock.now())
+            working = self.share.working(leader, self._steady())
             expired = frozenset(self.share.held) - working - self.share.leaving
             if expired or (before - working - self.share.leaving):
-                self.share = Share(why="lost")
+                self.share, self.dropping = self.share.lost(), True
                 lost.set()
                 return
             self._open(working)
             await asyncio.sleep(leader.retry_s)
 
+    def _note_round(self, trouble: str) -> None:
+        now, known = self._steady(), self.leases
+        since = (known.since if known is not None and known.trouble else None) or now
+        self.leases = LeaseSigns(now, trouble, since if trouble else None, self.share.vacant_since, self.share.why)
+        if trouble and self.complaints.due(Unavailable(trouble), now):
+            log.warning("%s; trying again", trouble)
+
     def _open(self, working: frozenset[int]) -> None:
+        if self.ending:
+            return
         gained = working - self.gate.open
         self.gate.open = working
         if gained and self.manager is not None:
@@ -184,15 +270,16 @@ class Replica:
 
     async def hand_over(self) -> None:
         """Begin nothing new, and wait until what runs has ended (bounded by ``grace_s``)."""
-        self.gate.open = frozenset()
-        until = self.clock.now() + timedelta(seconds=self.settings.grace_s)
-        while self._busy_shards() and self.clock.now() < until:
+        self.ending, self.gate.open = True, frozenset()
+        until = self._steady() + timedelta(seconds=self.settings.grace_s)
+        while self._busy_shards() and self._steady() < until:
             await asyncio.sleep(LOOK_S)
 
     async def give_back(self) -> None:
         """After the work has stopped: nobody shall have to wait for our Leases to expire."""
         if self.settings.leader is not None:
-            await drive(release_all(self.share, self.settings.leader, self.clock.now()), self.port)
+            leader, now = self.settings.leader, self._steady()
+            await drive(release_all(self.share, leader, now, stamp=self.clock.now()), self.port)
 
 
 async def serve_controller(
@@ -201,12 +288,13 @@ async def serve_controller(
     clock: Clock,
     stop: asyncio.Event,
     started: Callable[[Replica], None] = lambda _replica: None,
+    made: Callable[[Replica], None] = lambda _replica: None,
 ) -> None:
     """Install what is missing, work until ``stop``, hand over. Raises :class:`StartError` and ListenError."""
     port = HttpPort(access)
-    replica = Replica(settings, port, clock, Journal(limit=10_000))
+    replica = Replica(settings, access, port, clock, Journal(limit=10_000))
+    made(replica)
     try:
-        await _install(port, foreign_objects(settings.gitops.application.control_namespace), clock, access.server)
         working = asyncio.create_task(replica.run(), name="gitops replica")
         stopping = asyncio.create_task(stop.wait(), name="gitops stop")
         ready = asyncio.create_task(replica.ready.wait(), name="gitops ready")
@@ -226,19 +314,28 @@ async def serve_controller(
         await port.close()
 
 
-async def _install(port: HttpPort, objects: list[Obj], clock: Clock, server: str) -> None:
+def _may_pass(error: ApiError | StartError) -> bool:
+    """Whether the next try may find it otherwise, though nobody does anything about it."""
+    return isinstance(error, ApiError) and not isinstance(error, Unauthorized | Forbidden)
+
+
+def _start_error(server: str, error: ApiError) -> StartError:
+    return StartError(
+        f"{server}: what the controllers need is missing and cannot be installed: {error}; "
+        "apply deploy/controller.yaml with the rights of an administrator"
+        if not _may_pass(error)
+        else f"{server}: what the controllers need cannot be looked at: {error}"
+    )
+
+
+async def _installed(port: HttpPort, objects: list[Obj], clock: Clock, server: str) -> None:
+    """Put there what is missing and wait until it is served. Raises ApiError, and StartError after a minute."""
     definitions = [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
-    until = clock.now() + timedelta(seconds=ESTABLISH_S)
-    try:
-        rest = await drive(install_missing(objects), port)
-        while rest or (waiting := await drive(not_established(definitions), port)):
-            if clock.now() > until:
-                names = ", ".join(str(obj["kind"]) for obj in rest) or ", ".join(waiting)
-                raise StartError(f"{server} does not serve {names} after {ESTABLISH_S:g} s; look at its definitions")
-            await asyncio.sleep(LOOK_S)
-            rest = await drive(install_missing(rest), port) if rest else []
-    except ApiError as error:
-        raise StartError(
-            f"{server}: what the controllers need is missing and cannot be installed: {error}; "
-            "apply deploy/controller.yaml with the rights of an administrator"
-        ) from error
+    until = steady_now(clock) + timedelta(seconds=ESTABLISH_S)
+    rest = await drive(install_missing(objects), port)
+    while rest or (waiting := await drive(not_established(definitions), port)):
+        if steady_now(clock) > until:
+            names = ", ".join(str(obj["kind"]) for obj in rest) or ", ".join(waiting)
+            raise StartError(f"{server} does not serve {names} after {ESTABLISH_S:g} s; look at its definitions")
+        await asyncio.sleep(LOOK_S)
+        rest = await drive(install_missing(rest), port) if rest else []

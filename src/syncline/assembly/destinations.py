@@ -27,7 +27,7 @@ from syncline.gitops.destinations import SECRETS, Connect, Declared, application
 from syncline.gitops.resource_filter import ResourceFilter
 from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
 from syncline.kube.client import Batch, Request, Response, Transport
-from syncline.kube.errors import Unavailable
+from syncline.kube.errors import Unanswered, Unavailable
 from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
@@ -201,7 +201,8 @@ class LiveWay:
     def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
         port = self._port_of(access)
         self.ports[access.server] = port
-        manager = LiveManager(remote.loop, _Noticing(port, remote, changed), self._clock, workers=1)
+        noticing = _Noticing(port, remote, changed)
+        manager = LiveManager(remote.loop, noticing, self._clock, workers=1, where=f"cluster {access.server}")
 
         async def watch() -> None:
             try:
@@ -235,9 +236,8 @@ class _Noticing:
     async def send(self, request: Request) -> Response:
         whole = self._remote.seen_whole
         answer = await self._inner.send(request)
-        refused = answer.status in (401, 403, 503) and not answer.ok
-        said = str((answer.obj or {}).get("message") or "") if refused else ""
-        error = f"cluster {self._remote.declared.server}: {said}" if refused else ""
+        refused = answer.status in (401, 403, 503) or isinstance(answer.error, Unanswered)
+        error = f"cluster {self._remote.declared.server}: {answer.refusal()}" if refused else ""
         if error != self._remote.error or whole != self._remote.seen_whole:
             self._remote.error = error
             self._changed()

@@ -18,6 +18,7 @@ from syncline.assembly.otlp import exporting
 from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.webhooks import PATH, Webhooks
 from syncline.control.manager import Port
+from syncline.control.vitals import Health
 from syncline.kube.objects import ObjectRef
 
 __all__ = ["gitops_faces"]
@@ -35,10 +36,10 @@ async def gitops_faces(
     mine: Callable[[ObjectRef], bool] = lambda _ref: True,
     *,
     work: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
+    health: Callable[[], Health] = Health,
 ) -> AsyncIterator[dict[Address, int]]:
-    """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one).
-
-    Raises ListenError.
+    """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one). Each also
+    answers probes. Raises ListenError.
     """
     webhooks = Webhooks(loop.cache, port, settings.application.control_namespace)
     faces: dict[Address, dict[tuple[str, str], Face]] = {}
@@ -47,6 +48,8 @@ async def gitops_faces(
         faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, loop.metrics, webhooks, work))
     if settings.webhook_listen is not None:
         faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
+    for served in faces.values():
+        served.update(_probes(health))
     async with contextlib.AsyncExitStack() as stack:
         if settings.traces is not None:
             resource = {"service.name": settings.traces.service}
@@ -76,10 +79,19 @@ def _metrics_faces(
         text = exposition(metrics, loop.cache, len(loop.queue), more)
         return Answer(200, text + _work_gauge(work()) + machine_config_gauges(loop.cache, loop.now()), METRICS_TYPE)
 
-    async def healthy(_headers: Mapping[str, str], _body: bytes) -> Answer:
-        return Answer(200, "ok\n")
+    return {("GET", "/metrics"): tell}
 
-    return {("GET", "/metrics"): tell, ("GET", "/healthz"): healthy}
+
+def _probes(health: Callable[[], Health]) -> dict[tuple[str, str], Face]:
+    """``/livez`` and ``/healthz`` fail where a restart may help, ``/readyz`` also where it would not."""
+
+    def probe(*, ready: bool) -> Face:
+        async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
+            return Answer(*health().answer(ready=ready))
+
+        return tell
+
+    return {("GET", path): probe(ready=path == "/readyz") for path in ("/livez", "/healthz", "/readyz")}
 
 
 def _work_gauge(counts: Mapping[str, Mapping[str, int]]) -> str:

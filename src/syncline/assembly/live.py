@@ -112,9 +112,9 @@ class LiveCluster:
         manager = LiveManager(loop, port, self.core.clock, pools=Pools(settings.pools))
         remotes.wake = lambda ref: manager.wake("application", ref)
         ready = asyncio.Event()
-        self.gitops_ports = await self.faces.enter_async_context(
-            gitops_faces(settings, loop, port, reader, work=manager.pools.counts)
-        )
+        manager.signs.by_the_clock = False
+        faces = gitops_faces(settings, loop, port, reader, health=manager.health, work=manager.pools.counts)
+        self.gitops_ports = await self.faces.enter_async_context(faces)
         self.group.create_task(manager.run(ready.set), name="gitops")
         await ready.wait()
         return manager

@@ -83,7 +83,7 @@ def controller(
             allowed_hosts=allowed_hosts,
             traces=trace_target(otlp_endpoint),
         )
-        settings = ControllerSettings(gitops, leader, grace_s=grace)
+        settings = ControllerSettings(gitops, leader, grace_s=grace, patient=True)
         return _run(access, settings, name)
 
 

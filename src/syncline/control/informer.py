@@ -6,17 +6,25 @@ transport. A watch that ends is resumed from the last resourceVersion; one that 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from syncline.control.cache import Cache
 from syncline.kube import client
-from syncline.kube.client import Batch, Request
-from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.client import Batch, Request, Response
+from syncline.kube.errors import ApiError, Unanswered, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of, resource_version
 
 __all__ = ["Change", "Informer", "decoded_event"]
+
+CHANGES = ("ADDED", "MODIFIED", "DELETED")
+SHOWN_BYTES = 24
+"""Of what is no event: enough to tell HTML from JSON, too little for the value of a Secret."""
+MAX_PAGES = 1000
+"""Requests for one list, those of pages whose token expired included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,24 @@ class Informer:
     def list_request(self) -> Request:
         return client.list_(self.info, field_selector=self._fields)
 
+    def whole_list(self) -> Generator[Request, Response, Obj]:
+        """Ask for a list, and go on where the server cuts it into pages, which some in between do without being asked.
+        A list whose token expires begins again. Raises ApiError."""
+        pages: list[Obj] = []
+        token = ""
+        for _ in range(MAX_PAGES):
+            answer = yield client.list_(self.info, field_selector=self._fields, continue_=token)
+            if token and answer.status == 410:
+                pages, token = [], ""
+                continue
+            body: Obj = answer.or_raise()
+            _list_of(body)
+            pages.append(body)
+            token = str(body["metadata"].get("continue") or "")
+            if not token:
+                return body if len(pages) == 1 else body | {"items": [one for each in pages for one in each["items"]]}
+        raise Unanswered(f"the list of {self.info.group_resource} did not end after {MAX_PAGES} pages")
+
     def watch_request(self) -> Request:
         return client.watch(self.info, resource_version=self._version, field_selector=self._fields)
 
@@ -52,11 +78,13 @@ class Informer:
         self._version = ""
 
     def listed(self, body: Obj) -> list[Change]:
-        """Take a list; what the cache had and the list has not is gone."""
+        """Take a whole list; what the cache had and the list has not is gone. Raises Unanswered for what is none: an
+        empty object would say that everything is gone."""
         kind = self.info.group_kind
+        items, version = _list_of(body)
         changes: list[Change] = []
         seen: set[tuple[str, str]] = set()
-        for item in body.get("items") or ():
+        for item in items:
             obj = {"apiVersion": self.info.api_version, "kind": self.info.kind} | item
             seen.add((namespace_of(obj), name_of(obj)))
             old = self._cache.put(kind, obj)
@@ -66,17 +94,20 @@ class Informer:
             if (namespace_of(known), name_of(known)) not in seen:
                 self._cache.drop(kind, namespace_of(known), name_of(known))
                 changes.append(Change(known, None))
-        self._version = str((body.get("metadata") or {}).get("resourceVersion") or "")
+        self._version = version
         self._cache.saw_revision(kind, self._version)
         self._cache.mark_synced(kind)
         return changes
 
     def received(self, batch: Batch) -> tuple[list[Change], ApiError | None]:
-        """Take watch events. An ERROR event ends the batch: what came before it counts, and the error is returned
-        (Gone: call :meth:`failed`, the next step is a list)."""
+        """Take watch events. An ERROR event, and what is no event, ends the batch: what came before it counts, and the
+        error is returned (Gone: call :meth:`failed`, the next step is a list)."""
         changes: list[Change] = []
         for each in batch:
-            what, obj = _event_of(each) if isinstance(each, bytes) else each
+            try:
+                what, obj = _event_of(each) if isinstance(each, bytes) else each
+            except Unanswered as error:
+                return changes, error
             if what == "ERROR":
                 return changes, error_from_status(obj)
             change = self._event(what, obj)
@@ -108,5 +139,31 @@ def decoded_event(event: bytes | tuple[str, Obj]) -> tuple[str, Obj]:
 
 
 def _event_of(line: bytes) -> tuple[str, Obj]:
-    event = msgspec.json.decode(line)
-    return str(event.get("type")), event.get("object") or {}
+    try:
+        event = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        event = None
+    what, obj = (event.get("type"), event.get("object")) if isinstance(event, dict) else (None, None)
+    if isinstance(obj, dict) and (what in ("BOOKMARK", "ERROR") or (what in CHANGES and _is_named(obj))):
+        return str(what), obj
+    shown = ascii(line[:SHOWN_BYTES].decode("utf-8", "replace"))
+    raise Unanswered(f"a watch said {shown}, which is no event of the Kubernetes API; look at what stands before it")
+
+
+def _list_of(body: Any) -> tuple[list[Obj], str]:
+    """Objects and resourceVersion of a list."""
+    meta = body.get("metadata") if isinstance(body, dict) else None
+    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+    items = (body.get("items") or []) if isinstance(version, str) and version else None
+    if isinstance(items, list) and str(body.get("kind")).endswith("List") and all(map(_is_named, items)):
+        return items, version or ""
+    kind = str(body.get("kind"))[:SHOWN_BYTES] if isinstance(body, dict) else type(body).__name__
+    raise Unanswered(
+        f"a list was answered with kind {kind!r}, which is no whole list of the Kubernetes API (kind ...List, "
+        "metadata.resourceVersion and items with names); look at what stands before it"
+    )
+
+
+def _is_named(item: Any) -> bool:
+    meta = item.get("metadata") if isinstance(item, dict) else None
+    return isinstance(meta, dict) and isinstance(meta.get("name"), str)

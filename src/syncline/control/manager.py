@@ -11,24 +11,25 @@ import contextlib
 import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from syncline.base.action import Work
-from syncline.base.clock import Clock
+from syncline.base.clock import Clock, steady_now
 from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
 from syncline.control.pools import Pools
 from syncline.control.virtual import CRDS
+from syncline.control.vitals import Complaints, Health, LeaseSigns, Signs, WatchSigns, verdict
 from syncline.control.workqueue import Key, backoff_s
 from syncline.kube.client import Batch, Request, Response, Transport, taking
 from syncline.kube.errors import ApiError, Gone, error_from_status
 from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind, ObjectRef
 
-__all__ = ["DirectPort", "LiveManager", "Port", "drive"]
+__all__ = ["DirectPort", "LiveManager", "Port", "drive", "wait_s"]
 
 log = logging.getLogger("syncline.control")
 
@@ -50,10 +51,14 @@ PASSES_PER_TURN = 4
 """Keys begun before others get their turn. In process every pass runs to its end at once, about two milliseconds."""
 MAX_AWAY_S = 15.0
 """Longest wait between tries to reach a server that is away: what it says when it is back should not come late."""
-NOT_LISTED = (401, 403, 404, 405)
-"""Answers that another try will not change soon: the kind counts as one that cannot be looked at."""
+NOT_LISTED = (403, 404, 405)
+"""Answers that another try will not change soon: the kind counts as one that cannot be looked at, if another one that
+the controllers work on can be."""
 LIST_ATTEMPTS = 5
-"""Failed tries (about six seconds) after which work begins without a kind."""
+"""Failed tries (about six seconds) after which work begins without a kind, under the same condition: a server that is
+away says nothing of a kind."""
+STEADY_S = 5.0
+"""A watch that lasted so long was no failure, whatever ended it."""
 
 
 class Port(Protocol):
@@ -62,7 +67,7 @@ class Port(Protocol):
     async def send(self, request: Request) -> Response: ...
 
     def watch(self, request: Request) -> AsyncIterator[Batch]:
-        """Batches of events until the watch ends; raises ApiError if it cannot begin."""
+        """Batches of events until the watch ends, also empty ones; raises ApiError if it cannot begin."""
         ...
 
 
@@ -122,6 +127,12 @@ class DirectPort:
             stream.close()
 
 
+def wait_s(failures: int, refused: ApiError | None) -> float:
+    """Before the next try; the first is made at once, and no earlier than the server asks."""
+    wait = min(backoff_s(failures), MAX_AWAY_S) if failures else 0.0
+    return max(wait, refused.retry_after_s if refused is not None else 0.0)
+
+
 async def drive(steps: Generator[Any, Any, T], port: Port, run: Callable[[Work], Awaitable[Any]] | None = None) -> T:
     """Drive a generator of requests and work to its end; ``run`` answers work (None: places of its own)."""
     run = run or Pools().run
@@ -158,8 +169,14 @@ class LiveManager:
         workers: int = MAX_WORKERS,
         fields: Mapping[GroupKind, str] = MappingProxyType({}),
         pools: Pools | None = None,
+        where: str = "the API",
     ) -> None:
+        """``where`` names the server in what is logged."""
         self.loop = loop
+        self.signs = Signs(steady_now(clock))
+        self._where = where
+        self._complaints = Complaints()
+        self._needed = {controller.kind for controller in loop.controllers.values()}
         self._port = port
         self._clock = clock
         self._workers = workers
@@ -204,20 +221,31 @@ class LiveManager:
                 self.loop.mapper.replace(await drive(discover(), self._port))
                 break
             except ApiError as error:
-                log.warning("discovery failed, trying again: %s", error)
-                await asyncio.sleep(min(backoff_s(attempt), MAX_AWAY_S))
+                self._complain("what it serves", error)
+                self.signs.discovery = str(error)
+                await asyncio.sleep(wait_s(attempt + 1, error))
+        self.signs.discovery = ""
         wanted = self.loop.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._informers)):
             info = self.loop.mapper.preferred(kind)
             if info is not None:
                 informer = Informer(info, self.loop.cache, fields=self._fields.get(kind, ""))
                 self._unlisted.add(kind)
+                self.signs.watches[str(kind)] = WatchSigns(self._steady(), needed=kind in self._needed)
                 self._informers[kind] = group.create_task(self._inform(informer), name=f"watch {kind}")
         for kind in sorted(set(self._informers)):
             if self.loop.mapper.preferred(kind) is None:
                 self._informers.pop(kind).cancel()
+                self.signs.watches.pop(str(kind), None)
                 self.loop.cache.forget_kind(kind)
                 self._asked(kind)
+
+    def _steady(self) -> datetime:
+        return steady_now(self._clock)
+
+    def _complain(self, what: str, error: ApiError) -> None:
+        if self._complaints.due(error, self._steady()):
+            log.warning("%s: cannot look at %s, trying again: %s", self._where, what, error)
 
     async def _keep_discovering(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -226,39 +254,64 @@ class LiveManager:
             await self._discover(group)
 
     async def _inform(self, informer: Informer) -> None:
-        kind = informer.info.group_kind
+        kind, name = informer.info.group_kind, str(informer.info.group_kind)
         failures = 0
         while True:
+            refused: ApiError | None = None
+            began = self._steady()
+            self.signs.watched(name, began)
             try:
                 if informer.needs_list:
-                    answer = await self._port.send(informer.list_request())
-                    changes = informer.listed(answer.or_raise())
+                    changes = informer.listed(await drive(informer.whole_list(), self._port))
                     for start in range(0, len(changes), WATCH_BATCH):
                         self._changed(kind, changes[start : start + WATCH_BATCH])
                         await asyncio.sleep(0)
+                    self.signs.watched(name, self._steady(), trouble="", listed=True)
                     self._asked(kind)
                 async for batch in self._port.watch(informer.watch_request()):
-                    failures = 0
                     changes, error = informer.received(batch)
-                    self._changed(kind, changes)
+                    if changes:
+                        self._changed(kind, changes)
                     if error is not None:
                         raise error
+                    self.signs.watched(name, self._steady(), trouble="")
             except ApiError as error:
-                informer.failed(error)
-                if error.code in NOT_LISTED or failures >= LIST_ATTEMPTS:
-                    self._asked(kind)
-                if error.code == 404:
-                    self._rediscover.set()
-                if error.code != 410:
-                    log.info("watch of %s interrupted, resuming: %s", kind, error)
-            await asyncio.sleep(min(backoff_s(failures), MAX_AWAY_S) if failures else 0)
+                refused = error
+                self._refused(informer, error, failures)
+            if (self._steady() - began).total_seconds() >= STEADY_S:
+                failures = 0
+            await asyncio.sleep(wait_s(failures, refused))
             failures += 1
+
+    def _refused(self, informer: Informer, error: ApiError, failures: int) -> None:
+        kind = informer.info.group_kind
+        informer.failed(error)
+        if error.code == 404:
+            self._rediscover.set()
+        if error.code != 410 or failures:
+            self.signs.watched(str(kind), self._steady(), trouble=str(error))
+            self._complain(str(kind), error)
+        if self._sees() and (error.code in NOT_LISTED or failures >= LIST_ATTEMPTS):
+            self._asked(kind)
+
+    def _sees(self) -> bool:
+        """Whether something that the controllers work on was listed and is watched: what is refused then is refused
+        for itself, and not because all is."""
+        signs = self.signs.watches.values()
+        own = [sign for sign in signs if sign.needed] or signs
+        return any(sign.listed and not sign.trouble for sign in own)
 
     def _asked(self, kind: GroupKind) -> None:
         """A kind was listed, or cannot be. Work begins when that is known of all: half a cluster looks like loss."""
         self._unlisted.discard(kind)
         if not self._unlisted:
             self._listed.set()
+
+    def health(self, leases: LeaseSigns | None = None, note: str = "") -> Health:
+        """What probes are answered."""
+        due = self.loop.queue.next_due()
+        overdue = max(self._clock.now() - due, timedelta(0)) if due is not None else timedelta(0)
+        return verdict(self.signs, leases, overdue, self._steady(), note)
 
     def _changed(self, kind: GroupKind, changes: list[Any]) -> None:
         if kind == CRDS and changes:
@@ -278,6 +331,7 @@ class LiveManager:
                 if key is None:
                     break
                 self._busy += 1
+                self.signs.moved = self._steady()
                 group.create_task(self._work(key), name=str(key))
                 begun += 1
                 if begun % PASSES_PER_TURN == 0:
@@ -309,6 +363,7 @@ class LiveManager:
             slow.cancel()
             place.release()
             self._wake.set()  # the pass may have asked for its key again, after it gave the place back
+            self.signs.moved = self._steady()
 
     def _free(self) -> None:
         self._busy -= 1

@@ -49,6 +49,7 @@ from syncline.gitops.sync.model import (
 from syncline.gitops.sync.plan import plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status
 from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
+from syncline.kube.errors import Unanswered
 from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, namespace_of, uid_of
 
 __all__ = ["OperationPlan", "begun", "plan_operation", "running_operation", "settle_operation", "sync_observed"]
@@ -270,7 +271,8 @@ def settle_operation(
     """Fold the answers of a round in and plan the next one; None once the state is written."""
     if plan.observed is None or plan.sync is None or plan.sync.ended:
         return None
-    if len(results) < sum(len(step) for step in plan.sync.steps):
+    unanswered = any(isinstance(result.error, Unanswered) for result in results)
+    if unanswered or len(results) < sum(len(step) for step in plan.sync.steps):
         return None  # the connection broke in the middle; the pass is given up and the next one resumes
     observed = record(plan.observed, plan.sync, _answers(plan.sync, results))
     assert plan.pinned is not None, "a round has its manifests"

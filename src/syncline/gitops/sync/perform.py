@@ -2,7 +2,8 @@
 
 Registered by ``assembly`` for every action of :mod:`syncline.gitops.sync.actions`; driven by the executor. In comes one
 action, requests leave, and an :class:`~syncline.gitops.sync.model.Outcome` comes back: a refusal is data here, it never
-stops the other actions of a step. Never decides what is to be done. Texts are kubectl's.
+stops the other actions of a step. Where the API gave no answer there is no outcome: Unanswered is raised. Never decides
+what is to be done. Texts are kubectl's.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from syncline.gitops.sync.model import Outcome, WaitKind
 from syncline.gitops.sync.three_way import apply_patch, with_last_applied
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
-from syncline.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from syncline.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, Unanswered
 from syncline.kube.managedfields import upgrade_managed_fields
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
@@ -77,6 +78,8 @@ class SyncPerformer:
     def perform(self, action: SyncAction) -> Requests:
         try:
             return (yield from self._perform(action))
+        except Unanswered:
+            raise  # nothing was decided about the object, so the pass is given up and made again
         except NotFound as error:
             return Outcome(False, str(error), not_found=True)
         except ApiError as error:

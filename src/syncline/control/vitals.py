@@ -1,0 +1,163 @@
+"""What a running process knows of its own health, and what that means for those who ask.
+
+The live driver and the keeper of Leases note facts here; :func:`verdict` decides, pure, what ``/livez``, ``/healthz``
+and ``/readyz`` answer. Alive is denied only where a restart may help: work that is due and does not move, a watch that
+neither hears nor tries, Leases that are not looked at or lie there free. An API that is away is nothing that a restart
+mends: the process stays alive and says why it is not ready. A standby is both. Instants are of the steady scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from syncline.kube.errors import ApiError
+
+__all__ = ["Complaints", "Health", "LeaseSigns", "Signs", "WatchSigns", "verdict"]
+
+STUCK = timedelta(minutes=5)
+"""Work that is due for so long while nothing begins or ends is stuck; the longest request takes one minute."""
+SILENT = timedelta(minutes=15)
+"""A watch that neither heard anything nor was tried again for so long; clients end a silent one after two minutes."""
+UNSEEN = timedelta(seconds=90)
+"""Leases are looked at every few seconds, whatever the answer."""
+VACANT = timedelta(seconds=90)
+"""A Lease that is ours to take and lies free for so long: a minute, and the longest that an earlier holder may need."""
+AWAY = timedelta(seconds=10)
+"""Trouble that lasts longer makes a process unready; a watch that is opened again makes none."""
+SAY_AGAIN = timedelta(minutes=1)
+MAX_CAUSES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSigns:
+    """Of one kind. ``trouble``: why the last try failed, and ``since`` when tries fail; empty and None if they do not.
+    ``needed``: without it there is no work."""
+
+    moved: datetime
+    trouble: str = ""
+    since: datetime | None = None
+    needed: bool = False
+    listed: bool = False
+
+
+@dataclass(slots=True)
+class Signs:
+    """Facts of one loop; ``moved``: when a pass last began or ended."""
+
+    moved: datetime
+    discovery: str = "discovery has not been tried yet"
+    """Why it is not known what the server serves; empty when it is."""
+    watches: dict[str, WatchSigns] = field(default_factory=dict)
+    by_the_clock: bool = True
+    """Whether watches hear bookmarks; those of an API in the same process are silent while nothing changes."""
+
+    def watched(self, name: str, now: datetime, *, trouble: str | None = None, listed: bool = False) -> None:
+        """Something was heard of a kind, or a try began (``trouble`` None) or failed."""
+        known = self.watches[name]
+        if trouble is None:
+            self.watches[name] = replace(known, moved=now)
+        else:
+            since = (known.since or now) if trouble else None
+            self.watches[name] = replace(known, moved=now, trouble=trouble, since=since, listed=known.listed or listed)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSigns:
+    """``looked``: end of the last round. ``trouble``: why it could not ask or write, ``since`` when. ``vacant_since``:
+    see :class:`~syncline.control.leader.Share`. ``why``: who holds what."""
+
+    looked: datetime
+    trouble: str = ""
+    since: datetime | None = None
+    vacant_since: datetime | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Empty tuples: all is well. ``notes`` are worth telling and change nothing."""
+
+    stuck: tuple[str, ...] = ()
+    unready: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def answer(self, *, ready: bool) -> tuple[int, str]:
+        """Status and text for a probe."""
+        problems = (*self.stuck, *self.unready) if ready else self.stuck
+        told = [f"failed: {problem}" for problem in problems]
+        told += [f"note: {note}" for note in (*(self.unready if not ready else ()), *self.notes)]
+        return (503 if problems else 200), "".join(f"{line}\n" for line in (*(() if problems else ("ok",)), *told))
+
+
+def verdict(signs: Signs, leases: LeaseSigns | None, overdue: timedelta, now: datetime, note: str = "") -> Health:
+    """``overdue``: how long the oldest key has been due. ``leases`` None: no Leases are held here."""
+    stuck: list[str] = []
+    unready: list[str] = []
+    notes = [note] if note else []
+    _judge_work(signs, overdue, now, stuck)
+    _judge_watches(signs, now, stuck, unready, notes)
+    if leases is not None:
+        _judge_leases(leases, now, stuck, unready)
+    return Health(tuple(stuck), tuple(unready), tuple(notes))
+
+
+def _judge_work(signs: Signs, overdue: timedelta, now: datetime, stuck: list[str]) -> None:
+    still = now - signs.moved
+    if overdue > STUCK and still > STUCK:
+        stuck.append(f"the oldest key is due for {_s(overdue)} and no pass began or ended for {_s(still)}")
+
+
+def _judge_watches(signs: Signs, now: datetime, stuck: list[str], unready: list[str], notes: list[str]) -> None:
+    if signs.discovery:
+        unready.append(f"what the server serves is not known: {signs.discovery}")
+    old = now - SILENT
+    silent = [name for name, watch in sorted(signs.watches.items()) if watch.moved < old and signs.by_the_clock]
+    if silent:
+        stuck.append(f"nothing was heard or tried for {_s(SILENT)} of {_listed(silent)}")
+    needed = {name: watch for name, watch in signs.watches.items() if watch.needed}
+    if needed and not any(watch.listed for watch in needed.values()):
+        unready.append(f"not listed yet: {_listed(sorted(needed))}")
+    troubled = sorted(name for name, watch in signs.watches.items() if watch.since and now - watch.since > AWAY)
+    if not troubled:
+        return
+    first = signs.watches[troubled[0]]
+    text = f"cannot be watched: {_listed(troubled)}: {first.trouble}"
+    away = needed and all(name in troubled for name in needed)
+    (unready if away else notes).append(text)
+
+
+def _judge_leases(leases: LeaseSigns, now: datetime, stuck: list[str], unready: list[str]) -> None:
+    if now - leases.looked > UNSEEN:
+        stuck.append(f"Leases were not looked at for {_s(now - leases.looked)}")
+    if leases.trouble and leases.since is not None and now - leases.since > AWAY:
+        unready.append(leases.trouble)
+    elif leases.vacant_since is not None and now - leases.vacant_since > VACANT:
+        stuck.append(f"a Lease lies free for {_s(now - leases.vacant_since)} and is not taken: {leases.why}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _s(span: timedelta) -> str:
+    return f"{span.total_seconds():.0f} s"
+
+
+class Complaints:
+    """Lets each cause be told once a minute, however many wait for the same."""
+
+    def __init__(self) -> None:
+        self._told: dict[object, datetime] = {}
+
+    def due(self, error: ApiError, now: datetime) -> bool:
+        """Whether to tell now; it is then taken as told."""
+        cause = (error.code, error.reason, error.message[:60])
+        last = self._told.get(cause)
+        if last is not None and now - last < SAY_AGAIN:
+            return False
+        if len(self._told) >= MAX_CAUSES:
+            self._told.clear()
+        self._told[cause] = now
+        return True
