@@ -21,6 +21,7 @@ from bench import (
     joining,
     machineconfig,
     monorepo,
+    overlapping,
     pool,
     syncing,
     verbs,
@@ -48,6 +49,7 @@ ALONE: dict[str, Any] = {
     "ignition": ignition,
     "joining": joining,
     "machineconfig": machineconfig,
+    "overlapping": overlapping,
     "pool": pool,
 }
 """Those that need no server, or start their own: long ones in virtual time, translators, hostile pods."""

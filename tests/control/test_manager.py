@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 
 from syncline.base.clock import VirtualClock
@@ -20,7 +20,7 @@ from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import PASSES_PER_TURN, REQUESTS_PER_TURN, WATCH_BATCH, DirectPort, LiveManager
 from syncline.control.plan import Create, Plan
-from syncline.kube.client import Request, Response
+from syncline.kube.client import Batch, Request, Response
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
 
@@ -112,6 +112,41 @@ class Served:
 
     def writes(self) -> int:
         return self.transport.writes
+
+
+class _Late:
+    """A port whose watches are silent."""
+
+    def __init__(self, inner: DirectPort) -> None:
+        self._inner = inner
+
+    async def send(self, request: Request) -> Response:
+        return await self._inner.send(request)
+
+    async def watch(self, request: Request) -> AsyncIterator[Batch]:
+        yield []
+        await asyncio.Event().wait()
+
+
+def test_who_looks_again_sees_what_its_watch_has_not_told_yet() -> None:
+    """A standby that takes over begins with what its predecessor has recorded."""
+
+    async def seen() -> tuple[int, int]:
+        served = Served()
+        served.manager = LiveManager(served.loop, _Late(DirectPort(served.transport)), VirtualClock())
+        served.create("early")
+        running = asyncio.create_task(served.manager.run())
+        await served.turns(lambda: served.passes() >= 1)
+        served.create("late")
+        await served.turns(lambda: True)
+        before = len(served.loop.cache.objects(Counting.kind))
+        await served.manager.look_again(Counting.kind)
+        after = len(served.loop.cache.objects(Counting.kind))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return before, after
+
+    assert asyncio.run(seen()) == (1, 2)
 
 
 async def _bursts() -> tuple[list[int], list[int], list[int]]:

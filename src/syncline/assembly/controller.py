@@ -242,8 +242,21 @@ class Replica:
                 self.share, self.dropping = self.share.lost(), True
                 lost.set()
                 return
-            self._open(working)
+            await self._take_up(working, leader)
             await asyncio.sleep(leader.retry_s)
+
+    async def _take_up(self, working: frozenset[int], leader: LeaderSettings) -> None:
+        """Open the gate for what was gained once the Applications were read again: a standby whose watch is late would do
+        again what its predecessor has done and recorded. What cannot be read in time stays closed for another round."""
+        kept = working & self.gate.open
+        if working != kept and self.manager is not None:
+            self._open(kept)
+            try:
+                async with asyncio.timeout(leader.retry_s):
+                    await self.manager.look_again(APPLICATION.group_kind)
+            except TimeoutError:
+                return
+        self._open(working)
 
     def _note_round(self, trouble: str) -> None:
         now, known = self._steady(), self.leases

@@ -41,8 +41,9 @@ LEAF_LIFETIME = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
 """A leaf certificate with less than this left is made anew at start."""
 
-CLOCK_SKEW = timedelta(minutes=5)
-"""Certificates begin this much earlier, as Kubernetes' signer does, for clients whose clock is behind."""
+CLOCK_SKEW = timedelta(hours=2)
+"""Certificates begin this much earlier, for clients whose clock is behind and for a clock that is set back by an hour:
+TLS judges by the machine's clock and would refuse every certificate of that hour. Kubernetes takes five minutes."""
 
 SERVICE_IP = "10.96.0.1"
 """Cluster IP of the kubernetes Service: the first of kubeadm's default range."""

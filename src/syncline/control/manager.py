@@ -186,6 +186,9 @@ class LiveManager:
         self._wake = asyncio.Event()
         self._rediscover = asyncio.Event()
         self._informers: dict[GroupKind, asyncio.Task[None]] = {}
+        self._relists: dict[GroupKind, Callable[[], None]] = {}
+        self._looked: dict[GroupKind, asyncio.Event] = {}
+        """Of kinds that somebody waits for, set when they are listed."""
         self._unlisted: set[GroupKind] = set()
         self._listed = asyncio.Event()
         self._event_loop: asyncio.AbstractEventLoop | None = None
@@ -232,13 +235,37 @@ class LiveManager:
                 informer = Informer(info, self.loop.cache, fields=self._fields.get(kind, ""))
                 self._unlisted.add(kind)
                 self.signs.watches[str(kind)] = WatchSigns(self._steady(), needed=kind in self._needed)
-                self._informers[kind] = group.create_task(self._inform(informer), name=f"watch {kind}")
+                self._begin_watch(group, kind, informer)
         for kind in sorted(set(self._informers)):
             if self.loop.mapper.preferred(kind) is None:
                 self._informers.pop(kind).cancel()
+                self._relists.pop(kind)
                 self.signs.watches.pop(str(kind), None)
                 self.loop.cache.forget_kind(kind)
                 self._asked(kind)
+
+    def _begin_watch(self, group: asyncio.TaskGroup, kind: GroupKind, informer: Informer) -> None:
+        task = group.create_task(self._inform(informer), name=f"watch {kind}")
+        self._informers[kind] = task
+        self._relists[kind] = partial(self._relist, group, kind, informer)
+
+    def _relist(self, group: asyncio.TaskGroup, kind: GroupKind, informer: Informer) -> None:
+        self._informers[kind].cancel()
+        informer.relist()
+        self._begin_watch(group, kind, informer)
+
+    async def look_again(self, kind: GroupKind) -> None:
+        """Until the kind was listed once more: what is known of it may be as old as its watch is late. Who could not wait
+        for the end asks again, and hears of the same list."""
+        if kind not in self._relists:
+            return
+        listed = self._looked.get(kind)
+        if listed is None:
+            listed = self._looked[kind] = asyncio.Event()
+            if self.signs.watches[str(kind)].listed:
+                self._relists[kind]()
+        await listed.wait()
+        self._looked.pop(kind, None)
 
     def _steady(self) -> datetime:
         return steady_now(self._clock)
@@ -268,6 +295,8 @@ class LiveManager:
                         await asyncio.sleep(0)
                     self.signs.watched(name, self._steady(), trouble="", listed=True)
                     self._asked(kind)
+                    if kind in self._looked:
+                        self._looked[kind].set()
                 async for batch in self._port.watch(informer.watch_request()):
                     changes, error = informer.received(batch)
                     if changes:
