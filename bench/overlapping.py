@@ -2,8 +2,8 @@
 
 Started by ``python -m bench overlapping``. A hundred syncs, each with a PreSync and a PostSync hook, run while faults
 come and go; counted are hooks by operation (from the audit log), syncs that ended, and the time from the end of the
-faults until all is done. Who counts does not ask through the proxy. Clock jumps are in ``tests/base/test_clock.py``: one
-process cannot be given another clock from outside without rights over the machine's.
+faults until all is done. Who counts does not ask through the proxy. Clock jumps are in ``tests/base/test_clock.py``:
+one process cannot be given another clock from outside without rights over the machine's.
 """
 
 from __future__ import annotations

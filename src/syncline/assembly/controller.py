@@ -246,8 +246,8 @@ class Replica:
             await asyncio.sleep(leader.retry_s)
 
     async def _take_up(self, working: frozenset[int], leader: LeaderSettings) -> None:
-        """Open the gate for what was gained once the Applications were read again: a standby whose watch is late would do
-        again what its predecessor has done and recorded. What cannot be read in time stays closed for another round."""
+        """Open the gate for what was gained once the Applications were read again: a standby whose watch is late would
+        repeat what its predecessor has done and recorded. What cannot be read in time stays closed for a round more."""
         kept = working & self.gate.open
         if working != kept and self.manager is not None:
             self._open(kept)

@@ -255,8 +255,8 @@ class LiveManager:
         self._begin_watch(group, kind, informer)
 
     async def look_again(self, kind: GroupKind) -> None:
-        """Until the kind was listed once more: what is known of it may be as old as its watch is late. Who could not wait
-        for the end asks again, and hears of the same list."""
+        """Until the kind was listed once more: what is known of it may be as old as its watch is late. A caller that
+        could not wait for the end calls again, and waits for the same list."""
         if kind not in self._relists:
             return
         listed = self._looked.get(kind)
