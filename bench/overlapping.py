@@ -181,11 +181,12 @@ def figures(table: Table, *, quick: bool) -> None:
         logged = ("--audit-log", str(audit), "--audit-policy", str(policy), "--nodes", "1")
         stack.enter_context(process(syncline("apiserver", *listen, *logged), folder / "apiserver.log"))
         api = Api(port)
-        _until(api.ready, 120, "the API server answers")
+        kubeconfig = folder / "kubeconfig"
+        _until(lambda: api.ready() and kubeconfig.exists(), 120, "the API server answers")
         proxy = FaultProxy(port)
         stack.callback(proxy.close)
         through = folder / "through"
-        through.write_text((folder / "kubeconfig").read_text().replace(f":{port}", f":{proxy.port}"))
+        through.write_text(kubeconfig.read_text().replace(f":{port}", f":{proxy.port}"))
         controllers = []
         for number in (1, 2):
             options = ("--kubeconfig", str(through), "--allow-local-repos", "--cache", str(folder / f"cache-{number}"))
