@@ -26,6 +26,7 @@ from bench.processes import free_port, syncline
 from bench.table import Table
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases/syncline-application-controller"
 REST_LIMIT_S = 180.0
 HOOK = """apiVersion: batch/v1
 kind: Job
@@ -201,6 +202,7 @@ def figures(table: Table, *, quick: bool) -> None:
         begun = time.monotonic()
         _run_faults(syncs, proxy, controllers, faults)
         ended = time.monotonic()
+        syncs.left += len(names)  # what comes after the faults shows how soon all is as before
         _until(syncs.look, REST_LIMIT_S, f"all syncs end ({syncs.left} to begin, running: {sorted(syncs.running)})")
         rest_s = time.monotonic() - ended
         alive = [one.poll() is None for one in controllers]
@@ -208,11 +210,13 @@ def figures(table: Table, *, quick: bool) -> None:
         table.title(f"{wanted} syncs with two hooks each, two controllers, faults for {ended - begun:.0f} s")
         phases = ", ".join(f"{key} {count}" for key, count in sorted(syncs.phases.items()))
         table.row("syncs that ended, by phase", phases)
-        table.row("hooks created", str(sum(made.values())), f"expected {2 * wanted}")
+        table.row("hooks created", str(sum(made.values())), f"expected {2 * (wanted + applications)}")
         table.row("hooks created twice in one operation", str(sum(count > 1 for count in made.values())))
         table.row("connections that met a fault", str(proxy.refused))
+        spec = api.send("GET", LEASE)["spec"]
+        table.row("takeovers", str(spec["leaseTransitions"]))
         table.row("controllers that are alive", f"{sum(alive)} of {len(alive)}")
-        table.row("from the end of the faults until all is done", f"{rest_s:.1f} s")
+        table.row(f"end of faults until {applications} more syncs ended", f"{rest_s:.1f} s")
         for text in syncs.failed[:5]:
             table.row("  failed", text[:150])
 
