@@ -172,6 +172,17 @@ def test_what_is_short_is_judged_in_place() -> None:
     assert far.errands == 0
 
 
+def test_what_took_long_is_given_away_at_once_for_a_while(steps: list[seam.Here]) -> None:
+    world = World()
+    policy(world, {"validations": [{"expression": LONG}]})
+    far = Far(world)
+    for number in range(seam.TRIED_AGAIN + 2):
+        assert far.answer("POST", MAPS, {"metadata": {"name": f"menu-{number}"}}).status == 201
+    tried = [each for each in steps if each.meter.left < seam.STEPS_HERE]
+    assert len(tried) == 2, "the first, and one of those that follow"
+    assert far.errands == seam.TRIED_AGAIN + 2
+
+
 def test_an_object_that_changed_meanwhile_is_judged_again() -> None:
     """The answer counts for the object that was judged: a patch of what somebody else changed is another object."""
     world = World()

@@ -38,7 +38,7 @@ from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
 from syncline.cluster.waiting import Asked, Waiting
 from syncline.kube.client import Request, Response
-from syncline.kube.elsewhere import Here, keeping_to
+from syncline.kube.elsewhere import Here, Slow, keeping_to
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
 from syncline.kube.outcall import Awaiting, Outcall, Outcome, settle
 from syncline.kube.schema.resources import subresource_of
@@ -102,6 +102,7 @@ class Api:
         self.documents: dict[str, Callable[[], Response]] = {}
         """More paths that name no resource, such as /metrics; authorized as all others."""
         self._definitions = Definitions(self.backend)
+        self._slow = Slow()
         self.caller: Callable[[Outcall], Outcome] | None = None
         """Makes calls for those who cannot wait; None: they fail, and say why."""
 
@@ -109,7 +110,7 @@ class Api:
         """Answer ``request`` as ``user``; every failure is a Status. Calls that it needs are made by ``caller``, and
         expressions are evaluated in place."""
         if self.backend.admission.configured.active:
-            answer = Waiting(self._run, self.backend, request, user, at_once=True).run()
+            answer = Waiting(self._run, self.backend, request, user).run()
         else:
             answer = self._run(self.backend, request, user, None)
         return settle(answer, self.caller)
@@ -119,11 +120,11 @@ class Api:
         with what came of it."""
         if not self.backend.admission.configured.active:
             try:
-                with keeping_to(Here()):
+                with keeping_to(Here(None, user.name, self._slow)):
                     return self._run(self.backend, request, user, None)
             except Awaiting:
                 pass  # Nothing was stored: it runs again, with a clock and chance that stand still.
-        return Waiting(self._run, self.backend, request, user).run()
+        return Waiting(self._run, self.backend, request, user, self._slow).run()
 
     def unjudged(self, request: Request, user: UserInfo) -> Response:
         """As :meth:`handle`, past what people configured: for what a cluster gives itself."""

@@ -17,7 +17,7 @@ from syncline.cluster.users import UserInfo
 from syncline.cluster.verbs.admitting import REQUEST_S
 from syncline.cluster.verbs.exchange import Backend
 from syncline.kube.client import Request, Response
-from syncline.kube.elsewhere import Here, keeping_to
+from syncline.kube.elsewhere import Here, Slow, keeping_to
 from syncline.kube.errors import ApiError
 from syncline.kube.outcall import Awaiting, Errand, Outcall, Outcome
 
@@ -36,12 +36,13 @@ Run = Callable[[Backend, Request, UserInfo, Asked | None], Response]
 
 
 class Waiting:
-    """A ``Pending``: see ``kube.outcall``. ``at_once``: everything is evaluated here, however long it takes."""
+    """A ``Pending``: see ``kube.outcall``. ``slow`` None: everything is evaluated here, however
+    long it takes."""
 
-    __slots__ = ("_asked", "_at_once", "_backend", "_keys", "_request", "_run", "_runs", "_tape", "_user", "calls")
+    __slots__ = ("_asked", "_backend", "_keys", "_request", "_run", "_runs", "_slow", "_tape", "_user", "calls")
 
-    def __init__(self, run: Run, backend: Backend, request: Request, user: UserInfo, *, at_once: bool = False) -> None:
-        self._at_once = at_once
+    def __init__(self, run: Run, backend: Backend, request: Request, user: UserInfo, slow: Slow | None = None) -> None:
+        self._slow = slow
         self._tape = Tape(backend.entropy)
         self._backend = replace(backend, entropy=self._tape)
         self._asked = Asked(Asking(self._tape.untaped), backend.clock.now())
@@ -55,9 +56,9 @@ class Waiting:
         self._runs += 1
         self._tape.rewind()
         try:
-            if self._at_once:
+            if self._slow is None:
                 return self._run(self._backend, self._request, self._user, self._asked)
-            with keeping_to(Here(self._asked.asking)):
+            with keeping_to(Here(self._asked.asking, self._user.name, self._slow)):
                 return self._run(self._backend, self._request, self._user, self._asked)
         except Awaiting as awaiting:
             took = (self._backend.clock.now() - self._asked.now).total_seconds()

@@ -21,10 +21,14 @@ import msgspec
 from syncline.kube.cel.metering import Meter
 from syncline.kube.outcall import Awaiting, Errand, Outcome
 
-__all__ = ["BOUND", "STEPS_HERE", "Here", "TooLong", "elsewhere", "keeping_to", "key_of"]
+__all__ = ["BOUND", "STEPS_HERE", "Here", "Slow", "TooLong", "elsewhere", "keeping_to", "key_of"]
 
-STEPS_HERE = 5_000
-"""Of one run of a request, on the loop: five milliseconds, at most twelve."""
+STEPS_HERE = 2_000
+"""Of one run of a request, on the loop: two milliseconds, at most five."""
+TRIED_AGAIN = 20
+"""What took too long here is given away at once so often, before it is tried here again."""
+MAX_SLOW = 1_000
+"""Evaluations of which that is remembered."""
 
 T = TypeVar("T")
 
@@ -41,11 +45,33 @@ class Answers(Protocol):
     def answer(self, key: str) -> Outcome: ...
 
 
+class Slow:
+    """What took too long here lately, by its name and whose request it was: nobody waits for what others send."""
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[str, str], int] = {}
+
+    def note(self, share: str, name: str) -> None:
+        self._left[share, name] = TRIED_AGAIN
+        if len(self._left) > MAX_SLOW:
+            del self._left[next(iter(self._left))]
+
+    def skips(self, share: str, name: str) -> bool:
+        """Whether it is given away without a try, this time."""
+        left = self._left.pop((share, name), 0)
+        if left > 0:
+            self._left[share, name] = left - 1
+        return left > 0
+
+
 @dataclass(slots=True)
 class Here:
-    """What one run of a request may still do itself; ``answers``: what earlier runs had done elsewhere."""
+    """What one run of a request may still do itself. ``answers``: what earlier runs had done elsewhere; ``share``:
+    whose request it is; ``slow`` is shared by all requests."""
 
     answers: Answers | None = None
+    share: str = ""
+    slow: Slow = field(default_factory=Slow)
     meter: Meter = field(default_factory=lambda: Meter(STEPS_HERE))
     """Of the innermost evaluation: one within another one spends of the same."""
 
@@ -70,8 +96,11 @@ def key_of(name: str, *about: Any) -> str:
     return f"{name}/{hashlib.sha256(msgspec.json.encode(about)).hexdigest()}"
 
 
-def elsewhere(key: Callable[[], str], here: Callable[[], T], errand: Callable[[], Errand]) -> T:
-    """What ``here`` returns, or what ``errand`` returned elsewhere; raises :class:`Awaiting` until it has."""
+def elsewhere(name: str, key: Callable[[], str], here: Callable[[], T], errand: Callable[[], Errand]) -> T:
+    """What ``here`` returns, or what ``errand`` returned elsewhere; raises :class:`Awaiting` until it has.
+
+    ``name`` says what is evaluated, ``key`` also on what.
+    """
     bound = _HERE.get()
     if bound is None:
         return here()
@@ -81,10 +110,13 @@ def elsewhere(key: Callable[[], str], here: Callable[[], T], errand: Callable[[]
         if answers.knows(known):
             found: T = _taken(answers.answer(known))
             return found
+    if bound.slow.skips(bound.share, name):
+        raise Awaiting(((key(), errand()),))
     token = BOUND.set(bound)
     try:
         return here()
     except TooLong:
+        bound.slow.note(bound.share, name)
         raise Awaiting(((key(), errand()),)) from None
     finally:
         BOUND.reset(token)

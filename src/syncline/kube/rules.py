@@ -127,6 +127,7 @@ def check_rules(obj: Obj, old: Obj | None, schema: Schema, found: Sequence[Field
     if any(cause.reason in BLOCKING for cause in found):
         return [causes.invalid_value("", None, NOT_CHECKED)]
     return elsewhere(
+        f"rules/{id(plan)}",
         lambda: key_of("rules", obj, old, schema.raw),
         lambda: _checked(obj, UNRELATED if old is None else old, plan, ""),
         lambda: Errand(_check_object, (obj, old, schema.raw)),
@@ -149,6 +150,7 @@ def check_part_rules(value: Any, raw: Mapping[str, Any], path: str) -> list[Fiel
     if plan is None:
         return []
     return elsewhere(
+        f"part/{path}",
         lambda: key_of("part", value, raw, path),
         lambda: _checked(value, value, plan, path, settled=False) or _checked(value, UNRELATED, plan, path),
         lambda: Errand(check_part_rules, (value, raw, path)),

@@ -47,6 +47,7 @@ def evaluated(
     rulings: Rulings = {}
     while True:
         found = elsewhere(
+            name,
             lambda: key_of(f"{name}/{len(rulings)}", plain),
             lambda: function(values, *given),
             lambda: Errand(_evaluate, (function, plain, asked, dict(rulings), given)),
