@@ -10,11 +10,13 @@ import pytest
 from syncline.base.clock import EPOCH
 from syncline.cli.app.history import rollback_operation
 from syncline.cli.app.revised import revised
+from syncline.cli.app.selected import expanded, labelled, selected
 from syncline.cli.app.settings import without
 from syncline.cli.app.specflags import image_name, with_flags
-from syncline.cli.app.sync import operation_from
+from syncline.cli.app.sync import judge, operation_from
+from syncline.cli.app.wait import outstanding
 from syncline.cli.appview import resource_rows
-from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.proj.lists import with_entry, without_entry
 from syncline.cli.proj.windows import manual, without_window
 from syncline.cli.repo import repo, repository_fields
@@ -350,3 +352,101 @@ def test_revisions_go_to_the_sources_that_are_named(spec: Obj, given: Obj, revis
 def test_revisions_that_fit_no_source_are_refused(given: Obj, message: str) -> None:
     with pytest.raises(CommandFailed, match=message):
         revised(app_of(THREE), asked(**given))
+
+
+RETRY: Obj = {"limit": 3, "backoff": {"duration": "1s"}}
+BACKOFF: Obj = {
+    "retry_limit": 2,
+    "retry_backoff_duration": "9s",
+    "retry_backoff_max_duration": "1m",
+    "retry_backoff_factor": 3,
+    "retry_refresh": True,
+}
+
+
+def test_a_sync_by_hand_retries_as_the_spec_says_unless_flags_say_otherwise() -> None:
+    assert operation_from(SYNC_FLAGS, RETRY)["retry"] == RETRY
+    found = operation_from(SYNC_FLAGS | BACKOFF, RETRY)["retry"]
+    assert found == {"limit": 2, "backoff": {"duration": "9s", "maxDuration": "1m", "factor": 3}, "refresh": True}
+
+
+def finished(sync: str, *results: Obj) -> Obj:
+    state = {"phase": "Succeeded", "syncResult": {"resources": list(results)}}
+    return {"metadata": {"name": "shop"}, "status": {"sync": {"status": sync}, "operationState": state}}
+
+
+def test_what_has_to_be_pruned_is_a_failure_only_where_the_application_is_not_synced() -> None:
+    left: Obj = {"kind": "ConfigMap", "name": "a", "status": "PruneSkipped", "message": "ignored (requires pruning)"}
+    judge(finished("Synced", left))
+    judge(finished("OutOfSync", left), full=False)
+    with pytest.raises(CommandFailed, match="1 resources require pruning") as refused:
+        judge(finished("OutOfSync", left))
+    assert refused.value.code == FAILED
+
+
+ROWS: list[Obj] = [
+    {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web", "status": "Synced"},
+    {"group": "", "kind": "ConfigMap", "namespace": "shop", "name": "menu", "status": "OutOfSync"},
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (["apps:Deployment:web"], ["web"]),
+        (["*:*:*"], ["web", "menu"]),
+        (["!apps:Deployment:*"], ["menu"]),
+        (["*:*:shop/*", "!*:ConfigMap:"], ["web"]),
+        (["*:Deploy*:"], ["web"]),
+    ],
+)
+def test_resources_are_named_by_globs_and_left_out_by_a_bang(given: list[str], names: list[str]) -> None:
+    app: Obj = {"metadata": {"name": "shop"}, "status": {"resources": ROWS}}
+    found = expanded(app, [selected(text) for text in given])
+    assert [one["name"] for one in found] == names
+
+
+def test_a_glob_that_fits_nothing_is_refused() -> None:
+    with pytest.raises(CommandFailed, match="no such resource"):
+        expanded({"metadata": {"name": "shop"}, "status": {"resources": ROWS}}, [selected("batch:*:*")])
+
+
+def test_labels_select_objects_that_have_them_all() -> None:
+    objects = [{"kind": "A", "metadata": {"name": n, "labels": {"a": "1", "b": n}}} for n in ("x", "y")]
+    assert [one["name"] for one in labelled(objects, ["a=1", "b=y"])] == ["y"]
+    with pytest.raises(CommandFailed, match="No matching resources found for labels: b=z"):
+        labelled(objects, ["b=z"])
+
+
+WAIT: Obj = dict.fromkeys(("want_health", "degraded", "suspended", "want_operation"), False) | {
+    "want_sync": True,
+    "wanted": [],
+    "resources": (),
+}
+
+
+def standing(sync: str, **spec: Any) -> Obj:
+    status = {"sync": {"status": sync, "revision": "abcdef0123"}, "resources": ROWS}
+    return {"metadata": {"name": "shop"}, "spec": spec, "status": status}
+
+
+def test_a_wait_for_a_manual_application_says_that_only_a_person_ends_it() -> None:
+    (said,) = outstanding(standing("OutOfSync"), WAIT)
+    assert "is OutOfSync; it has no automated sync: it stays so until somebody runs `syncline app sync shop`" in said
+    assert outstanding(standing("OutOfSync", syncPolicy={"automated": {}}), WAIT) == ["Synced (is OutOfSync)"]
+    assert outstanding(standing("Synced"), WAIT) == []
+
+
+def test_a_wait_trusts_synced_only_after_the_controller_has_looked() -> None:
+    app = standing("Synced")
+    app["metadata"]["annotations"] = {"argocd.argoproj.io/refresh": "normal"}
+    assert outstanding(app, WAIT) == ["the controller looks at the repository"]
+
+
+def test_a_wait_for_a_revision_or_for_resources_names_them() -> None:
+    assert outstanding(standing("Synced"), WAIT | {"revision": "abcdef0"}) == []
+    assert outstanding(standing("Synced"), WAIT | {"revision": "123456a"}) == ["revision 123456a (is abcdef0123)"]
+    only = {"wanted": [selected(":ConfigMap:menu")], "resources": (":ConfigMap:menu",)}
+    assert outstanding(standing("OutOfSync"), WAIT | only) == ["ConfigMap menu: Synced (is OutOfSync)"]
+    other = {"wanted": [selected("apps:Deployment:web")], "resources": ("apps:Deployment:web",)}
+    assert outstanding(standing("OutOfSync"), WAIT | other) == []

@@ -140,7 +140,7 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     assert state["syncResult"]["revision"] == first
     assert all(not row.get("hookType") for row in state["syncResult"]["resources"]), "a rollback runs no hooks"
     assert "soup: tomato" in shell("app", "manifests", "shop", "--source", "live")
-    assert "does not have deployment id '9' in history" in shell("app", "rollback", "shop", "9", code=1)
+    assert "does not have deployment id '9' in history" in shell("app", "rollback", "shop", "9", code=20)
 
     tree = shell("app", "resources", "shop", "--output", "tree")
     assert re.search(r"apps +Deployment +shop +web +No\n", tree)
@@ -150,11 +150,11 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     assert {"Pod", "ReplicaSet", "ConfigMap"} <= {one["kind"] for one in shell.json("app", "resources", "shop")}
     assert "Deployment/web" in shell("app", "get", "shop", "-o", "tree=detailed")
 
-    assert shell("app", "terminate-op", "shop", code=1) == (
+    assert shell("app", "terminate-op", "shop", code=20) == (
         "error: Unable to terminate operation. No operation is in progress\n"
     )
     shell("app", "delete", "shop", "--yes", "--wait")
-    assert "does not exist" in shell("app", "get", "shop", code=1)
+    assert "does not exist" in shell("app", "get", "shop", code=20)
 
 
 ACTIONS = """discovery.lua: |
@@ -185,11 +185,11 @@ def test_actions_known_and_of_users_are_listed_and_run(shell: Shell, tmp_path: P
     assert ["apps", "Deployment", "web", "resume", "true"] in rows
     scaled = ("app", "actions", "run", "acting", "scale", "--kind", "Deployment", "--param")
     assert shell(*scaled, "replicas=2") == "Deployment/web patched\n"
-    assert "invalid number: many" in shell(*scaled, "replicas=many", code=1)
+    assert "invalid number: many" in shell(*scaled, "replicas=many", code=20)
     assert shell("app", "actions", "run", "acting", "stir", "--kind", "ConfigMap") == "ConfigMap/menu patched\n"
     assert "soup: stirred" in shell("app", "manifests", "acting", "--source", "live")
     assert "has no action 'fry'; it has: stir" in shell(
-        "app", "actions", "run", "acting", "fry", "--kind", "ConfigMap", code=1
+        "app", "actions", "run", "acting", "fry", "--kind", "ConfigMap", code=20
     )
     shell("app", "delete", "acting", "--yes", "--wait")
 
@@ -261,7 +261,7 @@ def test_logs_come_from_every_container_and_are_followed_to_their_end(
     assert sorted(followed) == sorted(expected)
     assert shell("app", "logs", "logs", "-c", "open", "--tail", "1") == "open two\n"
     assert shell("app", "logs", "logs", "-c", "open", "--filter", "one", "--kind", "Job") == "open one\n"
-    assert "no pods to read" in shell("app", "logs", "logs", "--kind", "ConfigMap", code=1)
+    assert "no pods to read" in shell("app", "logs", "logs", "--kind", "ConfigMap", code=20)
     shell("app", "delete", "logs", "--yes", "--wait")
 
 
@@ -295,9 +295,9 @@ def test_the_spec_follows_the_flags(shell: Shell, tmp_path: Path) -> None:
     shell("app", "wait", "set", "--timeout", "300")
     shell("app", "wait", "set", "--operation", "--timeout", "300")
     shell("app", "set", "set", "--revision", "HEAD")
-    refused = shell("app", "rollback", "set", "0", code=1)
+    refused = shell("app", "rollback", "set", "0", code=20)
     assert refused.startswith("error: rollback cannot be initiated when auto-sync is enabled; ")
-    assert "auto-sync currently set to" in shell("app", "sync", "set", "--revision", "other", code=1)
+    assert "auto-sync currently set to" in shell("app", "sync", "set", "--revision", "other", code=20)
     shell("app", "delete", "set", "--yes", "--wait")
 
 
@@ -318,7 +318,7 @@ def test_a_folder_that_nobody_committed_is_compared_and_synced(shell: Shell, tmp
     (tmp_path / "other").mkdir()
     assert "does not lie in --local-repo-root" in shell("app", "diff", "local", *folder, *root, code=20)
     shell("app", "set", "local", "--sync-policy", "automated")
-    refused = shell("app", "sync", "local", *folder, code=1)
+    refused = shell("app", "sync", "local", *folder, code=20)
     assert "Cannot use local sync when Automatic Sync Policy is enabled" in refused
     shell("app", "delete", "local", "--yes", "--wait")
 
@@ -354,9 +354,9 @@ def test_an_operation_that_hangs_is_terminated(shell: Shell, tmp_path: Path) -> 
         "app", "create", "hang", "--repo", str(repository.folder), "--dest-namespace", "default", "-l", "is=stuck"
     )  # fmt: skip
     shell("app", "sync", "-l", "is=stuck", "--async")
-    assert "another operation is already in progress" in shell("app", "sync", "-l", "is=stuck", code=1)
-    assert "has the labels" in shell("app", "sync", "-l", "is=not", code=1)
-    assert "timed out" in shell("app", "wait", "hang", "--operation", "--timeout", "2", code=3)
+    assert "another operation is already in progress" in shell("app", "sync", "-l", "is=stuck", code=20)
+    assert "has the labels" in shell("app", "sync", "-l", "is=not", code=20)
+    assert "timed out" in shell("app", "wait", "hang", "--operation", "--timeout", "2", code=20)
     assert shell("app", "terminate-op", "hang") == "Application 'hang' operation terminating\n"
     shell("app", "wait", "hang", "--operation", "--timeout", "300")
     state = shell.json("app", "get", "hang")["status"]["operationState"]
@@ -368,9 +368,9 @@ def test_a_project_by_its_verbs(shell: Shell) -> None:
     assert shell("proj", "create", "team", "--src", "https://example.com/a", "--dest", "*,team") == (
         "project 'team' created\n"
     )
-    assert "--upsert" in shell("proj", "create", "team", code=1)
+    assert "--upsert" in shell("proj", "create", "team", code=20)
     shell("proj", "add-source", "team", "https://example.com/b")
-    assert "already allowed in project" in shell("proj", "add-source", "team", "https://example.com/b", code=1)
+    assert "already allowed in project" in shell("proj", "add-source", "team", "https://example.com/b")
     shell("proj", "remove-source", "team", "https://example.com/a")
     shell("proj", "add-destination", "team", "in-cluster", "team-*", "--name")
     shell("proj", "remove-destination", "team", "*", "team")
@@ -405,7 +405,7 @@ def test_a_project_by_its_verbs(shell: Shell) -> None:
     assert set(shell.json("proj", "get", "team")["spec"]) == {"sourceRepos", "destinations"}
     assert {"default", "team"} <= set(shell("proj", "list", "-o", "name").split())
     shell("proj", "delete", "team")
-    assert "does not exist" in shell("proj", "get", "team", code=1)
+    assert "does not exist" in shell("proj", "get", "team", code=20)
 
 
 def test_repositories_and_clusters_are_declared_and_removed_without_showing_values(
@@ -415,7 +415,7 @@ def test_repositories_and_clusters_are_declared_and_removed_without_showing_valu
     secret = ("repo", "add", url, "--username", CANARY, "--password", CANARY)
     assert shell(*secret) == f"Repository '{url}' added\n"
     assert shell(*secret) == f"Repository '{url}' unchanged\n"
-    assert "--upsert" in shell("repo", "add", url, code=1)
+    assert "--upsert" in shell("repo", "add", url, code=20)
     shell("repo", "add", "https://127.0.0.1:1/open")
     listed = {one["repo"]: one["credentials"] for one in shell.json("repo", "list")}
     assert listed == {url: "true", "https://127.0.0.1:1/open": "false"}
@@ -437,12 +437,12 @@ def test_repositories_and_clusters_are_declared_and_removed_without_showing_valu
     shell("cluster", "add", context, "--from", str(served), "--name", "copy", "--namespace", "a")
     assert shell.json("cluster", "get", "copy")["namespaces"] == ["a"]
     shell("cluster", "rm", server)
-    assert "is not known" in shell("cluster", "get", "copy", code=1)
+    assert "is not known" in shell("cluster", "get", "copy", code=20)
 
 
 def test_a_missing_cluster_is_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", os.devnull)
-    text = shell("app", "list", code=1)
+    text = shell("app", "list", code=20)
     assert text.startswith("error: ") and text.count("\n") == 1
 
 
@@ -453,20 +453,20 @@ def test_what_a_server_would_refuse_is_refused_before_it_is_written_s001_s017_s0
     repository.commit(menu=CONFIG % "leek")
     create = ("app", "create", "refused", "--repo", str(repository.folder), "--dest-namespace", "default")
     shell(*create)
-    assert "No operation is in progress" in shell("app", "terminate-op", "refused", code=1)
+    assert "No operation is in progress" in shell("app", "terminate-op", "refused", code=20)
     with Connection() as link:
         apps = "/apis/argoproj.io/v1alpha1/namespaces/argocd"
         merge = {"content-type": "application/merge-patch+json"}
         window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["refused"]}
         body = {"spec": {"syncWindows": [window]}}
         link.ask(Request("PATCH", f"{apps}/appprojects/default", headers=merge, body=body))
-        assert "cannot sync: blocked by sync window" in shell("app", "sync", "refused", code=3)
+        assert "cannot sync: blocked by sync window" in shell("app", "sync", "refused", code=20)
         held = {"operation": {"sync": {}}}
         link.ask(Request("PATCH", f"{apps}/applications/refused", headers=merge, body=held))
         body["spec"]["syncWindows"] = [window | {"manualSync": True, "applications": ["other"]}]
-        assert "another operation is already in progress" in shell("app", "sync", "refused", code=1)
+        assert "another operation is already in progress" in shell("app", "sync", "refused", code=20)
         link.ask(Request("PATCH", f"{apps}/appprojects/default", headers=merge, body=body))
     shell("app", "wait", "refused", "--operation", "--timeout", "300")
     shell("app", "set", "refused", "--sync-policy", "automated")
-    assert "rollback cannot be initiated when auto-sync is enabled" in shell("app", "rollback", "refused", "0", code=1)
+    assert "rollback cannot be initiated when auto-sync is enabled" in shell("app", "rollback", "refused", "0", code=20)
     shell("app", "delete", "refused", "--yes", "--wait")

@@ -6,8 +6,8 @@ values leave, and no value of a Secret is in them: both sides are masked before 
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from syncline.assembly.snapshot import system_of
@@ -19,13 +19,17 @@ from syncline.gitops.application.plan import comparison_input
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import compare, diff_settings
-from syncline.gitops.diff import DiffError, DiffSettings, compare_objects, hide_secret
+from syncline.gitops.diff import DiffError, DiffMode, DiffSettings, compare_objects, hide_secret
 from syncline.gitops.sync.annotations import is_hook, is_ignored
 from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, ref_of
 
-__all__ = ["AppDifferences", "ObjectDifference", "application_differences", "object_difference"]
+__all__ = ["AppDifferences", "DryRun", "ObjectDifference", "application_differences", "object_difference"]
+
+
+DryRun = Callable[[Obj], Obj | None]
+"""A target → what the API server makes of it in a server-side apply that changes nothing; None: it refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,10 @@ def application_differences(
     settings: AppSettings,
     now: datetime,
     destinations: Destinations | None = None,
+    dry_run: DryRun | None = None,
 ) -> AppDifferences:
-    """Compare as the controller would at the revisions that ``app`` names."""
+    """Compare as the controller would at the revisions that ``app`` names; with ``dry_run`` as the API server would
+    merge each object."""
     view = AppView(app)
     cache.put(APPLICATION.group_kind, app)
     system = system_of(cache, settings)
@@ -88,7 +94,7 @@ def application_differences(
     hidden = seen.system.settings.hidden_annotations
     try:
         pairs = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
-        found = tuple(object_difference(pair, diff_settings(wanted), hidden) for pair in pairs)
+        found = tuple(object_difference(pair, _asked(pair, diff_settings(wanted), dry_run), hidden) for pair in pairs)
     except DiffError as error:
         return _stopped(seen.view.mask, f"ComparisonError: Failed to compare desired state to live state: {error}")
     masked = [_masked(pair.target, pair.live, hidden) for pair in pairs]
@@ -99,6 +105,13 @@ def application_differences(
         hooks=tuple(hook for hook, _ in (_masked(one, None, hidden) for one in comparison.hooks) if hook is not None),
         live=tuple(live for _, live in masked if live is not None),
     )
+
+
+def _asked(pair: Pair, settings: DiffSettings, dry_run: DryRun | None) -> DiffSettings:
+    """With the API server's answer for this pair, where it is to be asked."""
+    if dry_run is None or pair.target is None or pair.live is None:
+        return settings
+    return replace(settings, mode=DiffMode.SERVER_SIDE, dry_run=dry_run(pair.target))
 
 
 def _stopped(mask: Masker, *problems: str) -> AppDifferences:

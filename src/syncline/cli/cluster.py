@@ -10,7 +10,7 @@ import click
 
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import CommandFailed
-from syncline.cli.lazy import CONTEXT
+from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.repoview import Destination, cluster_rows
 from syncline.cli.secretkind import (
@@ -33,7 +33,7 @@ MANAGED_CLUSTER = GroupKind("cluster.open-cluster-management.io", "ManagedCluste
 AVAILABLE = {"True": "Successful", "False": "Failed"}
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=Group, context_settings=CONTEXT)
 def cluster() -> None:
     """Clusters that Applications may name as their destination, and clusters that are managed.
 

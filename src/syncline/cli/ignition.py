@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from syncline.cli.failure import FAILED, USAGE, CommandFailed
-from syncline.cli.lazy import CONTEXT
+from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.terminal import plain_bytes, print_exact
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _pretty() -> Callable[..., Any]:
     return click.option("-p", "--pretty", is_flag=True, help="Indent JSON by two spaces.")
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=Group, context_settings=CONTEXT)
 def ignition() -> None:
     """Judge, convert and merge Ignition configurations, versions 1, 2.0 to 2.4 and 3.0 to 3.7."""
 

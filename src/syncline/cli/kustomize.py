@@ -18,6 +18,7 @@ import click
 
 from syncline.base.clock import SystemClock
 from syncline.cli.failure import CommandFailed
+from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.terminal import print_exact
 from syncline.sources.errors import SourceError
 from syncline.sources.kustomize.build import build as build_kustomization
@@ -86,7 +87,7 @@ def _hand_over() -> NoReturn:
     os.execv(program, [program, *words])
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, context_settings=CONTEXT)
 def kustomize() -> None:
     """Build kustomizations without any binary."""
 

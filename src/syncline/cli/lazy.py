@@ -8,14 +8,29 @@ from typing import Any
 
 import click
 
+from syncline.cli.arguments import did_you_mean, go_booleans
 from syncline.cli.terminal import clean_output
 
-__all__ = ["CONTEXT", "LazyGroup"]
+__all__ = ["CONTEXT", "Group", "LazyGroup"]
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """Reads Go's booleans for each of its commands, and says which command a wrong word is near to."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        known = self.list_commands(ctx)
+        if word not in known and not word.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {word[:256]!r}.{did_you_mean(word, known)}")
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, rest if command is None else go_booleans(command, rest)
+
+
+class LazyGroup(Group):
     """Knows its commands by name: name → (``module:attribute`` below ``syncline.cli``, one line for ``--help``)."""
 
     def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **settings: Any) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import sys
 from typing import Any
 
 import click
 
 from syncline import __version__
-from syncline.cli.failure import CommandFailed
+from syncline.cli.failure import CommandFailed, exit_code
 from syncline.cli.lazy import CONTEXT, LazyGroup
 from syncline.cli.terminal import clean_output
 
@@ -47,7 +48,29 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Name → (module:command, one line for ``--help``)."""
 
 
-@click.command(cls=LazyGroup, table=COMMANDS, context_settings=CONTEXT)
+class Root(LazyGroup):
+    """Runs ``syncline-NAME`` of the path for a NAME that is none of ours, as argocd runs ``argocd-NAME``."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        found = None if args[0] in COMMANDS or ctx.resilient_parsing else plugin(args[0])
+        if found is not None:
+            sys.stdout.flush()
+            os.execv(found, [found, *args[1:]])
+        return super().resolve_command(ctx, args)
+
+
+def plugin(name: str) -> str | None:
+    """The program of a plugin. A folder of the path that is none by itself (``.``, empty) holds none, and a name with
+    a separator names none."""
+    if not name or name.startswith("-") or os.sep in name or "\0" in name:
+        return None
+    folders = [one for one in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(one)]
+    return shutil.which(f"syncline-{name}", path=os.pathsep.join(folders)) if folders else None
+
+
+@click.command(cls=Root, table=COMMANDS, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="syncline")
 def cli() -> None:
     """Syncline brings Git to clusters, nodes and fleets in one order.
@@ -59,7 +82,8 @@ def cli() -> None:
                   syncline app create …  tie a Git repository to it
                   syncline app sync …    and watch its phases and waves
     \b
-    Exit codes:   0 done, 1 failed, 2 usage (plan: there are changes), 3 blocked, 4 unsafe
+    Exit codes:   0 done, 1 failed, 2 usage (plan: there are changes), 3 blocked, 4 unsafe;
+                  app, appset, proj, repo, repocreds, cluster, admin as argocd: 20 error, 1 differs or sync failed
     """
 
 
@@ -85,7 +109,7 @@ def _run(arguments: list[str] | None, program: str) -> int:
         return 2
     except CommandFailed as error:
         print(f"error: {error}", file=sys.stderr)
-        return error.code
+        return exit_code(error, _group(arguments))
     except (click.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return 130
@@ -98,6 +122,12 @@ def _run(arguments: list[str] | None, program: str) -> int:
         _leave_output()
         print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
         return 1
+
+
+def _group(arguments: list[str] | None) -> str:
+    """The first word of the command line."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return next((word for word in words if not word.startswith("-")), "")
 
 
 def _leave_output() -> None:

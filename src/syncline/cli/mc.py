@@ -6,6 +6,7 @@ import click
 
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.machinefiles import read_manifests
 from syncline.cli.mcimpact import impact
 from syncline.cli.mcview import (
@@ -37,7 +38,7 @@ RESOURCE = f"machineconfig.{MACHINE_CONFIG.group}"
 READ = (MACHINE_CONFIG.group_kind, MACHINE_CONFIG_POOL.group_kind)
 
 
-@click.group()
+@click.group(cls=Group, context_settings=CONTEXT)
 def mc() -> None:
     """Show MachineConfigs, render pools without writing anything, and say what changes and what it does to nodes.
 

@@ -14,6 +14,7 @@ import click
 from syncline.base.clock import format_micro_time
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.nodeaccess import node_kubeconfig
 from syncline.cli.output import output_option, print_documents, print_names, print_table
 from syncline.cli.poolview import describe_node, node_row, node_table, pool_of, roles_of
@@ -32,7 +33,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 MANAGER = "syncline-node"
 
 
-@click.group()
+@click.group(cls=Group, context_settings=CONTEXT)
 def node() -> None:
     """List nodes with their pools and configs; add, remove, reboot, fail and recover simulated ones."""
 

@@ -15,7 +15,7 @@ from syncline.assembly.nodeagent import ShownHost, Standing, apply_config, boot_
 from syncline.base.clock import SystemClock
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
-from syncline.cli.lazy import CONTEXT
+from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.machinefiles import read_manifests
 from syncline.cli.mcview import contents_text
 from syncline.cli.node import label_pairs
@@ -45,7 +45,7 @@ _ROOT = click.option(
 _DRY = click.option("--dry-run", is_flag=True, help="Print every step: paths, modes, command lines; do nothing.")
 
 
-@click.group("node-agent", invoke_without_command=True, context_settings=CONTEXT)
+@click.group("node-agent", cls=Group, invoke_without_command=True, context_settings=CONTEXT)
 @connection_options
 @click.option("--node", default=None, envvar="NODE_NAME", help="Its node [env: NODE_NAME; default: the host name].")
 @_ROOT

@@ -14,6 +14,7 @@ import click
 
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.output import output_option, print_documents, print_names, print_table
 from syncline.cli.poolview import describe_history, describe_pool, history_rows, node_rows, pool_row, pool_table
 from syncline.kube import client
@@ -35,7 +36,7 @@ MAX_NAME = 200
 """Characters of a Hold's name that come from pool and person."""
 
 
-@click.group()
+@click.group(cls=Group, context_settings=CONTEXT)
 def pool() -> None:
     """Pause and resume machine config pools by Holds, and list them.
 

@@ -13,7 +13,7 @@ import click
 from syncline.base.scratch import scratch
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.lazy import CONTEXT
+from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.looking import is_local
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.repoview import Declared, repository_rows
@@ -50,7 +50,7 @@ refresh_option = click.option("--refresh", type=click.Choice(["hard"]), default=
 file_type = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=Group, context_settings=CONTEXT)
 def repo() -> None:
     """Repositories and their credentials.
 

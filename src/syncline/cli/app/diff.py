@@ -6,15 +6,16 @@ import os
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from syncline.assembly.differences import AppDifferences, ObjectDifference, application_differences
+from syncline.assembly.differences import AppDifferences, DryRun, ObjectDifference, application_differences
 from syncline.base.scratch import credentials_folder
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
-from syncline.cli.app.target import get_app, namespace_option, refresh, split
+from syncline.cli.app.target import control_namespace, get_app, namespace_option, refresh, split
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.diffview import describe_difference, header, object_text
 from syncline.cli.elsewhere import Elsewhere
@@ -22,13 +23,16 @@ from syncline.cli.failure import CommandFailed
 from syncline.cli.looking import look_at, source_reader
 from syncline.cli.output import output_option, print_documents
 from syncline.gitops.application.observe import AppSettings
-from syncline.kube.objects import Obj
+from syncline.kube import client
+from syncline.kube.objects import Obj, gvk_of, namespace_of
 
-__all__ = ["diff", "manifests"]
+__all__ = ["compared", "diff", "manifests"]
 
 GENERAL_ERROR = 20
 """argocd's exit code of a comparison that could not be made; 1 says that there are differences."""
 EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
+MANAGER = "argocd-controller"
+"""Of what a sync applies."""
 
 
 @click.command()
@@ -37,6 +41,7 @@ EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
 @local_options
 @click.option("--refresh", "soft", is_flag=True, help="Have the controller look at the repository first.")
 @click.option("--hard-refresh", "hard", is_flag=True, help="And render anew.")
+@click.option("--server-side-diff", is_flag=True, help="As a server-side apply would merge; changes nothing.")
 @click.option("--exit-code/--no-exit-code", default=True, show_default=True, help="End with a code if they differ.")
 @click.option("--diff-exit-code", default=1, show_default=True, help="That code.")
 @output_option("json", "yaml")
@@ -96,16 +101,35 @@ def _compared(name: str, given: dict[str, Any]) -> AppDifferences:
             app = refresh(link, where, "hard" if given["hard"] else "normal")
         else:
             app = get_app(link, where)
-        app = revised(app, given)
-        cache = look_at(link, given["app_namespace"])
-        settings = AppSettings(control_namespace=given["app_namespace"])
-        namespace = given["app_namespace"]
-        with source_reader(link, cache, namespace) as remote, Elsewhere(link, namespace, cache) as others:
-            reader = folder_reader(given, cache, namespace) or remote
-            found = application_differences(cache, app, reader, settings, link.now(), others)
+        return compared(link, app, given)
+
+
+def compared(link: Connection, app: Obj, given: Mapping[str, Any]) -> AppDifferences:
+    """The two sides of ``app``, with the sources that ``given`` names. Raises CommandFailed."""
+    app = revised(app, given)
+    namespace = control_namespace(link, namespace_of(app))
+    cache = look_at(link, namespace)
+    settings = AppSettings(control_namespace=namespace)
+    with source_reader(link, cache, namespace) as remote, Elsewhere(link, namespace, cache) as others:
+        reader = folder_reader(given, cache, namespace) or remote
+        dry_run = _dry_run(others.link_to(app)) if given.get("server_side_diff") else None
+        found = application_differences(cache, app, reader, settings, link.now(), others, dry_run)
     if found.problems:
         raise CommandFailed("; ".join(found.problems))
     return found
+
+
+def _dry_run(link: Connection) -> DryRun:
+    """Asks the cluster of ``link`` what a server-side apply would make of an object."""
+
+    def ask(target: Obj) -> Obj | None:
+        request = client.server_side_apply(
+            link.resource(gvk_of(target)), target, field_manager=MANAGER, force=True, dry_run=True
+        )
+        answer = link.send(request)
+        return answer.obj if answer.ok else None
+
+    return ask
 
 
 def _as_obj(one: ObjectDifference) -> Obj:

@@ -9,11 +9,24 @@ from typing import Any
 import click
 
 from syncline.assembly.inspect import SyncRequest
+from syncline.cli.app.diff import compared
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
-from syncline.cli.app.target import chosen, get_app, merge, namespace_option, selector_option, until
+from syncline.cli.app.selected import expanded, labelled, selected
+from syncline.cli.app.target import (
+    CONTROL_NAMESPACE,
+    chosen,
+    control_namespace,
+    get_app,
+    merge,
+    namespace_option,
+    refresh,
+    selector_option,
+    until,
+)
 from syncline.cli.appview import operation_block
 from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import BLOCKED, CommandFailed
+from syncline.cli.diffview import describe_difference
+from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
 from syncline.cli.looking import look_at
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.plan import plan_ahead
@@ -47,10 +60,18 @@ OPTION_FLAGS = {
 @click.option("--replace", "replace_", is_flag=True, help="Replace instead of apply.")
 @click.option("--server-side", is_flag=True, help="Server-side apply.")
 @click.option("--strategy", type=click.Choice(["apply", "hook"]), default=None, help="apply: without hooks.")
-@click.option("--resource", "resources", multiple=True, metavar="GROUP:KIND:NAME", help="Only this; repeatable.")
+@click.option("--resource", "resources", multiple=True, metavar="[!]GROUP:KIND:NAME", help="Only this; repeatable.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only objects with it; repeatable.")
+@click.option("--project", "projects", multiple=True, help="Applications of this project; repeatable.")
 @click.option("--apply-out-of-sync-only", is_flag=True, help="Leave objects alone that are in sync.")
 @click.option("--info", "infos", multiple=True, metavar="NAME=VALUE", help="Note on the operation; repeatable.")
-@click.option("--retry-limit", type=int, default=0, help="Further attempts after a failure.")
+@click.option("--retry-limit", type=int, default=0, help="Further attempts after a failure [default: the spec's].")
+@click.option("--retry-backoff-duration", default="5s", show_default=True, help="Wait before the first of them.")
+@click.option("--retry-backoff-max-duration", default="3m0s", show_default=True, help="Longest wait.")
+@click.option("--retry-backoff-factor", type=int, default=2, show_default=True, help="How much longer each wait is.")
+@click.option("--retry-refresh", is_flag=True, help="Each attempt takes the newest commit.")
+@click.option("--preview-changes", is_flag=True, help="Show the differences and ask before anything is started.")
+@click.option("--assumeYes", "-y", "assume_yes", is_flag=True, help="Do not ask after --preview-changes.")
 @click.option("--async", "asynchronous", is_flag=True, help="Do not wait.")
 @click.option("--timeout", default=0, help="Seconds to wait; 0 is for ever.")
 @output_option("json", "yaml")
@@ -60,41 +81,46 @@ def sync(names: tuple[str, ...], selector: str, output: str | None, app_namespac
     """Sync Applications, one after the other, and watch their phases and waves.
 
     It waits for the operation, not for health. Exit code 1: the operation did not succeed, or something has to be
-    pruned; 3: --timeout passed (the operation goes on).
+    pruned; 20: any other error, --timeout included (the operation goes on then, as it does after Ctrl-C).
 
     \b
     Example:  syncline app sync shop --prune
               syncline app sync -l team=shop --async
               syncline app sync shop --resource apps:Deployment:web --revision v1.2.3
               syncline app sync shop --local deploy/
+              syncline app sync --project team --preview-changes
     """
     failures: list[CommandFailed] = []
     finals: list[Obj] = []
     with Connection(given["kubeconfig"], given["context"]) as link:
-        for where in chosen(link, names, selector, app_namespace):
+        for where in chosen(link, names, selector, app_namespace, given["projects"]):
             try:
                 final = _sync_one(link, where, given, quiet=bool(output))
                 if final is not None:
                     finals.append(final)
-                    judge(final, full=not given["resources"])
+                    judge(_settled(link, final), full=not given["resources"] and not given["labels"])
             except CommandFailed as failure:
                 failures.append(failure)
     if output and finals:
         print_documents(finals[0] if len(finals) == 1 else finals, output)
     if failures:
-        raise CommandFailed("; ".join(map(str, failures)), max(failure.code for failure in failures))
+        codes = {failure.code for failure in failures}
+        raise CommandFailed("; ".join(map(str, failures)), codes.pop() if len(codes) == 1 else None)
 
 
 def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any], *, quiet: bool) -> Obj | None:
     """Start the operation and follow it to its end; None where nobody waits for it."""
     known = get_app(link, where)
     _check_request(known, given)
-    _check_windows(link, known, where[0])
+    _check_windows(link, known, control_namespace(link, where[0]))
+    if given["preview_changes"] and not _previewed(link, known, given):
+        return None
     watched = not given["asynchronous"] and not quiet
     asked = revised(known, given)
-    operation = operation_from(given)
+    operation = operation_from(given, dig(known, "spec", "syncPolicy", "retry"))
+    _choose(link, known, given, operation["sync"])
     if given["local"] is not None:
-        operation["sync"]["manifests"] = _local_manifests(link, asked, where[0], given)
+        operation["sync"]["manifests"] = _local_manifests(link, asked, control_namespace(link, where[0]), given)
     elif given["revisions"]:
         operation["sync"]["revisions"] = list(AppView(asked).revisions_wanted)
     ahead = watched and given["local"] is None
@@ -102,10 +128,46 @@ def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any]
     begun = request_sync(link, known, operation)
     if given["asynchronous"]:
         return None
-    final = follow(link, begun, given["timeout"], progress_for(planned) if watched else None)
+    final = _blame(follow(link, begun, given["timeout"], progress_for(planned) if watched else None), given)
     if watched:
         print(f"\n{operation_block(final)}")
     return final
+
+
+def _previewed(link: Connection, app: Obj, given: Mapping[str, Any]) -> bool:
+    """Whether there is something to sync, and a person wants it."""
+    found = compared(link, app, given).modified
+    for one in found:
+        print(describe_difference(one))
+    if not found:
+        print("====== No Differences found ======")
+        return False
+    question = (
+        f"Please review changes to application {name_of(app)} shown above. Do you want to continue the sync process?"
+    )
+    return bool(given["assume_yes"] or click.confirm(question))
+
+
+def _choose(link: Connection, app: Obj, given: Mapping[str, Any], wanted: Obj) -> None:
+    """Objects by label or by glob become those that are meant today; ``wanted`` is the sync of an operation."""
+    if given["labels"] and given["resources"]:
+        raise CommandFailed("give --resource or --label, not both", USAGE)
+    if given["labels"]:
+        found = compared(link, app, given)
+        wanted["resources"] = labelled([*found.manifests, *found.live], given["labels"])
+    elif given["resources"]:
+        wanted["resources"] = expanded(app, wanted["resources"])
+
+
+def _blame(final: Obj, given: Mapping[str, Any]) -> Obj:
+    """``final`` with the flag for the field, where a revision of the command line cannot be resolved."""
+    flag = "--revision" if given["revision"] else "--revisions" if given["revisions"] else ""
+    state = dig(final, "status", "operationState", default={})
+    message = str(state.get("message") or "")
+    if not flag or "spec.source.targetRevision" not in message:
+        return final
+    state = state | {"message": message.replace("spec.source.targetRevision", flag)}
+    return final | {"status": final["status"] | {"operationState": state}}
 
 
 def request_sync(link: Connection, app: Obj, operation: Obj) -> Obj:
@@ -166,28 +228,47 @@ def follow(link: Connection, app: Obj, timeout_s: float, progress: Progress | No
 
     try:
         return until(link, (namespace_of(app), name_of(app)), ended, timeout_s, "the operation")
+    except KeyboardInterrupt:
+        place = "" if namespace_of(app) == CONTROL_NAMESPACE else f" -N {namespace_of(app)}"
+        click.echo(
+            f"the operation goes on; follow it with `syncline app wait {name_of(app)} --operation{place}`, "
+            f"end it with `syncline app terminate-op {name_of(app)}{place}`",
+            err=True,
+        )
+        raise
     finally:
         if progress is not None:
             progress.close()
 
 
+def _settled(link: Connection, final: Obj) -> Obj:
+    """``final`` after the controller has compared once more, where that decides whether something has to be pruned."""
+    if not _unpruned(final) or dig(final, "status", "sync", "status") == "Synced":
+        return final
+    return refresh(link, (namespace_of(final), name_of(final)))
+
+
 def judge(final: Obj, *, full: bool = True) -> None:
-    """A failure where the operation did not succeed, or left something that has to be pruned."""
+    """A failure where the operation did not succeed, or left something that has to be pruned and is not Synced."""
     phase = dig(final, "status", "operationState", "phase")
     if phase != "Succeeded":
         message = dig(final, "status", "operationState", "message", default="")
-        raise CommandFailed(f"Operation has completed with phase: {phase} ({message})")
-    pruning = [
-        r
-        for r in dig(final, "status", "operationState", "syncResult", "resources", default=[])
-        if r.get("status") == "PruneSkipped" and "no prune" not in str(r.get("message"))
+        raise CommandFailed(f"Operation has completed with phase: {phase} ({message})", FAILED)
+    pruning = _unpruned(final)
+    if pruning and full and dig(final, "status", "sync", "status") != "Synced":
+        raise CommandFailed(f"{len(pruning)} resources require pruning", FAILED)
+
+
+def _unpruned(final: Obj) -> list[Obj]:
+    return [
+        row
+        for row in dig(final, "status", "operationState", "syncResult", "resources", default=[])
+        if row.get("status") == "PruneSkipped" and "no prune" not in str(row.get("message"))
     ]
-    if pruning and full:
-        raise CommandFailed(f"{len(pruning)} resources require pruning")
 
 
-def operation_from(given: Mapping[str, Any]) -> Obj:
-    """``.operation`` as the flags of ``app sync`` ask for it."""
+def operation_from(given: Mapping[str, Any], retry: Obj | None = None) -> Obj:
+    """``.operation`` as the flags of ``app sync`` ask for it; ``retry`` of the spec where they say nothing of it."""
     sync_: Obj = {}
     if given["revision"]:
         sync_["revision"] = given["revision"]
@@ -201,20 +282,15 @@ def operation_from(given: Mapping[str, Any]) -> Obj:
     if options:
         sync_["syncOptions"] = options
     if given["resources"]:
-        sync_["resources"] = [_selected(text) for text in given["resources"]]
+        sync_["resources"] = [selected(text) for text in given["resources"]]
     operation: Obj = {"initiatedBy": {"username": "syncline"}, "sync": sync_}
     if given["infos"]:
         notes = [text.partition("=") for text in given["infos"]]
         operation["info"] = [{"name": name, "value": value} for name, _, value in notes]
     if given["retry_limit"]:
-        operation["retry"] = {"limit": given["retry_limit"]}
-    return operation
-
-
-def _selected(text: str) -> Obj:
-    parts = text.split(":")
-    if len(parts) != 3:
-        raise click.UsageError(f"--resource {text!r}: write GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME")
-    namespace, _, name = parts[2].rpartition("/")
-    selected: Obj = {"group": parts[0], "kind": parts[1], "name": name}
-    return selected | ({"namespace": namespace} if namespace else {})
+        fields = ("duration", "maxDuration", "factor")
+        flags = ("retry_backoff_duration", "retry_backoff_max_duration", "retry_backoff_factor")
+        backoff = {field: given[flag] for field, flag in zip(fields, flags, strict=True)}
+        retry = {"limit": given["retry_limit"], "backoff": backoff}
+        retry |= {"refresh": True} if given["retry_refresh"] else {}
+    return operation | ({"retry": retry} if retry is not None else {})

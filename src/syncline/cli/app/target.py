@@ -10,14 +10,19 @@ import click
 
 from syncline.cli.connection import Connection
 from syncline.cli.failure import BLOCKED, CommandFailed
+from syncline.cli.suggesting import suggestion
 from syncline.kube import client
 from syncline.kube.client import PatchType
-from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, ResourceInfo, dig, meta, name_of, namespace_of, resource_version
+from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, name_of, namespace_of, resource_version
 
 __all__ = [
+    "CONTROL_NAMESPACE",
+    "ask_refresh",
     "chosen",
+    "control_namespace",
     "get_app",
+    "is_refreshing",
     "merge",
     "namespace_option",
     "refresh",
@@ -29,8 +34,11 @@ __all__ = [
 
 MANAGER = "syncline"
 """Field manager of what people change by this command."""
+CONTROL_NAMESPACE = "argocd"
+"""Where settings and projects are, unless ``-N`` names another namespace that has them."""
 MAX_CONFLICTS = 5
 """Attempts to write over the controller's own writes."""
+REFRESH = "argocd.argoproj.io/refresh"
 REFRESH_S = 60.0
 """How long a refresh may take before the command gives up."""
 WATCH_S = 30
@@ -46,25 +54,42 @@ def split(name: str, namespace: str) -> tuple[str, str]:
     return (before, after) if slash else (namespace, name)
 
 
-def chosen(link: Connection, names: Sequence[str], selector: str, namespace: str) -> list[tuple[str, str]]:
-    """Each Application that is meant, by name or by label, as (namespace, name)."""
-    if bool(names) == bool(selector):
-        raise click.UsageError("give either names of Applications or -l SELECTOR")
+def chosen(
+    link: Connection, names: Sequence[str], selector: str, namespace: str, projects: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """Each Application that is meant, by name, by label or by project, as (namespace, name)."""
+    if bool(names) == bool(selector or projects):
+        raise click.UsageError("give either names of Applications, -l SELECTOR or --project PROJECT")
     if names:
         return [split(name, namespace) for name in names]
     request = client.list_(link.resource(APPLICATION), namespace, label_selector=selector)
-    found = sorted((namespace_of(one), name_of(one)) for one in link.ask(request).get("items") or [])
+    found = sorted(
+        (namespace_of(one), name_of(one))
+        for one in link.ask(request).get("items") or []
+        if not projects or (dig(one, "spec", "project") or "default") in projects
+    )
     if not found:
-        raise CommandFailed(f"no Application in {namespace} has the labels {selector}; see `syncline app list`")
+        what = f"has the labels {selector}" if selector else f"is of project {' or '.join(projects)}"
+        raise CommandFailed(f"no Application in {namespace} {what}; see `syncline app list`")
     return found
+
+
+def control_namespace(link: Connection, namespace: str) -> str:
+    """The namespace of settings and projects for an Application in ``namespace``: this one where projects are kept in
+    it, else the usual one. ``-N`` names where the Application is."""
+    if namespace == CONTROL_NAMESPACE:
+        return namespace
+    known = link.send(client.get(link.resource(APP_PROJECT), namespace, "default")).ok
+    return namespace if known else CONTROL_NAMESPACE
 
 
 def get_app(link: Connection, where: tuple[str, str]) -> Obj:
     """The Application at (namespace, name)."""
     answer = link.send(client.get(link.resource(APPLICATION), *where))
     if answer.status == 404:
+        near = suggestion(link, link.resource(APPLICATION), *where)
         raise CommandFailed(
-            f"Application {'/'.join(where)} does not exist; `syncline app list -N {where[0]}` shows those that do"
+            f"Application {'/'.join(where)} does not exist; `syncline app list -N {where[0]}` shows those that do{near}"
         )
     found: Obj = link.check(answer)
     return found
@@ -103,13 +128,19 @@ def replace_spec(link: Connection, app: Obj, spec: Obj) -> Obj:
 def refresh(link: Connection, where: tuple[str, str], kind: str = "normal") -> Obj:
     """Have the controller look at the repository; ``hard`` also forgets what it rendered."""
     get_app(link, where)
-    body = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": kind}}}
+    ask_refresh(link, where, kind)
+    return until(link, where, lambda app: not is_refreshing(app), REFRESH_S, "the refresh")
+
+
+def ask_refresh(link: Connection, where: tuple[str, str], kind: str = "normal") -> None:
+    """Ask for it, without waiting."""
+    body = {"metadata": {"annotations": {REFRESH: kind}}}
     link.ask(client.patch(link.resource(APPLICATION), *where, PatchType.MERGE, body))
 
-    def done(app: Obj) -> bool:
-        return "argocd.argoproj.io/refresh" not in (meta(app).get("annotations") or {})
 
-    return until(link, where, done, REFRESH_S, "the refresh")
+def is_refreshing(app: Obj) -> bool:
+    """Whether the controller has still to look."""
+    return REFRESH in annotations_of(app)
 
 
 def _now(link: Connection, where: tuple[str, str]) -> tuple[Obj, str]:
@@ -121,8 +152,15 @@ def _now(link: Connection, where: tuple[str, str]) -> tuple[Obj, str]:
     return (items[0] if items else get_app(link, where)), resource_version(listed)
 
 
-def until(link: Connection, where: tuple[str, str], reached: Callable[[Obj], Any], timeout_s: float, what: str) -> Obj:
-    """Watch one Application until ``reached``; the deadline is checked at every event and every watch timeout."""
+def until(
+    link: Connection,
+    where: tuple[str, str],
+    reached: Callable[[Obj], Any],
+    timeout_s: float,
+    what: str | Callable[[], str],
+) -> Obj:
+    """Watch one Application until ``reached``; the deadline is checked at every event and every watch timeout.
+    ``what`` is said where the time is over."""
     info = link.resource(APPLICATION)
     deadline = link.now() + timedelta(seconds=timeout_s) if timeout_s else None
     while True:
@@ -143,4 +181,5 @@ def until(link: Connection, where: tuple[str, str], reached: Callable[[Obj], Any
         if deadline is not None and link.now() >= deadline:
             message = dig(get_app(link, where), "status", "operationState", "message", default="")
             hint = f": {message}" if message else ""
-            raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {what}{hint}", BLOCKED)
+            awaited = what if isinstance(what, str) else what()
+            raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {awaited}{hint}", BLOCKED)

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from syncline.cli.app.target import chosen, namespace_option, selector_option, until
+from syncline.cli.app.selected import is_selected, selected
+from syncline.cli.app.target import (
+    ask_refresh,
+    chosen,
+    get_app,
+    is_refreshing,
+    namespace_option,
+    selector_option,
+    until,
+)
 from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import CommandFailed
+from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.output import output_option, print_documents
+from syncline.gitops.application.view import AppView
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["wait", "wait_gone"]
+__all__ = ["outstanding", "wait", "wait_gone"]
 
-CONDITIONS = ("want_sync", "want_health", "want_operation", "degraded", "suspended", "want_delete")
+CONDITIONS = ("want_sync", "want_health", "want_operation", "degraded", "suspended", "want_delete", "hydrated")
+COMMIT = re.compile("[0-9a-f]{7,64}")
 
 
 @click.command()
@@ -24,47 +38,129 @@ CONDITIONS = ("want_sync", "want_health", "want_operation", "degraded", "suspend
 @click.option("--sync", "want_sync", is_flag=True, help="Wait for Synced.")
 @click.option("--health", "want_health", is_flag=True, help="Wait for Healthy.")
 @click.option("--operation", "want_operation", is_flag=True, help="Wait until no operation runs.")
+@click.option("--hydrated", is_flag=True, help="Wait until its source is hydrated.")
 @click.option("--degraded", is_flag=True, help="Degraded is fine too.")
 @click.option("--suspended", is_flag=True, help="Suspended is fine too.")
 @click.option("--delete", "want_delete", is_flag=True, help="Wait until it is gone.")
+@click.option("--revision", default="", help="Wait until this commit (7 digits or more) or chart version is synced.")
+@click.option("--resource", "resources", multiple=True, metavar="[!]GROUP:KIND:NAME", help="Only these; repeatable.")
 @click.option("--timeout", default=0, help="Seconds to wait; 0 is for ever.")
+@output_option("json", "yaml")
 @namespace_option
 @connection_options
-def wait(names: tuple[str, ...], selector: str, app_namespace: str, timeout: int, **given: Any) -> None:
+def wait(names: tuple[str, ...], selector: str, app_namespace: str, output: str | None, **given: Any) -> None:
     """Wait until Applications are Synced and Healthy and no operation runs.
 
-    Without flags it waits for all three. --health, --suspended and --degraded are alternatives. Exit code 3: timed out.
+    Without flags it waits for all three. --health, --suspended and --degraded are alternatives. Before it trusts
+    Synced, the controller looks at the repository once more. What it waits for is said on stderr.
 
     \b
     Example:  syncline app wait shop --health --timeout 300
+              syncline app wait shop --sync --revision "$(git rev-parse HEAD)"
     """
+    given["wanted"] = [selected(text) for text in given["resources"]]
+    if given["revision"]:
+        given["want_sync"] = True
     if not any(given[flag] for flag in CONDITIONS):
         given |= {"want_sync": True, "want_health": True, "want_operation": True}
+    finals = []
     with Connection(given["kubeconfig"], given["context"]) as link:
         for where in chosen(link, names, selector, app_namespace):
-            name = where[1]
             if given["want_delete"]:
-                wait_gone(link, where, timeout)
-                continue
-            final = until(link, where, lambda app: _satisfied(app, given), timeout, f"Application {name}")
-            print(f"{name}: {dig(final, 'status', 'sync', 'status')}, {dig(final, 'status', 'health', 'status')}")
+                wait_gone(link, where, given["timeout"])
+            else:
+                finals.append(_wait_one(link, where, given))
+    if output and finals:
+        print_documents(finals[0] if len(finals) == 1 else finals, output)
+    for final in () if output else finals:
+        print(f"{name_of(final)}: {_said(final, 'sync')}, {_said(final, 'health')}")
 
 
-def _satisfied(app: Obj, given: dict[str, Any]) -> bool:
-    health = dig(app, "status", "health", "status", default="Unknown")
-    wanted = {
-        code
-        for flag, code in (("want_health", "Healthy"), ("degraded", "Degraded"), ("suspended", "Suspended"))
-        if given[flag]
-    }
-    if given["want_health"] and health == "Degraded" and "Degraded" not in wanted:
-        raise CommandFailed(f"application '{name_of(app)}' health state has transitioned to Degraded")
-    if wanted and health not in wanted:
-        return False
-    if given["want_sync"] and dig(app, "status", "sync", "status") != "Synced":
-        return False
+def _wait_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any]) -> Obj:
+    app = get_app(link, where)
+    _check_revision(app, given["revision"])
+    if given["want_sync"]:
+        ask_refresh(link, where)
+    said: list[str] = []
+
+    def done(app: Obj) -> bool:
+        left = outstanding(app, given)
+        text = "; ".join(left)
+        if left and text not in said:
+            said.append(text)
+            click.echo(f"waiting for application '{where[1]}': {text}", err=True)
+        return not left
+
+    return until(link, where, done, given["timeout"], lambda: f"Application {where[1]}: {said[-1] if said else ''}")
+
+
+def _check_revision(app: Obj, revision: str) -> None:
+    charts = any(source.get("chart") for source in AppView(app).sources)
+    if revision and not charts and not COMMIT.fullmatch(revision):
+        raise CommandFailed(
+            f"--revision {revision}: write a commit with 7 to 64 hexadecimal digits, as `git rev-parse {revision}` "
+            "prints it",
+            USAGE,
+        )
+
+
+def outstanding(app: Obj, given: Mapping[str, Any]) -> list[str]:
+    """What is still to come before the wait is over, a sentence each. Raises CommandFailed where it cannot come."""
+    left = []
+    if given["want_sync"] and is_refreshing(app):
+        left.append("the controller looks at the repository")
     running = app.get("operation") or dig(app, "status", "operationState", "phase") in ("Running", "Terminating")
-    return not (given["want_operation"] and running)
+    if given["want_operation"] and running:
+        left.append("its operation ends")
+    if given.get("hydrated") and dig(app, "status", "sourceHydrator", "currentOperation", "phase") != "Hydrated":
+        left.append("its source is hydrated")
+    if given["wanted"]:
+        return [*left, *_of_resources(app, given)]
+    left += _of_health(_said(app, "health"), name_of(app), given)
+    if given["want_sync"] and _said(app, "sync") != "Synced":
+        left.append(f"Synced (is {_said(app, 'sync')}{_never(app, running=bool(running))})")
+    revision = given.get("revision")
+    if revision and not any(one.startswith(revision) for one in _revisions(app)):
+        left.append(f"revision {revision} (is {', '.join(_revisions(app)) or 'none'})")
+    return left
+
+
+def _said(app: Obj, part: str) -> str:
+    return str(dig(app, "status", part, "status", default="Unknown"))
+
+
+def _of_health(health: str, name: str, given: Mapping[str, Any]) -> list[str]:
+    flags = (("want_health", "Healthy"), ("degraded", "Degraded"), ("suspended", "Suspended"))
+    wanted = [status for flag, status in flags if given[flag]]
+    if given["want_health"] and health == "Degraded" and "Degraded" not in wanted:
+        raise CommandFailed(f"application '{name}' health state has transitioned to Degraded")
+    return [f"{' or '.join(wanted)} (is {health})"] if wanted and health not in wanted else []
+
+
+def _of_resources(app: Obj, given: Mapping[str, Any]) -> list[str]:
+    rows = [row for row in dig(app, "status", "resources", default=[]) if is_selected(row, given["wanted"])]
+    left = [] if rows else [f"resources {', '.join(given['resources'])}"]
+    for row in rows:
+        name = f"{row.get('kind')} {row.get('name')}"
+        health = dig(row, "health", "status", default="")
+        left += [f"{name}: {text}" for text in (_of_health(health, name_of(app), given) if health else [])]
+        if given["want_sync"] and row.get("status") != "Synced":
+            left.append(f"{name}: Synced (is {row.get('status') or 'Unknown'})")
+    return left
+
+
+def _never(app: Obj, *, running: bool) -> str:
+    """That only a person can end this wait, if it is so."""
+    automated = dig(app, "spec", "syncPolicy", "automated")
+    manual = automated is None or automated.get("enabled") is False
+    stuck = manual and not running and _said(app, "sync") == "OutOfSync" and not is_refreshing(app)
+    hint = f"; it has no automated sync: it stays so until somebody runs `syncline app sync {name_of(app)}`"
+    return hint if stuck else ""
+
+
+def _revisions(app: Obj) -> list[str]:
+    sync = dig(app, "status", "sync", default={})
+    return [one for one in (sync.get("revision"), *(sync.get("revisions") or ())) if one]
 
 
 def wait_gone(link: Connection, where: tuple[str, str], timeout_s: float) -> None:

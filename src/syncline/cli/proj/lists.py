@@ -50,7 +50,7 @@ def add_source(project: str, url: str, **given: Any) -> None:
     Example:  syncline proj add-source team 'https://github.com/team/*'
     """
     words = f"Source repository '{url}' already allowed in project"
-    change_spec(given, project, lambda spec: with_entry(spec, "sourceRepos", url, words))
+    change_spec(given, project, lambda spec: with_entry(spec, "sourceRepos", url), unchanged=words)
 
 
 @click.command("remove-source")
@@ -65,7 +65,7 @@ def remove_source(project: str, url: str, **given: Any) -> None:
     Example:  syncline proj remove-source team 'https://github.com/team/*'
     """
     words = f"Source repository '{url}' does not exist in project"
-    change_spec(given, project, lambda spec: without_entry(spec, "sourceRepos", url, words))
+    change_spec(given, project, lambda spec: without_entry(spec, "sourceRepos", url), unchanged=words)
 
 
 def _place(server: str, namespace: str, by_name: bool) -> Obj:

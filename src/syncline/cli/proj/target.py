@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from syncline.cli.connection import Connection
 from syncline.cli.failure import CommandFailed
+from syncline.cli.suggesting import suggestion
 from syncline.gitops.project import ProjectError, validate_project
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
@@ -16,6 +17,8 @@ from syncline.kube.objects import Obj, dig
 
 __all__ = ["Change", "change_spec", "check_project", "get_project", "namespace_option"]
 
+MAX_CONFLICTS = 5
+"""Attempts to write over what somebody else writes."""
 Change = Callable[[Obj], Obj]
 """The spec before → the spec after; raises CommandFailed where it cannot be."""
 
@@ -28,7 +31,8 @@ def get_project(link: Connection, namespace: str, name: str) -> Obj:
     """The project of this name."""
     answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
     if answer.status == 404:
-        raise CommandFailed(f"project '{name}' does not exist; `syncline proj list` shows those that do")
+        near = suggestion(link, link.resource(APP_PROJECT), namespace, name)
+        raise CommandFailed(f"project '{name}' does not exist; `syncline proj list` shows those that do{near}")
     found: Obj = link.check(answer)
     return found
 
@@ -42,11 +46,21 @@ def check_project(project: Obj) -> Obj:
     return project
 
 
-def change_spec(given: dict[str, Any], name: str, change: Change) -> None:
-    """Read the project, change its spec, write it back; refused where somebody changed it meanwhile."""
+def change_spec(given: Mapping[str, Any], name: str, change: Change, *, unchanged: str = "") -> None:
+    """Read the project, change its spec, write it back; what somebody else changed meanwhile is read again.
+    ``unchanged`` is printed where nothing has to be written; without it the project is written anyhow."""
     with Connection(given["kubeconfig"], given["context"]) as link:
-        found = get_project(link, given["namespace"], name)
-        wanted = check_project(found | {"spec": change(dig(found, "spec", default={}))})
-        request = client.update(link.resource(APP_PROJECT), wanted, field_manager="syncline", field_validation="Strict")
-        link.ask(request)
+        info = link.resource(APP_PROJECT)
+        for attempt in range(1, MAX_CONFLICTS + 1):
+            found = get_project(link, given["namespace"], name)
+            before = dig(found, "spec", default={})
+            spec = change(before)
+            if unchanged and spec == before:
+                print(unchanged)
+                return
+            wanted = check_project(found | {"spec": spec})
+            answer = link.send(client.update(info, wanted, field_manager="syncline", field_validation="Strict"))
+            if answer.status != 409 or attempt == MAX_CONFLICTS:
+                link.check(answer)
+                break
     print(f"project '{name}' updated")
