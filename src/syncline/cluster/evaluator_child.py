@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import resource
+import signal
 import sys
 
 from syncline.base import landlock, seccomp
@@ -17,12 +18,14 @@ HEADER = 8
 """As in ``cluster/evaluators.py``."""
 MEMORY_BYTES = 2 << 30
 NICE = 10
+"""Against the server that started it; a session of its own would have the share of one."""
 
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(NICE)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     seccomp.restrict(families=())
     landlock.confine(landlock.programs())
     requests, answers = sys.stdin.buffer, sys.stdout.buffer

@@ -98,7 +98,6 @@ class Evaluators:
                 stderr=subprocess.DEVNULL,
                 env=environment,
                 cwd="/",
-                start_new_session=True,
             )
         except OSError as error:
             raise _Ended(f"the process that evaluates expressions cannot be started ({error.strerror})") from None
