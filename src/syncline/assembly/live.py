@@ -32,7 +32,7 @@ from syncline.cluster.encryption import HOW_TO_MAKE, Encryption, EncryptionError
 from syncline.cluster.fairness.control import Fairness
 from syncline.cluster.metrics import Metrics
 from syncline.cluster.pki import ClusterKeys, KeyPair, create_keys, kubeconfig_for, load_or_create_keys
-from syncline.cluster.retention import LOOK_EVERY, Retention
+from syncline.cluster.retention import LISTED_FOR, LOOK_EVERY, Retention
 from syncline.cluster.serve import (
     ApiServer,
     Durability,
@@ -299,9 +299,11 @@ def _open_store(settings: ClusterSettings) -> tuple[Disk | None, Store]:
 
 
 async def _retain(store: Store, clock: Clock) -> None:
-    retention = Retention()
+    watched, listed = Retention(), Retention(LISTED_FOR)
     while True:
-        store.compact(retention.note(clock.now(), store.committed))
+        now, revision = clock.now(), store.committed
+        store.compact(watched.note(now, revision))
+        store.close_lists(listed.note(now, revision))
         await asyncio.sleep(LOOK_EVERY.total_seconds())
 
 

@@ -146,13 +146,14 @@ def fresh_answer(x: Exchange, status: int, obj: Obj, revision: int = 0) -> Respo
     return encoded(status, shaped(x, obj), accepted, revision)
 
 
-def shaped(x: Exchange, obj: Obj) -> Obj:
-    """One object (already in the served version) in the shape asked for; also used for watch events."""
+def shaped(x: Exchange, obj: Obj, *, headed: bool = True) -> Obj:
+    """One object (already in the served version) in the shape asked for; also used for watch events, of which only the
+    first of tables is ``headed``."""
     accepted = x.accepted
     match accepted.shape:
         case Shape.TABLE:
             metadata = {"resourceVersion": meta(obj).get("resourceVersion", "")}
-            return table_of(x.resource, [obj], metadata, x.now, _include(x), accepted.version)
+            return table_of(x.resource, [obj], metadata, x.now, _include(x), accepted.version, headed=headed)
         case Shape.METADATA:
             return partial(obj, accepted.version)
         case Shape.METADATA_LIST:

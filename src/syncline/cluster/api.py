@@ -160,7 +160,8 @@ class Api:
             return self._unserved(route)
         handler = _handler(resource, route, verb)
         accept = request.headers.get("accept", "") if request.headers else ""
-        accepted = accepted_of(accept, watching=verb == "watch") if accept else JSON
+        tables = not _is_deed(resource, route)
+        accepted = accepted_of(accept, watching=verb == "watch", tables=tables) if accept else JSON
         now = self.backend.clock.now() if asked is None else asked.now
         x = Exchange(backend, request, user, route, verb, resource, now, accepted)
         x.asking = asked.asking if asked is not None else None
@@ -215,6 +216,16 @@ def _selected_name(text: str) -> str:
     names = [each.value for each in terms if each.field == "metadata.name" and each.equal]
     wrong = not names or names[0] in (".", "..") or "/" in names[0] or "%" in names[0]
     return "" if wrong else names[0]
+
+
+_DEEDS = frozenset({"binding", "eviction", "token"})
+
+
+def _is_deed(resource: Resource, route: Route) -> bool:
+    """What is sent to be done or answered has no rows (no ``TableConvertor``)."""
+    if route.subresource:
+        return route.subresource in _DEEDS
+    return (route.group, route.resource) in REVIEWS or resource.storage == "/bindings"
 
 
 def _fits(resource: Resource, route: Route) -> bool:

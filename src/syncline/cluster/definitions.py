@@ -15,7 +15,17 @@ from syncline.cluster.store import Stored
 from syncline.cluster.verbs.delete import CLEANUP_FINALIZER, remove
 from syncline.cluster.verbs.exchange import Backend, Exchange
 from syncline.cluster.verbs.options import DeleteOptions
-from syncline.kube.crd import TakenNames, crd_status
+from syncline.kube.crd import (
+    COMPLETED,
+    IN_PROGRESS,
+    NEVER_ESTABLISHED,
+    TakenNames,
+    Verdict,
+    crd_status,
+    installing,
+    is_established,
+    terminating,
+)
 from syncline.kube.objects import dig, finalizers, is_terminating, meta
 
 __all__ = ["Definitions"]
@@ -53,7 +63,11 @@ class Definitions:
         status = crd_status(stored.obj, taken, now)
         if status == stored.obj.get("status"):
             return False
-        self._backend.store.put(stored.key, {**stored.obj, "status": status}, expect=stored.revision)
+        store = self._backend.store
+        if is_established(status) and not is_established(stored.obj.get("status") or {}):
+            # Kubernetes establishes in a second write, and controllers wait for its event.
+            stored = store.put(stored.key, {**stored.obj, "status": installing(status)}, expect=stored.revision)
+        store.put(stored.key, {**stored.obj, "status": status}, expect=stored.revision)
         return True
 
     def _clean_up(self, x: Exchange, stored: Stored) -> bool:
@@ -61,6 +75,7 @@ class Definitions:
         if CLEANUP_FINALIZER not in finalizers(stored.obj):
             return False
         store = self._backend.store
+        stored = self._said(x, stored, IN_PROGRESS)
         versions = self._backend.registry.versions_of(stored.key.name)
         storage = f"{dig(stored.obj, 'spec', 'group')}/{dig(stored.obj, 'spec', 'names', 'plural')}"
         if versions:
@@ -72,9 +87,17 @@ class Definitions:
             return False
         left = [name for name in finalizers(stored.obj) if name != CLEANUP_FINALIZER]
         metadata = {**meta(stored.obj), "finalizers": left}
-        last = {**stored.obj, "metadata": metadata}
+        established = is_established(stored.obj.get("status") or {})
+        status = terminating(stored.obj, COMPLETED if established else NEVER_ESTABLISHED, x.now)
+        last = {**stored.obj, "metadata": metadata, "status": status}
         if left:
             store.put(stored.key, last, expect=stored.revision)
         else:
-            store.delete(stored.key, expect=stored.revision)
+            store.delete(stored.key, expect=stored.revision, last=last)
         return True
+
+    def _said(self, x: Exchange, stored: Stored, verdict: Verdict) -> Stored:
+        status = terminating(stored.obj, verdict, x.now)
+        if status == stored.obj.get("status"):
+            return stored
+        return self._backend.store.put(stored.key, {**stored.obj, "status": status}, expect=stored.revision)

@@ -73,8 +73,8 @@ def _form(media: str) -> Form | None:
 
 
 @remember(256)
-def accepted_of(header: str, *, watching: bool = False) -> Accepted:
-    """Read an Accept header; raises NotAcceptable (406) in Kubernetes' words."""
+def accepted_of(header: str, *, watching: bool = False, tables: bool = True) -> Accepted:
+    """Read an Accept header; raises NotAcceptable (406) in Kubernetes' words. ``tables``: there are rows to show."""
     if not header or header == "application/json":
         return JSON
     served = False
@@ -84,7 +84,7 @@ def accepted_of(header: str, *, watching: bool = False) -> Accepted:
             continue
         served = True
         shape = _shape(clause.parameters)
-        if shape is not None:
+        if shape is not None and (tables or shape is not Shape.TABLE):
             return Accepted(form, shape, clause.parameters.get("v", "v1"))
     if served:
         raise NotAcceptable(f"only the following media types are accepted: {FORMS}")

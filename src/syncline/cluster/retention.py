@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import deque
 from datetime import datetime, timedelta
 
-__all__ = ["KEPT_FOR", "LOOK_EVERY", "Retention"]
+__all__ = ["KEPT_FOR", "LISTED_FOR", "LOOK_EVERY", "Retention"]
 
 KEPT_FOR = timedelta(minutes=15)
 """Watchers that were away for longer list again (410): a laptop's short sleep costs nothing."""
+
+LISTED_FOR = timedelta(minutes=5)
+"""How long a list can be continued as it was, or asked for as it was then (Kubernetes' compaction interval)."""
 
 LOOK_EVERY = timedelta(minutes=1)
 

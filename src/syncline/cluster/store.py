@@ -311,6 +311,8 @@ class Store:
         """``durable=True``: a disk will call :meth:`mark_durable`; until then cursors wait."""
         self.revision = 0
         self.compacted = 0
+        self.listable = 0
+        """Lists show no older revision (:meth:`close_lists`); watches may begin at ``compacted``."""
         self.committed = 0
         self._durable = durable
         self._collections: dict[str, _Collection] = {}
@@ -371,8 +373,8 @@ class Store:
         So all pages of a chunked list show one instant. Raises :class:`Compacted` when ``at`` is too old.
         """
         collection = self._collections.get(resource)
-        if at is not None and (at < self.compacted or at in self._undone):
-            raise Compacted(at, self.compacted)
+        if at is not None and (at < max(self.compacted, self.listable) or at in self._undone):
+            raise Compacted(at, max(self.compacted, self.listable))
         if collection is None:
             return []
         then = _states_before(collection.events_after(at)) if at is not None else {}
@@ -511,6 +513,7 @@ class Store:
             for cursor in watchers:
                 cursor._withdraw(revision)
         self.compacted = min(self.compacted, revision)
+        self.listable = min(self.listable, revision)
 
     def mark_durable(self, revision: int) -> None:
         """Everything up to ``revision`` is on disk: wake the cursors that waited for it."""
@@ -544,6 +547,11 @@ class Store:
         for resource in touched:
             self._collections[resource].trim(revision)
         self.compacted = max(self.compacted, revision)
+
+    def close_lists(self, revision: int) -> None:
+        """Show no list as it was before ``revision``: what a token was for can no longer be shown as a whole."""
+        assert revision <= self.revision, f"the store is at {self.revision}, not yet at {revision}"
+        self.listable = max(self.listable, revision)
 
     def _remember(self, event: Event) -> None:
         size = len(event.stored.raw)

@@ -39,16 +39,24 @@ _DEFAULT = Table((NAME, CREATED_AT), _by_name)
 
 
 def table_of(
-    resource: Resource, objs: Sequence[Obj], metadata: Obj, now: datetime, include: str = "", version: str = "v1"
+    resource: Resource,
+    objs: Sequence[Obj],
+    metadata: Obj,
+    now: datetime,
+    include: str = "",
+    version: str = "v1",
+    *,
+    headed: bool = True,
 ) -> Obj:
-    """A ``meta.k8s.io`` Table. ``include`` is None, Metadata (the default) or Object."""
+    """A ``meta.k8s.io`` Table. ``include`` is None, Metadata (the default) or Object. ``headed``: it says what its
+    columns are."""
     table = _table_for(resource)
     rows = [{"cells": table.row(obj, now), **_row_object(obj, include, version)} for obj in objs]
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": metadata,
-        "columnDefinitions": [column.to_obj() for column in table.columns],
+        "columnDefinitions": [column.to_obj() for column in table.columns] if headed else None,
         "rows": rows,
     }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import TypeAlias
 
 from syncline.base.clock import format_time
 from syncline.kube import crdparts
@@ -23,11 +24,19 @@ from syncline.kube.objects import Obj, annotations_of, dig, generation, meta, na
 from syncline.kube.schemacheck import check_schema
 
 __all__ = [
+    "COMPLETED",
+    "IN_PROGRESS",
+    "NEVER_ESTABLISHED",
+    "PENDING",
     "TakenNames",
+    "Verdict",
     "crd_status",
     "default_crd",
+    "installing",
+    "is_established",
     "prepare_crd",
     "stored_versions",
+    "terminating",
     "validate_crd",
     "validate_crd_update",
 ]
@@ -36,6 +45,17 @@ APPROVAL = "api-approved.kubernetes.io"
 APPROVAL_HELP = "https://github.com/kubernetes/enhancements/pull/1111"
 SCOPES = ("Cluster", "Namespaced")
 MAX_WARNING_BYTES = 256
+
+Verdict: TypeAlias = tuple[str, str, str]
+"""Status, reason and message of a condition."""
+PENDING: Verdict = (
+    "True",
+    "InstanceDeletionPending",
+    "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+)
+IN_PROGRESS: Verdict = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+COMPLETED: Verdict = ("False", "InstanceDeletionCompleted", "removed all instances")
+NEVER_ESTABLISHED: Verdict = ("False", "NeverEstablished", "resource was never established")
 
 _PROTECTED = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 
@@ -318,6 +338,29 @@ class TakenNames:
         """Whether another definition of the group has a name."""
         group, mine = str(dig(crd, "spec", "group")), {name_of(crd)}
         return lambda name: bool(self._owners.get((group, kinds, name), mine) - mine)
+
+
+def is_established(status: Obj) -> bool:
+    return any(one.get("type") == "Established" and one["status"] == "True" for one in status.get("conditions") or ())
+
+
+def installing(status: Obj) -> Obj:
+    """The status between names that were accepted and a definition that is served (establishing controller)."""
+    changed = {"status": "False", "reason": "Installing"}
+    conditions = [{**one, **changed} if one["type"] == "Established" else one for one in status["conditions"]]
+    return {**status, "conditions": conditions}
+
+
+def terminating(crd: Obj, verdict: Verdict, now: datetime) -> Obj:
+    """``status`` of a definition that is being deleted (finalizing controller)."""
+    conditions: list[Obj] = list(dig(crd, "status", "conditions", default=None) or [])
+    said = {"type": "Terminating", **dict(zip(("status", "reason", "message"), verdict, strict=True))}
+    timed = _timed(said, crd, now)
+    if any(one.get("type") == "Terminating" for one in conditions):
+        conditions = [timed if one.get("type") == "Terminating" else one for one in conditions]
+    else:
+        conditions.append(timed)
+    return {**(crd.get("status") or {}), "conditions": conditions}
 
 
 Used = Callable[[str], bool]

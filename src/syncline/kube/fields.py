@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,7 @@ __all__ = [
     "decode_errors",
     "drop_unknown",
     "loads",
+    "strict_problems",
     "unknown_fields",
 ]
 
@@ -97,29 +99,40 @@ def drop_unknown(obj: Obj, schema: Schema) -> Obj:
     return decode(obj, schema).obj
 
 
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written, repeated keys and all."""
+
+
 def loads(text: str | bytes) -> tuple[Any, list[str]]:
     """Parse JSON and name repeated fields: ``duplicate field "data.a"``; the last value wins.
 
     Raises ValueError (json.JSONDecodeError) for malformed text, RecursionError never: depth is bounded by MAX_DEPTH.
     """
-    repeated: dict[int, tuple[Obj, list[str]]] = {}
+    repeated = False
 
     def pairs(found: list[tuple[str, Any]]) -> Obj:
+        nonlocal repeated
         made = dict(found)
-        if len(made) != len(found):
-            seen: set[str] = set()
-            again: dict[str, None] = {}
-            for key, _ in found:
-                if key in seen:
-                    again[key] = None
-                seen.add(key)
-            repeated[id(made)] = made, list(again)
+        repeated = repeated or len(made) != len(found)
         return made
 
+    value = _parsed(text, pairs)
+    return value, strict_problems(text, None) if repeated else []
+
+
+def strict_problems(text: str | bytes, schema: Schema | None) -> list[str]:
+    """What strict decoding says of a body that can be read, in the order of the document: unknown fields, and fields
+    that are repeated. ``schema`` None: an object without a type, in which no field is unknown."""
+    found: dict[str, None] = {}
+    _note(_parsed(text, _Pairs), schema, None, found, 0)
+    return list(found)[:MAX_STRICT_ERRORS]
+
+
+def _parsed(text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any]) -> Any:
     source = sound(text.encode("utf-8", "replace") if isinstance(text, str) else text)
     integers = whole if has_long_numbers(source) else None
     try:
-        value = json.loads(
+        return json.loads(
             source.decode(),
             object_pairs_hook=pairs,
             parse_constant=no_constant,
@@ -128,24 +141,34 @@ def loads(text: str | bytes) -> tuple[Any, list[str]]:
         )
     except RecursionError:
         raise ValueError("the document is nested too deeply") from None
-    if not repeated:
-        return value, []
-    return value, _duplicates(value, repeated)[:MAX_STRICT_ERRORS]
 
 
-def _duplicates(value: Any, repeated: dict[int, tuple[Obj, list[str]]]) -> list[str]:
-    """Texts in document order. A duplicate inside a value that was itself overwritten is gone with it."""
-    texts: list[str] = []
-    todo: list[tuple[Any, _Path]] = [(value, None)]
-    while todo:
-        node, path = todo.pop()
-        if isinstance(node, dict):
-            if id(node) in repeated:
-                texts += [f"duplicate field {quoted(_shown((path, key)))}" for key in repeated[id(node)][1]]
-            todo += [(child, (path, key)) for key, child in reversed(node.items())]
-        elif isinstance(node, list):
-            todo += [(child, (path, index)) for index, child in reversed(list(enumerate(node)))]
-    return texts
+def _note(node: Any, schema: Schema | None, path: _Path, found: dict[str, None], depth: int) -> None:
+    """One walk as Go's decoder goes: into a value that a later one replaces, too, and into no unknown field."""
+    if depth > MAX_DEPTH or (schema is not None and _reads_itself(schema)):
+        return
+    if isinstance(node, _Pairs):
+        seen: set[str] = set()
+        for key, child in node:
+            field = schema.field(key) if schema is not None else None
+            here = (path, key)
+            if schema is not None and field is None:
+                found[f"unknown field {quoted(_shown(here))}"] = None
+                continue
+            if key in seen:
+                found[f"duplicate field {quoted(_shown(here))}"] = None
+            seen.add(key)
+            _note(child, field, here, found, depth + 1)
+    elif isinstance(node, list):
+        items = schema.items if schema is not None else None
+        if schema is None or items is not None:
+            for index, child in enumerate(node):
+                _note(child, items, (path, index), found, depth + 1)
+
+
+def _reads_itself(schema: Schema) -> bool:
+    """Types whose own decoders are no strict ones, and values of any type."""
+    return schema.name == RAW or schema.name in ALTERNATIVES or schema.is_open
 
 
 _Path = tuple[Any, str | int] | None

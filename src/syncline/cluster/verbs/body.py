@@ -19,7 +19,7 @@ from syncline.kube.client import Request
 from syncline.kube.embedded import MetadataError
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
 from syncline.kube.fields import decode as decode_strictly
-from syncline.kube.fields import loads
+from syncline.kube.fields import loads, strict_problems
 from syncline.kube.jsontext import canonical_numbers, has_long_numbers, read_json, scrubbed
 from syncline.kube.objects import GVK, Obj, gvk_of, name_of
 from syncline.kube.schema.model import schema_for
@@ -168,10 +168,14 @@ def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
 
 def repeated_fields(request: Request) -> list[str]:
     """The fields that a JSON body which could be read gives twice."""
+    text = _text(request)
+    return loads(text)[1] if text is not None else []
+
+
+def _text(request: Request) -> bytes | str | None:
+    """A body as it was written; None: it came as an object."""
     body = request.body
-    if not isinstance(body, bytes | bytearray | str):
-        return []
-    return loads(bytes(body) if isinstance(body, bytearray) else body)[1]
+    return bytes(body) if isinstance(body, bytearray) else body if isinstance(body, bytes | str) else None
 
 
 def refuse_repeated_keys(request: Request) -> None:
@@ -299,7 +303,7 @@ def typed(x: Exchange, obj: Obj, validation: str, duplicates: list[str] | None =
     """Type errors refused, unknown fields refused, warned of or ignored, and dropped."""
     info = x.resource.info
     try:
-        return checked(x, obj, validation, duplicates or [])
+        return checked(x, obj, validation, duplicates or [], document=_text(x.request) if duplicates else None)
     except StrictError as error:
         raise _unhandled(info.gvk, str(error)) from None
     except _TypeMismatch as error:
@@ -317,8 +321,17 @@ class _TypeMismatch(Exception):
 TypeMismatch = _TypeMismatch
 
 
-def checked(x: Exchange, obj: Obj, validation: str, duplicates: list[str], *, converting: bool = False) -> Obj:
-    """As :func:`typed`, raising :class:`StrictError` or :class:`TypeMismatch` for the caller to word."""
+def checked(
+    x: Exchange,
+    obj: Obj,
+    validation: str,
+    duplicates: list[str],
+    *,
+    converting: bool = False,
+    document: bytes | str | None = None,
+) -> Obj:
+    """As :func:`typed`, raising :class:`StrictError` or :class:`TypeMismatch` for the caller to word. ``document``: a
+    body with repeated fields, whose problems are told in its order where it is of a built-in kind."""
     resource = x.resource
     custom = resource.custom
     if custom is not None:
@@ -337,6 +350,8 @@ def checked(x: Exchange, obj: Obj, validation: str, duplicates: list[str], *, co
             raise _TypeMismatch(found.errors[0])
         obj, unknown = found.obj, list(found.unknown)
     problems = duplicates + unknown
+    if document is not None and custom is None:
+        problems = strict_problems(document, resource.schema)
     if problems and validation == Validation.STRICT:
         raise StrictError(problems[:MAX_STRICT_ERRORS])
     if validation == Validation.WARN:

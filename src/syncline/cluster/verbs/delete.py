@@ -19,6 +19,7 @@ from syncline.cluster.verbs.options import DeleteOptions, delete_options, list_o
 from syncline.cluster.verbs.read import Matcher
 from syncline.cluster.verbs.write import attempt_of
 from syncline.kube.client import Response
+from syncline.kube.crd import PENDING, terminating
 from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
 from syncline.kube.outcall import Awaiting, Errand, Outcall
@@ -249,7 +250,7 @@ def _mark(x: Exchange, stored: Stored, options: DeleteOptions, held: list[str], 
     else:
         metadata.pop("finalizers", None)
     if x.resource.storage == CRDS:
-        marked = _crd_terminating(x, marked)
+        marked = {**marked, "status": terminating(marked, PENDING, x.now)}
     if options.dry_run:
         return Removal(marked, gone=False)
     new = x.store.put(stored.key, marked, expect=stored.revision)
@@ -272,20 +273,6 @@ def _shortened(obj: Obj, grace: int, before: int) -> Obj:
     metadata["deletionTimestamp"] = format_time(began + timedelta(seconds=grace))
     metadata["deletionGracePeriodSeconds"] = grace
     return {**obj, "metadata": metadata}
-
-
-def _crd_terminating(x: Exchange, crd: Obj) -> Obj:
-    conditions = [c for c in dig(crd, "status", "conditions", default=[]) if c.get("type") != "Terminating"]
-    conditions.append(
-        {
-            "type": "Terminating",
-            "status": "True",
-            "lastTransitionTime": format_time(x.now),
-            "reason": "InstanceDeletionPending",
-            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-        }
-    )
-    return {**crd, "status": {**(crd.get("status") or {}), "conditions": conditions}}
 
 
 # --- namespaces ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from syncline.cluster.rbac import Attributes
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Stored
 from syncline.cluster.verbs.body import (
-    MAX_STRICT_ERRORS,
     StrictError,
     TypeMismatch,
     checked,
@@ -30,9 +29,11 @@ from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert
 from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
 from syncline.kube.errors import BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
+from syncline.kube.fields import strict_problems
 from syncline.kube.fitting import still_fits
 from syncline.kube.objects import Obj, gvk_of, meta
 from syncline.kube.patches import json_merge_patch, json_patch
+from syncline.kube.schema.model import Schema
 from syncline.kube.strategic import strategic_merge_patch
 
 __all__ = ["apply_to", "patch", "patch_type", "patched_value", "unpatchable"]
@@ -63,27 +64,35 @@ def patch(x: Exchange) -> Response:
     if current is None:
         raise x.missing()
     live = x.resource.shown(current.obj)
-    if kind is PatchType.JSON:
-        _check_operations(x, body, options.validation)
-    elif kind is PatchType.MERGE:
-        _check_repeated(x, options.validation)
+    problems = _problems(x, kind, body) if options.validation != Validation.IGNORE else []
     patched = patched_value(kind, live, body, x.resource)
     converting = kind is PatchType.STRATEGIC
-    if isinstance(patched, dict) and isinstance(patched.get("metadata"), dict) and x.resource.custom is None:
+    readable = isinstance(patched, dict) and isinstance(patched.get("metadata"), dict)
+    if readable and x.resource.custom is None and not problems:
         obj = _rechecked(x, _owned(x, patched, live), live, options.validation, converting=converting)
     else:
-        obj = _checked_result(x, own_copy(patched), options.validation, converting=converting)
+        obj = _checked_result(x, own_copy(patched), options.validation, problems, converting=converting)
     check_address(x, obj)
     return answer_written(x, change(x, current, obj, options, unconditional=True))
 
 
-def _check_repeated(x: Exchange, validation: str) -> None:
-    """Fields that a merge patch gives twice are refused or warned of; Kubernetes does not look into other patches."""
-    repeated = repeated_fields(x.request) if validation != Validation.IGNORE else []
-    if repeated and validation == Validation.STRICT:
-        raise unpatchable(str(StrictError(repeated)))
-    for problem in repeated:
-        x.warn(problem)
+def _problems(x: Exchange, kind: PatchType, body: Any) -> list[str]:
+    """Fields that the patch itself gives twice, and fields that a JSON patch's operations do not have. They are refused
+    or warned of before those of the object."""
+    if kind is not PatchType.JSON:
+        return repeated_fields(x.request)
+    text = x.request.body
+    if isinstance(text, bytes | bytearray | str):
+        raw = bytes(text) if isinstance(text, bytearray) else text
+        return [f"json patch {problem}" for problem in strict_problems(raw, _OPERATIONS)]
+    steps = body if isinstance(body, list) else []
+    return [
+        f'json patch unknown field "[{index}].{name}"'
+        for index, step in enumerate(steps)
+        if isinstance(step, dict)
+        for name in step
+        if name not in _OPERATION["properties"]
+    ]
 
 
 def _owned(x: Exchange, patched: Obj, live: Obj) -> Obj:
@@ -134,24 +143,11 @@ def _rechecked(x: Exchange, obj: Obj, live: Obj, validation: str, *, converting:
     }
 
 
-_OPERATION_FIELDS = frozenset({"op", "path", "from", "value"})
-
-
-def _check_operations(x: Exchange, body: Any, validation: str) -> None:
-    """Fields that an operation does not have are refused or warned of like those of the object."""
-    if not isinstance(body, list) or validation == Validation.IGNORE:
-        return
-    unknown = [
-        f'json patch unknown field "[{index}].{name}"'
-        for index, step in enumerate(body)
-        if isinstance(step, dict)
-        for name in step
-        if name not in _OPERATION_FIELDS
-    ]
-    if unknown and validation == Validation.STRICT:
-        raise unpatchable(str(StrictError(unknown[:MAX_STRICT_ERRORS])))
-    for problem in unknown[:MAX_STRICT_ERRORS]:
-        x.warn(problem)
+_OPERATION: Obj = {
+    "type": "object",
+    "properties": {"op": {"type": "string"}, "path": {"type": "string"}, "from": {"type": "string"}, "value": {}},
+}
+_OPERATIONS = Schema({"type": "array", "items": _OPERATION})
 
 
 def patched_value(kind: PatchType, live: Obj, body: Any, resource: Resource) -> Any:
@@ -165,7 +161,9 @@ def patched_value(kind: PatchType, live: Obj, body: Any, resource: Resource) -> 
     return strategic_merge_patch(live, body, resource.schema)
 
 
-def _checked_result(x: Exchange, obj: Any, validation: str, *, converting: bool = False) -> Obj:
+def _checked_result(
+    x: Exchange, obj: Any, validation: str, problems: list[str] | None = None, *, converting: bool = False
+) -> Obj:
     if not isinstance(obj, dict):
         raise unpatchable("the patched value is not an object")
     info = x.resource.info
@@ -183,7 +181,7 @@ def _checked_result(x: Exchange, obj: Any, validation: str, *, converting: bool 
             raise invalid(gvk.kind, x.route.name, [cause], info.group)
         raise BadRequest(f"the patched object is {gvk}, but this address serves {info.gvk}")
     try:
-        return checked(x, obj, validation, [], converting=converting)
+        return checked(x, obj, validation, problems or [], converting=converting)
     except (StrictError, TypeMismatch) as error:
         raise unpatchable(str(error)) from None
 

@@ -126,13 +126,17 @@ def _page(x: Exchange, matcher: Matcher, options: ListOptions, revision: int) ->
     page = found[:wanted] if wanted else found
     if not more:
         return _answer(x, page, revision, None, 0, matcher)
-    total = options.token.left if options.token else _total(x, revision, at)
+    token = options.token
+    total = token.left if token is not None and token.revision != ANY_REVISION else _total(x, revision, at, token)
     left = total - len(page)
     last = page[-1].key
     return _answer(x, page, revision, ContinueToken(revision, (last.namespace, last.name), left), left, matcher)
 
 
-def _total(x: Exchange, revision: int, at: int | None) -> int:
+def _total(x: Exchange, revision: int, at: int | None, token: ContinueToken | None) -> int:
+    """How many objects there are, behind where an inconsistent list goes on."""
+    if token is not None:
+        return len(x.store.list_page(x.resource.storage, x.namespace, after=token.after, at=at))
     if at is None:
         return x.store.count(x.resource.storage, x.namespace)
     return len(x.store.list_page(x.resource.storage, x.namespace, at=revision))

@@ -91,6 +91,8 @@ class WatchStream:
         self._over = cursor is None
         self.deadline = None if options.timeout_s is None else x.now + timedelta(seconds=options.timeout_s)
         self._plain = x.accepted.plain
+        self._headed = False
+        """A table went out that says what its columns are."""
 
     # -- filling --------------------------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class WatchStream:
         info = self._x.resource.info
         body: Obj = {"kind": info.kind, "apiVersion": info.api_version, "metadata": metadata}
         if not self._plain:
-            body = shaped(self._x, body)
+            body = self._shaped(body)
         self._waiting.append(encode({"type": "BOOKMARK", "object": body}))
 
     def fail(self, status: Obj) -> None:
@@ -210,7 +212,11 @@ class WatchStream:
         if self._plain and resource.shown_as_stored(stored):
             return b'{"type":"%b","object":%b}' % (kind.value.encode(), stored.raw)
         shown = resource.shown(stored.obj)
-        return encode({"type": kind.value, "object": shown if self._plain else shaped(self._x, shown)})
+        return encode({"type": kind.value, "object": shown if self._plain else self._shaped(shown)})
+
+    def _shaped(self, obj: Obj) -> Obj:
+        headed, self._headed = not self._headed, True
+        return shaped(self._x, obj, headed=headed)
 
     def _typed(self, kind: EventType, stored: Stored) -> tuple[str, Obj]:
         """Only what is current is kept decoded: history is read once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -27,6 +27,18 @@ V3_REF = "#/components/schemas/"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _ALWAYS = (f"{_META}.Status", f"{_META}.DeleteOptions", f"{_META}.Patch")
 """What operations of every group version refer to."""
+
+_CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+MORE = f"More info: {_CONVENTIONS}"
+_METADATA = {
+    "ObjectMeta": {"metadata": f"Standard object's metadata. {MORE}#metadata"},
+    "ListMeta": {"metadata": f"Standard list metadata. {MORE}#types-kinds"},
+}
+EMBEDDED = {
+    "apiVersion": f"apiVersion defines the versioned schema of this representation of an object. {MORE}#resources",
+    "kind": f"kind is a string value representing the type of this object. In CamelCase. {MORE}#types-kinds",
+}
+"""What Kubernetes says of the type of an object inside another."""
 
 CustomSchemas = Mapping[GVK, Mapping[str, Any]]
 """Custom kind → its ``openAPIV3Schema``."""
@@ -61,14 +73,14 @@ def openapi_v3(group: str, version: str, resources: Iterable[ResourceInfo], crds
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": VERSION},
         "paths": _all_paths(served, custom, Dialect.V3),
-        "components": {"schemas": _schemas(served, custom)},
+        "components": {"schemas": _schemas(served, custom, Dialect.V3)},
     }
 
 
 def openapi_v2(resources: Sequence[ResourceInfo], crds: CustomSchemas | None = None) -> Obj:
     """The Swagger 2.0 document of everything that is served."""
     custom = crds or {}
-    definitions = {name: _as_v2(schema) for name, schema in _schemas(resources, custom).items()}
+    definitions = {name: _as_v2(schema) for name, schema in _schemas(resources, custom, Dialect.V2).items()}
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": VERSION},
@@ -97,12 +109,12 @@ def _definition_name(gvk: GVK, crds: CustomSchemas) -> str:
     return store.kinds().get(gvk, f"{_META}.Patch")
 
 
-def _schemas(resources: Iterable[ResourceInfo], crds: CustomSchemas) -> Obj:
+def _schemas(resources: Iterable[ResourceInfo], crds: CustomSchemas, dialect: Dialect) -> Obj:
     made: Obj = {}
     wanted = list(_ALWAYS)
     for resource in resources:
         if resource.gvk in crds:
-            made |= _custom_schemas(resource.gvk, crds[resource.gvk])
+            made |= _custom_schemas(resource, crds[resource.gvk], dialect)
         wanted += _names_of(resource)
     for schema in made.values():
         wanted += _references(schema)
@@ -122,20 +134,75 @@ def _names_of(resource: ResourceInfo) -> list[str]:
     return [store.kinds()[kind] for kind in kinds if kind in store.kinds()]
 
 
-def _custom_schemas(gvk: GVK, schema: Mapping[str, Any]) -> Obj:
+def _custom_schemas(info: ResourceInfo, schema: Mapping[str, Any], dialect: Dialect) -> Obj:
+    gvk = info.gvk
     name = custom_definition_name(gvk)
-    properties = {**schema.get("properties", {}), **_type_meta(f"{_META}.ObjectMeta")}
-    items = {"type": "array", "description": f"List of {gvk.kind}.", "items": {"$ref": f"{V3_REF}{name}"}}
+    items = {"type": "array", "description": f"List of {info.plural}. {MORE}", "items": {"$ref": f"{V3_REF}{name}"}}
     return {
-        name: {**schema, "type": "object", "properties": properties, **_identity(gvk)},
+        name: {**_custom_root(schema, dialect), **_identity(gvk)},
         f"{name}List": {
             "description": f"{gvk.kind}List is a list of {gvk.kind}",
             "type": "object",
             "required": ["items"],
-            "properties": {**_type_meta(f"{_META}.ListMeta"), "items": items},
+            "properties": {**_type_meta("ListMeta"), "items": items},
             **_identity(GVK(gvk.group, gvk.version, f"{gvk.kind}List")),
         },
     }
+
+
+def _custom_root(schema: Mapping[str, Any], dialect: Dialect) -> Obj:
+    """A custom kind as clients read it (apiextensions ``buildKubeNative``). Where unknown fields are kept, Swagger 2
+    says nothing of those that are known: readers would refuse all others."""
+    if not schema or (dialect is Dialect.V2 and schema.get("x-kubernetes-preserve-unknown-fields")):
+        return {"type": "object"}
+    root = _for_swagger(dict(schema)) if dialect is Dialect.V2 else dict(schema)
+    root = _with_embedded(root, dialect)
+    return {**root, "type": "object", "properties": {**root.get("properties", {}), **_type_meta("ObjectMeta")}}
+
+
+def _children(schema: Obj, change: Callable[[Obj], Obj]) -> Obj:
+    """The schema with ``change`` applied to the schemas right below it."""
+    made = dict(schema)
+    for key in ("items", "additionalProperties"):
+        if isinstance(made.get(key), dict):
+            made[key] = change(made[key])
+    if isinstance(made.get("properties"), dict):
+        made["properties"] = {name: change(field) for name, field in made["properties"].items()}
+    return made
+
+
+def _for_swagger(schema: Obj) -> Obj:
+    """Without what readers of Swagger 2 stumble over (apiextensions ``ToStructuralOpenAPIV2``)."""
+    drop: set[str] = set()
+    free = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    if schema.get("nullable"):
+        drop |= {"type", "items", "properties"}
+    if free:
+        drop |= {"items", "properties"}
+    kind = schema.get("type")
+    if (kind == "array" and (free or "items" not in schema)) or (kind == "object" and free):
+        drop.add("type")
+    made = {key: value for key, value in schema.items() if key not in drop}
+    nullable = {name for name, field in (made.get("properties") or {}).items() if field.get("nullable")}
+    others = made.get("additionalProperties")
+    left = [name for name in made.get("required") or () if name not in nullable]
+    if isinstance(others, dict) and others.get("nullable"):
+        left = []
+    if "required" in made:
+        made = {key: value for key, value in made.items() if key != "required"} | ({"required": left} if left else {})
+    return _children(made, _for_swagger)
+
+
+def _with_embedded(schema: Obj, dialect: Dialect) -> Obj:
+    """Whole objects inside have a kind, too."""
+    made = _children(schema, lambda each: _with_embedded(each, dialect))
+    if dialect is Dialect.V2 and made.get("x-kubernetes-preserve-unknown-fields"):
+        return made
+    if made.get("x-kubernetes-embedded-resource"):
+        named = [*(made.get("required") or ())]
+        made["properties"] = {**(made.get("properties") or {}), **_type_meta("ObjectMeta", EMBEDDED)}
+        made["required"] = named + [key for key in ("kind", "apiVersion") if key not in named]
+    return made
 
 
 def _identity(gvk: GVK) -> Obj:
@@ -143,13 +210,13 @@ def _identity(gvk: GVK) -> Obj:
     return {"x-kubernetes-group-version-kind": [entry]}
 
 
-def _type_meta(metadata: str) -> Obj:
+def _type_meta(metadata: str, texts: Mapping[str, str] | None = None) -> Obj:
     """``apiVersion``, ``kind`` and ``metadata`` with the words that every built-in kind has for them."""
-    texts = store.descriptions()[f"{_META}.Status"]
+    said = {**store.descriptions()[f"{_META}.Status"], **_METADATA[metadata], **(texts or {})}
     return {
-        "apiVersion": {"type": "string", "description": texts["apiVersion"]},
-        "kind": {"type": "string", "description": texts["kind"]},
-        "metadata": {"allOf": [{"$ref": f"{V3_REF}{metadata}"}], "description": texts["metadata"]},
+        "apiVersion": {"type": "string", "description": said["apiVersion"]},
+        "kind": {"type": "string", "description": said["kind"]},
+        "metadata": {"allOf": [{"$ref": f"{V3_REF}{_META}.{metadata}"}], "description": said["metadata"]},
     }
 
 

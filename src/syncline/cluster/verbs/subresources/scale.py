@@ -39,9 +39,6 @@ def _steps(path: Any) -> tuple[str, ...]:
 
 def _scale_of(x: Exchange, obj: Obj) -> Obj:
     paths, metadata = _paths(x), meta(obj)
-    if x.resource.custom is not None and dig(obj, *_steps(paths["specReplicasPath"])) is None:
-        why = f'the spec replicas field "{paths["specReplicasPath"]}" does not exist'
-        raise InternalError(f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
     named = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = dig(obj, *_steps(paths["specReplicasPath"]))
     scale: Obj = {
@@ -71,9 +68,18 @@ def _selector(x: Exchange, obj: Obj) -> str:
         return ""
 
 
+def _is_unset(x: Exchange, obj: Obj) -> bool:
+    """A custom resource may have no count yet: it can be given one, but there is none to read."""
+    return x.resource.custom is not None and dig(obj, *_steps(_paths(x)["specReplicasPath"])) is None
+
+
 def read(x: Exchange) -> Response:
     current = x.current()
-    return fresh_answer(x, 200, _scale_of(x, x.resource.shown(current.obj)), current.revision)
+    shown = x.resource.shown(current.obj)
+    if _is_unset(x, shown):
+        why = f'the spec replicas field "{_paths(x)["specReplicasPath"]}" does not exist'
+        raise InternalError(f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
+    return fresh_answer(x, 200, _scale_of(x, shown), current.revision)
 
 
 def update(x: Exchange) -> Response:
@@ -113,11 +119,14 @@ def patch(x: Exchange) -> Response:
     current = x.current()
     if kind is PatchType.APPLY:
         return _apply(x, current, body, options)
-    before = _scale_of(x, x.resource.shown(current.obj))
+    shown = x.resource.shown(current.obj)
+    before = _scale_of(x, shown)
     scale = own_copy(patched_value(kind, before, body, x.resource))
     if isinstance(scale, dict):
         _check_patched(scale)
     _check_scale_kind(scale)
+    if _is_unset(x, shown) and dig(scale, "spec", "replicas") is None:
+        raise BadRequest(f'the spec replicas field "{_paths(x)["specReplicasPath"]}" cannot be empty')
     check_address(x, scale)
     return _write(x, current, scale, options)
 
