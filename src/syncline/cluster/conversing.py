@@ -1,4 +1,4 @@
-"""The WebSocket of a command inside a container: Kubernetes' channel protocol, versions 4 and 5.
+"""The WebSocket of a command inside a container: Kubernetes' channel protocol, versions 1, 4 and 5.
 
 Called by ``serve`` with the session that the API opened. Each binary message begins with the number of its channel:
 0 input, 1 output, 2 errors, 3 the Status at the end, 4 the size of the terminal, 255 (version 5) closes a channel.
@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from syncline.cluster.verbs.subresources.connections import PROTOCOLS
+from syncline.cluster.verbs.subresources.connections import OLDEST, PROTOCOLS
 from syncline.kube.client import Session
 from syncline.kube.objects import Obj
 
@@ -60,7 +60,10 @@ async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamRes
         while True:
             item = await waiting.get()
             if isinstance(item, int):
-                await socket.send_bytes(bytes([STATUS]) + json.dumps(status_of_exit(item)).encode())
+                said = status_of_exit(item)
+                text = said.get("message", "") if socket.ws_protocol == OLDEST else json.dumps(said)
+                if text:
+                    await socket.send_bytes(bytes([STATUS]) + text.encode())
                 break
             await socket.send_bytes(bytes([item[0]]) + item[1])
         await socket.close()

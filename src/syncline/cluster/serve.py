@@ -38,6 +38,7 @@ from syncline.cluster.conversing import converse
 from syncline.cluster.evaluators import shared_evaluators
 from syncline.cluster.fairness.control import Admitted, Fairness, is_long_running
 from syncline.cluster.guarding import guarded
+from syncline.cluster.outgoing import asks_for_socket, outgoing, told
 from syncline.cluster.pki import KeyPair
 from syncline.cluster.routes import route_of, verb_of
 from syncline.cluster.store import Store, WriteRefused
@@ -182,6 +183,10 @@ class _OpenWatch:
     writing: bool = False
     stalled: int = 0
     """Seconds for which the client has taken nothing."""
+
+    def leave(self) -> None:
+        self.stop = True
+        self.ready.set()
 
 
 class ApiServer:
@@ -368,6 +373,8 @@ class ApiServer:
             return await converse(incoming, answer.session)
         if answer.stream is not None:
             return await self._watch(incoming, answer, answer.stream, user, seated)
+        if answer.status == 200 and _is_log(incoming.path) and asks_for_socket(incoming.headers):
+            return await told(incoming, answer.raw)
         return await _written(incoming, answer)
 
     async def _durable_answer(self, request: Request, user: UserInfo) -> Response:
@@ -505,36 +512,36 @@ class ApiServer:
         A client that does not read blocks only its own ``write``: its cursor overruns, and after a while it is cut
         off. The seat is for the beginning only.
         """
-        out = web.StreamResponse(status=answer.status, headers=_headers(answer))
-        out.enable_chunked_encoding()
+        out = outgoing(incoming, answer.status, _headers(answer))
         watch = _OpenWatch(stream, asyncio.Event(), user, incoming.transport, stop=self._stopping)
         self._watches[watch] = None
         self._watchers[user.name] += 1
         stream.on_ready = watch.ready.set
         try:
-            await out.prepare(incoming)
+            await out.begin(incoming, watch.leave)
             self._leave(seated)
             while not watch.stop:
                 watch.ready.clear()
                 frames = stream.take(WATCH_BATCH_EVENTS)
                 if frames:
                     watch.writing, watch.stalled = True, 0
-                    await out.write(b"\n".join(frames) + b"\n")
+                    await out.send(frames)
                     watch.writing = False
                 elif stream.ended:
                     break
                 else:
                     await watch.ready.wait()
-            await out.write_eof()
+            await out.end()
         except ConnectionError:
             pass  # The client left; it will come back with the last resourceVersion it saw.
         finally:
+            out.close()
             del self._watches[watch]
             self._watchers[user.name] -= 1
             if not self._watchers[user.name]:
                 del self._watchers[user.name]
             stream.close()
-        return out
+        return out.response
 
 
 # -- translation --------------------------------------------------------------------------------------------------
@@ -606,6 +613,11 @@ async def _read_body(incoming: web.BaseRequest) -> bytes:
     if size > BODY_LIMIT_BYTES:
         raise TooLarge(f"Request entity too large: limit is {BODY_LIMIT_BYTES}")
     return b"".join(chunks)
+
+
+def _is_log(path: str) -> bool:
+    route = route_of(path)
+    return (route.group, route.resource, route.subresource) == ("", "pods", "log")
 
 
 async def _written(incoming: web.BaseRequest, answer: Response) -> web.Response:

@@ -16,10 +16,11 @@ from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["CONNECTIONS", "PROTOCOLS", "refuse_connection", "run_command"]
+__all__ = ["CONNECTIONS", "OLDEST", "PROTOCOLS", "refuse_connection", "run_command"]
 
-PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""Subprotocols, the better first: the fifth can close the input."""
+OLDEST = "channel.k8s.io"
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", OLDEST)
+"""Subprotocols, the better first: the fifth can close the input, the oldest tells failures as plain text."""
 TRUE = ("1", "t", "true")
 
 CONNECTIONS = {

@@ -1,0 +1,141 @@
+"""How streams leave: as lines of an HTTP answer, or as messages of a WebSocket where the client asks for one.
+
+Used by ``serve`` for watches and logs. A watch over WebSocket is a text message for each event; logs are binary
+messages, or base64 in text where the client's subprotocol says so, after an empty one that says that the connection
+stands. Source: apiserver ``handlers/watch.go``, ``streaming/pkg/httpstream/wsstream``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from aiohttp import WSMsgType, web
+from multidict import CIMultiDict
+
+__all__ = ["Outgoing", "asks_for_socket", "outgoing", "told"]
+
+LOG_PROTOCOLS = ("binary.k8s.io", "base64.binary.k8s.io")
+MESSAGE_BYTES = 4096
+"""Longest message of a client, which has nothing to say."""
+PIECE_BYTES = 32 * 1024
+HEARTBEAT_S = 30.0
+
+
+class Outgoing(Protocol):
+    """An answer without an end of its own."""
+
+    @property
+    def response(self) -> web.StreamResponse:
+        """What the server returns when the answer is over."""
+        ...
+
+    async def begin(self, incoming: web.BaseRequest, gone: Callable[[], None]) -> None:
+        """``gone`` is called when the client leaves while nothing is sent."""
+        ...
+
+    async def send(self, frames: list[bytes]) -> None: ...
+
+    async def end(self) -> None: ...
+
+    def close(self) -> None:
+        """Whatever happened: nothing goes on."""
+        ...
+
+
+def asks_for_socket(headers: Mapping[str, str]) -> bool:
+    """``wsstream.IsWebSocketRequest``."""
+    connection = headers.get("Connection", "").lower()
+    return headers.get("Upgrade", "").lower() == "websocket" and "upgrade" in connection.replace(" ", "").split(",")
+
+
+def outgoing(incoming: web.BaseRequest, status: int, headers: CIMultiDict[str]) -> Outgoing:
+    if status != 200 or not asks_for_socket(incoming.headers):
+        return Lines(status, headers)
+    return Messages(incoming, events="json" in headers.get("Content-Type", "json"))
+
+
+async def told(incoming: web.BaseRequest, content: bytes) -> web.StreamResponse:
+    """A log that is there as a whole, as messages."""
+    messages = Messages(incoming, events=False)
+    try:
+        await messages.begin(incoming, lambda: None)
+        await messages.send_all(content)
+        await messages.end()
+    except ConnectionError:
+        pass  # The client left.
+    finally:
+        messages.close()
+    return messages.response
+
+
+class Lines:
+    """One frame a line, in chunks."""
+
+    def __init__(self, status: int, headers: CIMultiDict[str]) -> None:
+        self.response = web.StreamResponse(status=status, headers=headers)
+        self.response.enable_chunked_encoding()
+
+    async def begin(self, incoming: web.BaseRequest, gone: Callable[[], None]) -> None:
+        await self.response.prepare(incoming)
+
+    async def send(self, frames: list[bytes]) -> None:
+        await self.response.write(b"\n".join(frames) + b"\n")
+
+    async def end(self) -> None:
+        await self.response.write_eof()
+
+    def close(self) -> None:
+        return
+
+
+class Messages:
+    """One frame a message. ``events``: they are those of a watch; else the lines of a log."""
+
+    def __init__(self, incoming: web.BaseRequest, *, events: bool) -> None:
+        spoken = [
+            each.strip() for each in incoming.headers.get("Sec-WebSocket-Protocol", "").split(",") if each.strip()
+        ]
+        known = (spoken[:1] if len(spoken) == 1 else []) if events else list(LOG_PROTOCOLS)
+        self._events = events
+        self.response = web.WebSocketResponse(protocols=known, max_msg_size=MESSAGE_BYTES, heartbeat=HEARTBEAT_S)
+        self._listening: asyncio.Task[None] | None = None
+
+    async def begin(self, incoming: web.BaseRequest, gone: Callable[[], None]) -> None:
+        await self.response.prepare(incoming)
+        self._listening = asyncio.create_task(self._listen(gone), name="client of a stream")
+        if not self._events:
+            await self._message(b"")
+
+    async def send(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            await self._message(frame + b"\n")
+
+    async def send_all(self, content: bytes) -> None:
+        """A log that is there as a whole, piece by piece."""
+        for start in range(0, len(content), PIECE_BYTES):
+            await self._message(content[start : start + PIECE_BYTES])
+
+    async def end(self) -> None:
+        self.close()
+        await self.response.close()
+
+    def close(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+
+    async def _message(self, content: bytes) -> None:
+        if self.response.ws_protocol == LOG_PROTOCOLS[1]:
+            await self.response.send_str(base64.b64encode(content).decode())
+        elif self._events:
+            await self.response.send_str(content.decode())
+        else:
+            await self.response.send_bytes(content)
+
+    async def _listen(self, gone: Callable[[], None]) -> None:
+        """What the client sends is dropped; that it leaves is what matters."""
+        while (await self.response.receive()).type not in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.ERROR):
+            pass
+        gone()
