@@ -45,6 +45,7 @@ SOCKETS_AND_FILES = (
     "cluster/connections.py",
     "cluster/guarding.py",
     "cluster/conversing.py",
+    "cluster/outgoing.py",
     "cluster/disk.py",
     "cluster/datafile.py",
     "cluster/pki.py",
@@ -81,6 +82,7 @@ CLOCK_MODULES = ("base/clock.py", "control/manager.py")
 LIVE_EDGES = (
     "cluster/serve.py",
     "cluster/conversing.py",
+    "cluster/outgoing.py",
     "cluster/webhooks.py",
     "cluster/machines/",
     "sources/",
