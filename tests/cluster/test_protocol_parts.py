@@ -236,3 +236,77 @@ def test_an_expired_token_leads_to_one_that_goes_on_inconsistently(cluster: Clus
     assert then["metadata"]["remainingItemCount"] == 2
     stream = cluster.send("GET", f"{maps}?watch=true&resourceVersion={first['resourceVersion']}").stream
     assert stream is not None and len(stream.take()) == 1, "a watch still reaches back"
+
+
+# --- stored objects of definitions that changed --------------------------------------------------------------------
+
+
+def typed(**fields: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": fields}}}
+
+
+def a_boat(cluster: Cluster, spec: dict[str, Any], version: str = "v1") -> Any:
+    boat = {"apiVersion": f"example.com/{version}", "kind": "Boat", "metadata": {"name": "ark"}, "spec": spec}
+    return cluster.send("POST", BOATS.replace("v1", version), boat)
+
+
+def change_definition(cluster: Cluster, changed: dict[str, Any]) -> None:
+    path = f"{DEFINITIONS}/boats.example.com"
+    cluster.send("PATCH", path, {"spec": changed["spec"]}, MERGE_PATCH).or_raise()
+
+
+MERGE_PATCH = {"content-type": "application/merge-patch+json"}
+TEXT, RED = {"type": "string"}, {"type": "string", "default": "red"}
+
+
+def test_stored_objects_are_read_by_the_schema_of_today(cluster: Cluster) -> None:
+    cluster.send("POST", DEFINITIONS, definition(typed(name=TEXT, old=TEXT))).or_raise()
+    a_boat(cluster, {"name": "Ark", "old": "x"}).or_raise()
+    stream = cluster.send("GET", f"{BOATS}?watch=true&resourceVersion=1").stream
+    change_definition(cluster, definition(typed(name=TEXT, color=RED)))
+    wanted = {"name": "Ark", "color": "red"}
+    assert cluster.send("GET", f"{BOATS}/ark").obj["spec"] == wanted
+    listed = cluster.send("GET", BOATS)
+    assert json.loads(listed.raw)["items"][0]["spec"] == wanted == listed.obj["items"][0]["spec"]
+    assert stream is not None
+    cluster.send("PATCH", f"{BOATS}/ark", {"metadata": {"finalizers": ["example.com/x"]}}, MERGE_PATCH).or_raise()
+    cluster.send("DELETE", f"{BOATS}/ark").or_raise()
+    assert cluster.send("GET", f"{BOATS}/ark").obj["spec"] == wanted
+
+
+def test_each_version_shows_the_fields_that_it_has(cluster: Cluster) -> None:
+    two = definition(typed(name=TEXT, color=RED))
+    other = {**two["spec"]["versions"][0], "name": "v2", "storage": False}
+    two["spec"]["versions"].append({**other, "schema": {"openAPIV3Schema": typed(name=TEXT, weight=TEXT)}})
+    cluster.send("POST", DEFINITIONS, two).or_raise()
+    a_boat(cluster, {"name": "Ark", "weight": "1t"}, "v2").or_raise()
+    assert cluster.send("GET", f"{BOATS}/ark").obj["spec"] == {"name": "Ark", "color": "red"}
+    assert cluster.send("GET", f"{BOATS.replace('v1', 'v2')}/ark").obj["spec"] == {"name": "Ark"}
+
+
+def test_what_only_a_webhook_can_convert_is_refused_and_not_taken_for_another_version(cluster: Cluster) -> None:
+    two = definition(typed(name=TEXT))
+    two["spec"]["versions"].append({**two["spec"]["versions"][0], "name": "v2", "storage": False})
+    client = {"url": "https://127.0.0.1:1/convert"}
+    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+    two["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    cluster.send("POST", DEFINITIONS, two).or_raise()
+    refused = a_boat(cluster, {"name": "Ark"}, "v2")
+    assert refused.status == 500 and refused.obj["message"].startswith("conversion webhook for example.com/v2")
+    later = BOATS.replace("v1", "v2")
+    stream = cluster.send("GET", f"{later}?watch=true").stream
+    a_boat(cluster, {"name": "Ark"}).or_raise()
+    assert cluster.send("GET", f"{BOATS}/ark").status == 200
+    assert [cluster.send("GET", path).status for path in (later, f"{later}/ark")] == [500, 500]
+    assert stream is not None
+    assert [json.loads(frame)["type"] for frame in stream.take()] == ["ERROR"] and stream.ended
+
+
+def test_a_key_that_an_applied_document_repeats_is_named_with_its_line(cluster: Cluster) -> None:
+    text = "\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\ndata:\n  a: one\n  a: two\n"
+    path = "/api/v1/namespaces/demo/configmaps/one?fieldManager=test&fieldValidation="
+    headers = {"content-type": "application/apply-patch+yaml"}
+    refused = cluster.send("PATCH", f"{path}Strict", text.encode(), headers)
+    assert refused.obj["message"].endswith('yaml: unmarshal errors:\n  line 8: key "a" already set in map')
+    warned = cluster.send("PATCH", f"{path}Warn", text.encode(), headers)
+    assert (warned.status, 'line 8: key \\"a\\" already set in map' in warned.headers["warning"]) == (201, True)

@@ -61,8 +61,12 @@ def _items_bytes(resource: Resource, stored: Sequence[Stored]) -> list[bytes]:
     served bytes are only cut: this loop is most of a LIST."""
     head = resource.head
     start, opening = (0, b"") if resource.custom else (len(head), b"{")
+    since = resource.custom.since if resource.custom else 0
     return [
-        opening + one.raw[start:] if one.raw.startswith(head) else _encode(_item(resource, one.obj)) for one in stored
+        opening + one.raw[start:]
+        if one.revision >= since and one.raw.startswith(head)
+        else _encode(_item(resource, one.obj))
+        for one in stored
     ]
 
 
@@ -89,6 +93,9 @@ def partial(obj: Obj, version: str) -> Obj:
 def list_answer(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision: int) -> Response:
     """``metadata`` is the list's: resourceVersion, continue, remainingItemCount."""
     accepted = x.accepted
+    if x.resource.custom is not None and x.resource.custom.called:
+        for one in stored:
+            x.resource.shown(one.obj)  # What cannot be converted refuses the list, not its reader.
     if accepted.plain:
         return ListResponse(x.resource, stored, metadata, revision)
     match accepted.shape:

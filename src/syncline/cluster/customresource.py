@@ -17,7 +17,7 @@ from syncline.cluster.kinds.metadata import common_update_causes, finalizer_warn
 from syncline.cluster.versions import version_order
 from syncline.kube import structural
 from syncline.kube.embedded import coerce_embedded, coerce_root, embedded_objects, holds_objects
-from syncline.kube.errors import FieldCause
+from syncline.kube.errors import FieldCause, InternalError
 from syncline.kube.objects import Obj, ResourceInfo, dig
 from syncline.kube.rules import check_rules
 from syncline.kube.schema.model import Schema
@@ -43,6 +43,13 @@ class CustomVersion:
         self.list_kind: str = names.get("listKind") or f"{names['kind']}List"
         self.storage_version = next(v["name"] for v in spec["versions"] if v.get("storage"))
         self.preserve = bool(spec.get("preserveUnknownFields"))
+        self.roots: dict[str, Obj] = {
+            v["name"]: dig(v, "schema", "openAPIV3Schema", default={}) for v in spec["versions"]
+        }
+        self.called = dig(spec, "conversion", "strategy") == "Webhook"
+        """Versions differ in more than their name, and only a webhook knows in what."""
+        self.since: float = 0
+        """Objects written from this revision on were read and filled in by these schemas."""
         self.info = _info(spec, names, version, self)
         self.deprecation = _deprecation(crd, version)
         self.terminating = bool(dig(crd, "metadata", "deletionTimestamp"))
@@ -71,6 +78,32 @@ class CustomVersion:
             obj = msgspec.json.decode(msgspec.json.encode(obj))
             unknown += coerce_embedded(obj, self.root)
         return obj, unknown
+
+    @cached_property
+    def _schemas(self) -> dict[str, Schema]:
+        return {name: Schema.from_openapi(root, resource=True) for name, root in self.roots.items()}
+
+    def reread(self, stored: Obj) -> Obj:
+        """A stored object as the schema of its version has it now: pruned and filled in (apiextensions
+        ``schemaCoercingDecoder`` and ``unstructuredDefaulter``). The same object where nothing changes."""
+        revision = (stored.get("metadata") or {}).get("resourceVersion")
+        schema = self._schemas.get(str(stored.get("apiVersion")).rpartition("/")[2])
+        if not revision or int(revision) >= self.since or schema is None:
+            return stored
+        return structural.fill_defaults(stored if self.preserve else structural.prune(stored, schema), schema)
+
+    def converted(self, obj: Obj) -> Obj:
+        """In this version. Raises InternalError where a webhook would have to be asked, so that no data is taken for
+        what it is not."""
+        version = self.info.api_version
+        given = obj.get("apiVersion")
+        if given == version:
+            return obj
+        if self.called:
+            why = f"{self.definition} converts by a webhook, which is not called here; use {given}"
+            raise InternalError(f"conversion webhook for {given}, Kind={self.info.kind} failed: {why}")
+        changed = {**obj, "apiVersion": version}
+        return changed if self.preserve else structural.prune(changed, self.schema)
 
     def fill_defaults(self, obj: Obj) -> None:
         """In place: the request owns the object."""

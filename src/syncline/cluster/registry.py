@@ -7,6 +7,7 @@ the write that makes it Established on and no longer after its deletion. Asked b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from syncline.cluster.kinds.base import Strategy
 from syncline.cluster.kinds.strategy import strategy_for
 from syncline.cluster.store import Event, EventType, Store, Stored
 from syncline.cluster.versions import version_order
+from syncline.kube.errors import InternalError
 from syncline.kube.fieldset import FieldSet
 from syncline.kube.managedfields import reset_fields
 from syncline.kube.objects import GVK, Obj, ResourceInfo
@@ -103,15 +105,22 @@ class Resource:
         return self.info.gvk
 
     def shown(self, obj: Obj) -> Obj:
-        """A stored object in this resource's version."""
+        """A stored object in this resource's version; raises InternalError where it cannot be converted."""
+        if self.custom is not None:
+            return self.custom.converted(self.custom.reread(obj))
         return convert(obj, self.info.gvk)
 
     def shown_as_stored(self, stored: Stored) -> bool:
         """True when the stored bytes are the served bytes."""
-        return stored.raw.startswith(self.head)
+        since = self.custom.since if self.custom is not None else 0
+        return stored.revision >= since and stored.raw.startswith(self.head)
 
     def to_stored(self, obj: Obj) -> Obj:
         """An object of this version as it is kept; apiVersion and kind come first in its encoding."""
+        custom = self.custom
+        if custom is not None and custom.called and obj.get("apiVersion") != self.hub.api_version:
+            why = f"{custom.definition} converts by a webhook, which is not called here; use {self.hub.api_version}"
+            raise InternalError(f"conversion webhook for {obj.get('apiVersion')}, Kind={self.hub.kind} failed: {why}")
         hub = convert(obj, self.hub)
         ordered: Obj = {"apiVersion": self.hub.api_version, "kind": self.hub.kind}
         ordered.update((key, value) for key, value in hub.items() if key not in ordered)
@@ -171,6 +180,15 @@ def _custom(version: CustomVersion) -> Resource:
         version.list_kind,
         _head(info.gvk),
     )
+
+
+def _since(version: CustomVersion, before: list[CustomVersion], revision: int) -> float:
+    """From which revision on objects are as their schema wants them: never, where versions have schemas of their own,
+    since an object is written in one of them and stored in another."""
+    if any(root != version.root for root in version.roots.values()):
+        return math.inf
+    same = (each.since for each in before if each.roots == version.roots and each.preserve == version.preserve)
+    return next(same, revision)
 
 
 class Registry:
@@ -241,8 +259,11 @@ class Registry:
             listener()
 
     def _learn(self, stored: Stored) -> None:
+        before = [each.custom for each in self._custom.get(stored.key.name, ()) if each.custom is not None]
         self._forget(stored.key.name)
         versions = sorted(custom_versions(stored.obj), key=lambda v: version_order(v.info.version))
+        for version in versions:
+            version.since = _since(version, before, stored.revision)
         served = tuple(_custom(version) for version in versions)
         self._custom[stored.key.name] = served
         for resource in served:

@@ -236,7 +236,7 @@ def _grace(resource: Resource, obj: Obj, options: DeleteOptions) -> int:
 
 def _mark(x: Exchange, stored: Stored, options: DeleteOptions, held: list[str], grace: int) -> Removal:
     """Set the deletion timestamp, or shorten the time that was given before."""
-    obj = stored.obj
+    obj = stored.obj if x.resource.custom is None else x.resource.custom.reread(stored.obj)
     if is_terminating(obj):
         before = meta(obj).get("deletionGracePeriodSeconds") or 0
         if grace >= before and held == finalizers(obj):

@@ -17,8 +17,8 @@ from syncline.cluster.verbs.body import (
     checked,
     content_type,
     decode,
+    keys_given_twice,
     own_copy,
-    refuse_repeated_keys,
     repeated_fields,
     unconvertible,
 )
@@ -200,8 +200,6 @@ def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions
     if not isinstance(body, dict):
         raise BadRequest("error decoding YAML: an applied configuration is an object")
     _check_applied(x, body, current)
-    if options.validation == Validation.STRICT:
-        refuse_repeated_keys(x.request)
     if current is None:
         if x.route.subresource:
             raise x.missing()
@@ -231,7 +229,7 @@ def _check_applied(x: Exchange, body: Obj, current: Stored | None) -> None:
 
 
 def apply_to(x: Exchange, live: Obj | None, body: Obj, options: WriteOptions) -> managedfields.ApplyResult:
-    return managedfields.apply(
+    result = managedfields.apply(
         live,
         body,
         options.manager,
@@ -242,6 +240,14 @@ def apply_to(x: Exchange, live: Obj | None, body: Obj, options: WriteOptions) ->
         subresource=x.route.subresource,
         reset=x.resource.reset_fields(x.route.subresource),
     )
+    repeated = keys_given_twice(x.request) if options.validation != Validation.IGNORE else ()
+    if repeated and options.validation == Validation.STRICT:
+        lines = "".join(f"\n  {problem}" for problem in repeated)
+        why = f"error converting YAML to JSON: yaml: unmarshal errors:{lines}"
+        raise BadRequest(f"error strict decoding YAML: {why}")
+    for problem in repeated:
+        x.warn(problem)
+    return result
 
 
 def _after_apply(x: Exchange, obj: Obj, options: WriteOptions) -> Obj:

@@ -72,7 +72,8 @@ class Matcher:
         name = self._fields.exact("metadata.name")
         if name is not None and name != stored.key.name:
             return False
-        return self._resource.fields.matches(self._fields, stored.obj)
+        custom = self._resource.custom is not None
+        return self._resource.fields.matches(self._fields, self._resource.shown(stored.obj) if custom else stored.obj)
 
 
 def list_objects(x: Exchange) -> Response:

@@ -21,7 +21,7 @@ from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import ListOptions, list_options
 from syncline.cluster.verbs.read import Matcher
 from syncline.kube.client import Response
-from syncline.kube.errors import Gone
+from syncline.kube.errors import ApiError, Gone
 from syncline.kube.objects import Obj
 
 __all__ = ["BOOKMARK_PERIOD", "WatchStream", "watch"]
@@ -146,7 +146,10 @@ class WatchStream:
             if not events:
                 self._note_overrun(cursor)
                 break
-            taken.extend(made(*seen) for seen in map(self._event, events) if seen is not None)
+            try:
+                taken.extend(made(*seen) for seen in map(self._event, events) if seen is not None)
+            except ApiError as error:  # An object that cannot be converted.
+                self.fail(error.to_status())
         while waiting and len(taken) < limit:
             taken.append(read(waiting.popleft()))
         return taken
