@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from syncline.base.clock import EPOCH
+from syncline.cli.app.create import _from_flags, create
 from syncline.cli.app.history import rollback_operation
 from syncline.cli.app.revised import revised
 from syncline.cli.app.selected import expanded, labelled, selected
 from syncline.cli.app.settings import without
+from syncline.cli.app.sources import with_source, without_source
 from syncline.cli.app.specflags import image_name, with_flags
 from syncline.cli.app.sync import judge, operation_from
 from syncline.cli.app.wait import outstanding
 from syncline.cli.appview import resource_rows
 from syncline.cli.failure import FAILED, USAGE, CommandFailed
+from syncline.cli.main import main
 from syncline.cli.proj.lists import with_entry, without_entry
 from syncline.cli.proj.windows import manual, without_window
 from syncline.cli.repo import repo, repository_fields
@@ -450,3 +454,63 @@ def test_a_wait_for_a_revision_or_for_resources_names_them() -> None:
     assert outstanding(standing("OutOfSync"), WAIT | only) == ["ConfigMap menu: Synced (is OutOfSync)"]
     other = {"wanted": [selected("apps:Deployment:web")], "resources": ("apps:Deployment:web",)}
     assert outstanding(standing("OutOfSync"), WAIT | other) == []
+
+
+def test_sources_are_appended_and_removed_by_place_or_name() -> None:
+    named: Obj = {"sources": [{"repoURL": "one", "name": "a"}, {"repoURL": "two"}]}
+    assert with_source(named, "shop", {"repo": "u", "ref": "r"})["sources"][2] == {"repoURL": "u", "ref": "r"}
+    assert without_source(named, 2, "")["sources"] == [named["sources"][0]]
+    assert without_source(named, 0, "a")["sources"] == [named["sources"][1]]
+
+
+@pytest.mark.parametrize(
+    ("spec", "position", "name", "words"),
+    [
+        (BASE, 1, "", "does not have multiple sources"),
+        ({"sources": [{}]}, 1, "", "Cannot remove the only source"),
+        (TWO, 3, "", "does not have source at 3"),
+        (TWO, 0, "b", "--source-name b: no source is called so"),
+        (TWO, 1, "b", "Only one of source-position and source-name"),
+    ],
+)
+def test_a_source_that_cannot_be_removed_is_refused(spec: Obj, position: int, name: str, words: str) -> None:
+    with pytest.raises(CommandFailed, match=words):
+        without_source(spec, position, name)
+
+
+@pytest.mark.parametrize(
+    ("url", "flags", "words"),
+    [
+        ("ssh://a/b", ["--bearer-token", "t"], "--bearer-token is only supported for HTTPS"),
+        ("https://a/b", ["--bearer-token", "t", "--username", "u"], "--bearer-token or a user"),
+        ("https://a/b", ["--enable-oci"], "--enable-oci is for --type helm"),
+        ("https://a/b", ["--enable-lfs", "--type", "oci"], "--enable-lfs is for --type git"),
+        ("https://a/b", ["--depth=-1"], "--depth -1"),
+        ("https://a/b", ["--ssh-private-key-path", __file__], "--ssh-private-key-path is only supported for SSH"),
+        ("ssh://a/b", ["--tls-client-cert-path", __file__], "only supported for HTTPS"),
+        ("https://a/b", ["--tls-client-cert-path", __file__], "together"),
+    ],
+)
+def test_flags_of_a_repository_that_contradict_each_other_are_refused(
+    url: str, flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["repo", "add", url, *flags]) == USAGE
+    assert words in capsys.readouterr().err
+
+
+def test_an_application_goes_to_no_namespace_that_nobody_named() -> None:
+    given = {str(param.name): None for param in create.params}
+    given |= {"repo": "https://a/b", "labels": (), "annotations": ()}
+    assert _from_flags("shop", "argocd", given)["spec"]["destination"] == {"server": "https://kubernetes.default.svc"}
+
+
+def test_a_folder_is_rendered_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: menu}\n")
+    assert main(["render", str(folder), "-o", "json"]) == 0
+    assert [one["metadata"]["name"] for one in json.loads(capsys.readouterr().out)] == ["menu"]
+    assert main(["render", str(folder)]) == 0
+    assert capsys.readouterr().out.startswith("---\napiVersion: v1\n")
+    assert main(["render", str(folder), "--type", "helm"]) == USAGE
+    assert "the folder is of type directory" in capsys.readouterr().err

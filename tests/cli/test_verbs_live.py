@@ -118,6 +118,7 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     assert "===== apps/Deployment shop/web ======" in new and "Job" not in new, "hooks are left out"
     shell("app", "sync", "shop", "--timeout", "300")
     shell("app", "wait", "shop", "--timeout", "300")
+    assert shell.json("app", "get-resource", "shop", "--kind", "Secret")["metadata"]["name"] == "till"
     assert shell("app", "diff", "shop") == ""
 
     second = repository.commit(menu=CONFIG % "leek", till=SECRET % "2")
@@ -191,7 +192,13 @@ def test_actions_known_and_of_users_are_listed_and_run(shell: Shell, tmp_path: P
     assert "has no action 'fry'; it has: stir" in shell(
         "app", "actions", "run", "acting", "fry", "--kind", "ConfigMap", code=20
     )
-    shell("app", "delete", "acting", "--yes", "--wait")
+    menu = ("acting", "--kind", "ConfigMap", "--resource-name", "menu")
+    shell("app", "patch-resource", *menu, "--patch", '{"data": {"soup": "patched"}}')
+    assert shell.json("app", "get-resource", *menu)["data"]["soup"] == "patched"
+    assert shell("app", "delete-resource", *menu, "--force") == "Resource 'menu' deleted\n"
+    assert "No matching resource found" in shell("app", "get-resource", *menu, code=20)
+    assert "Did you mean 'acting'?" in shell("app", "get", "actng", code=20)
+    shell("app", "delete", "acting", "--yes=true", "--wait")
 
 
 def test_async_ends_at_once_and_a_sync_that_fails_ends_with_1_s094(shell: Shell, tmp_path: Path) -> None:
@@ -430,12 +437,21 @@ def test_repositories_and_clusters_are_declared_and_removed_without_showing_valu
     shell("repo", "rm", url, "https://127.0.0.1:1/open")
     assert shell.json("repo", "list") == []
 
+    shell("repocreds", "add", "https://127.0.0.1:1", "--username", "me", "--password", CANARY)
+    assert shell.json("repocreds", "list") == [{"url": "https://127.0.0.1:1", "username": "me", "sshCreds": False}]
+    shell("repocreds", "rm", "https://127.0.0.1:1")
+    assert "no credentials are declared" in shell("repocreds", "rm", "https://127.0.0.1:1", code=20)
+
     here = shell.json("cluster", "list")
     assert [(one["name"], one["connectionState"]["status"]) for one in here] == [("in-cluster", "Successful")]
     context = json.loads(served.read_text())["current-context"]
     server = json.loads(served.read_text())["clusters"][0]["cluster"]["server"]
     shell("cluster", "add", context, "--from", str(served), "--name", "copy", "--namespace", "a")
     assert shell.json("cluster", "get", "copy")["namespaces"] == ["a"]
+    shell("cluster", "set", "copy", "--name", "twin", "--namespace", "*", "--label", "region=eu")
+    assert shell.json("cluster", "get", "twin")["namespaces"] == []
+    assert "Did you mean 'twin'?" in shell("cluster", "rm", "twn", code=20)
+    assert "none can be rotated" in shell("cluster", "rotate-auth", "twin", code=20)
     shell("cluster", "rm", server)
     assert "is not known" in shell("cluster", "get", "copy", code=20)
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 
+from syncline.cli.arguments import did_you_mean
 from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import CommandFailed
+from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT, Group
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.repoview import Destination, cluster_rows
 from syncline.cli.secretkind import (
+    SECRET,
     cluster_secret_name,
     declared,
     namespace_option,
@@ -24,8 +26,9 @@ from syncline.cli.secretkind import (
 )
 from syncline.gitops.application.view import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
 from syncline.kube import client
+from syncline.kube.client import PatchType
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
-from syncline.kube.objects import GroupKind, Obj, dig, name_of
+from syncline.kube.objects import GroupKind, Obj, dig, name_of, namespace_of
 
 __all__ = ["cluster", "declared_cluster", "managed_cluster", "secret_fields"]
 
@@ -96,6 +99,14 @@ def secret_fields(access: ClusterAccess, name: str) -> dict[str, str]:
     return {"name": name, "server": access.server, "config": json.dumps(config, sort_keys=True)}
 
 
+def _pairs(field: str, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    wrong = next((key for key, equals, _ in pairs if not key or not equals), None)
+    if wrong is not None:
+        raise CommandFailed(f"--{field.rstrip('s')} {wrong}: write KEY=VALUE", USAGE)
+    return {key: value for key, _, value in pairs}
+
+
 def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
@@ -149,13 +160,62 @@ def rm(wanted: str, namespace: str, kubeconfig: str | None, context: str | None)
     Example:  syncline cluster rm prod-eu
     """
     with Connection(kubeconfig, context) as link:
-        for secret in declared(link, namespace, "cluster"):
-            shown = plain_fields(secret)
-            if wanted.rstrip("/") in (shown.get("server", "").rstrip("/"), shown.get("name")):
-                remove(link, secret)
-                print(f"Cluster '{wanted}' removed")
-                return
-    raise CommandFailed(f"cluster '{wanted}' is not declared; `syncline cluster list` shows those that are")
+        remove(link, _declared_as(link, namespace, wanted))
+    print(f"Cluster '{wanted}' removed")
+
+
+@cluster.command("set")
+@click.argument("wanted", metavar="SERVER | NAME")
+@click.option("--name", default="", help="A new name.")
+@click.option("--namespace", "namespaces", multiple=True, help="Manage only this namespace, '*' for all; repeatable.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label of its Secret; repeatable.")
+@click.option("--annotation", "annotations", multiple=True, metavar="KEY=VALUE", help="Annotation; repeatable.")
+@namespace_option
+@connection_options
+def set_cluster(wanted: str, name: str, namespace: str, **given: Any) -> None:
+    """Change the name, the namespaces or the labels of a declared destination.
+
+    \b
+    Example:  syncline cluster set prod --name prod-eu --label region=eu
+    """
+    fields = {"name": name} if name else {}
+    if given["namespaces"]:
+        fields["namespaces"] = "" if "*" in given["namespaces"] else ",".join(given["namespaces"])
+    metadata = {key: _pairs(key, given[key]) for key in ("labels", "annotations") if given[key]}
+    body: Obj = {"data": {key: _encoded(value) for key, value in fields.items()}, "metadata": metadata}
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        secret = _declared_as(link, namespace, wanted)
+        info = link.resource(SECRET)
+        link.ask(client.patch(info, namespace_of(secret), name_of(secret), PatchType.MERGE, body))
+    print(f"Cluster '{wanted}' updated.")
+
+
+@cluster.command("rotate-auth")
+@click.argument("wanted", metavar="SERVER | NAME")
+@namespace_option
+@connection_options
+def rotate_auth(wanted: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Refused: credentials belong to who made them. Make new ones there, and store them.
+
+    \b
+    Example:  syncline cluster rotate-auth prod
+    """
+    with Connection(kubeconfig, context) as link:
+        _declared_as(link, namespace, wanted)
+    raise CommandFailed(
+        f"cluster '{wanted}': no service account was made there, so none can be rotated; make new credentials and "
+        "store them with `syncline cluster add CONTEXT --upsert`"
+    )
+
+
+def _declared_as(link: Connection, namespace: str, wanted: str) -> Obj:
+    known = declared(link, namespace, "cluster")
+    for secret in known:
+        shown = plain_fields(secret)
+        if wanted.rstrip("/") in (shown.get("server", "").rstrip("/"), shown.get("name")):
+            return secret
+    near = did_you_mean(wanted, [plain_fields(one).get("name", "") for one in known])
+    raise CommandFailed(f"cluster '{wanted}' is not declared; `syncline cluster list` shows those that are.{near}")
 
 
 def _all(link: Connection, namespace: str) -> list[Destination]:

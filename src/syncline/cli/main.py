@@ -40,6 +40,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
     "pool": ("pool:pool", "List machine config pools; pause and resume them by Holds."),
     "proj": ("proj.group:proj", "What Applications may read and write, with the verbs of argocd."),
+    "render": ("render:render", "Print the manifests that a folder stands for, without a cluster."),
+    "repocreds": ("repocreds:repocreds", "List, add and remove credentials that repositories share."),
     "repo": ("repo:repo", "List, add and remove repositories and their credentials."),
     "restore": ("backup:put_back", "Put a backup into an empty data directory."),
     "up": ("up:up", "Run the embedded cluster and the GitOps controllers on this machine."),

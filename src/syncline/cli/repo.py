@@ -100,12 +100,36 @@ def add(url: str, upsert: bool, namespace: str, kubeconfig: str | None, context:
     print(f"Repository '{mask_credentials(url)}' {'added' if did == 'created' else did}")
 
 
+def _check_flags(url: str, given: dict[str, Any]) -> None:
+    """Refuse what cannot all be meant (``repo add`` of argocd and its API server). Raises CommandFailed."""
+    https = url.lower().startswith("https://")
+    client = (given["tls_client_cert_path"], given["tls_client_cert_key_path"])
+    password = given["password"] or given["password_stdin"]
+    rules = (
+        (
+            given["ssh_private_key_path"] and "://" in url and not url.startswith("ssh://"),
+            "--ssh-private-key-path is only supported for SSH repositories.",
+        ),
+        (any(client) and not https, "--tls-client-cert-path is only supported for HTTPS repositories"),
+        (any(client) and not all(client), "give --tls-client-cert-path and --tls-client-cert-key-path together"),
+        (given["bearer_token"] and not https, "--bearer-token is only supported for HTTPS repositories"),
+        (given["bearer_token"] and (password or given["username"]), "give --bearer-token or a user and a password"),
+        (given["enable_oci"] and given["kind"] == "git", "--enable-oci is for --type helm"),
+        (given["enable_lfs"] and given["kind"] != "git", "--enable-lfs is for --type git"),
+        (given["depth"] < 0, f"--depth {given['depth']}: give 0 for everything, or a positive number"),
+    )
+    for wrong, words in rules:
+        if wrong:
+            raise CommandFailed(words, USAGE)
+
+
 def repository_fields(url: str, given: dict[str, Any]) -> dict[str, str]:
     """The fields of the Secret. Reads the files and, where asked, the standard input."""
     if given["kind"] == "helm" and not given["name"]:
         raise CommandFailed("a Helm repository needs --name", USAGE)
     if given["password_stdin"] and given["password"]:
         raise CommandFailed("give --password or --password-stdin, not both", USAGE)
+    _check_flags(url, given)
     password = sys.stdin.read().rstrip("\n") if given["password_stdin"] else given["password"]
     files = {
         "sshPrivateKey": given["ssh_private_key_path"],

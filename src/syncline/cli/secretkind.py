@@ -19,6 +19,7 @@ from syncline.kube import client
 from syncline.kube.objects import GVK, Obj, dig, meta, name_of
 
 __all__ = [
+    "SECRET",
     "cluster_secret_name",
     "declared",
     "fields_of",

@@ -29,7 +29,17 @@ from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GVK, Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
 from syncline.kube.patches import create_merge_patch
 
-__all__ = ["ACTION_VERBS", "actions", "list_actions", "run"]
+__all__ = [
+    "ACTION_VERBS",
+    "actions",
+    "elsewhere",
+    "filters",
+    "list_actions",
+    "live_objects",
+    "pick",
+    "project_of",
+    "run",
+]
 
 ACTION_VERBS: dict[str, tuple[str, str]] = {
     "list": ("app.actions:list_actions", "List the actions that objects of an Application offer."),
@@ -47,7 +57,7 @@ def actions() -> None:
     """
 
 
-def _filters(command: Any) -> Any:
+def filters(command: Any) -> Any:
     command = click.option("--namespace", default=None, help="Only objects of this namespace.")(command)
     command = click.option("--resource-name", default=None, help="Only the object of this name.")(command)
     return click.option("--group", default=None, help="Only objects of this API group; '' is the core group.")(command)
@@ -56,7 +66,7 @@ def _filters(command: Any) -> Any:
 @click.command("list")
 @click.argument("name")
 @click.option("--kind", default=None, help="Only objects of this kind.")
-@_filters
+@filters
 @output_option("json", "yaml")
 @namespace_option
 @connection_options
@@ -66,12 +76,12 @@ def list_actions(name: str, output: str | None, app_namespace: str, **given: Any
     \b
     Example:  syncline app actions list shop --kind Deployment
     """
-    with _elsewhere(given, app_namespace) as (home, others), LuaWorker() as worker:
+    with elsewhere(given, app_namespace) as (home, others), LuaWorker() as worker:
         app = get_app(home, split(name, app_namespace))
         link, scripts = others.link_to(app), _scripts(home, app_namespace)
         rows = [
             (obj, offer)
-            for obj in _live(link, app, given)
+            for obj in live_objects(link, app, given)
             for offer in _refusable(lambda obj=obj: offered_actions(obj, scripts, worker))
         ]
     if output:
@@ -88,7 +98,7 @@ def list_actions(name: str, output: str | None, app_namespace: str, **given: Any
 @click.argument("name")
 @click.argument("action")
 @click.option("--kind", required=True, help="Kind of the object.")
-@_filters
+@filters
 @click.option("--all", "every", is_flag=True, help="Every object that fits, not just one.")
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the action; repeat it.")
 @namespace_option
@@ -101,15 +111,15 @@ def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namesp
               syncline app actions run shop scale --kind Deployment --param replicas=3
     """
     asked = _parameters(params)
-    with _elsewhere(given, app_namespace) as (home, others), LuaWorker() as worker:
+    with elsewhere(given, app_namespace) as (home, others), LuaWorker() as worker:
         app = get_app(home, split(name, app_namespace))
         link, scripts = others.link_to(app), _scripts(home, app_namespace)
-        found = _chosen(list(_live(link, app, given)), every)
+        found = pick(list(live_objects(link, app, given)), every)
         now = link.now()
         planned = [
             (obj, _refusable(lambda obj=obj: run_action(obj, action, asked, scripts, worker, now))) for obj in found
         ]
-        project = _project(home, app, app_namespace)
+        project = project_of(home, app, app_namespace)
         for _, effects in planned:
             _check(link, app, project, effects)
         for obj, effects in planned:
@@ -118,7 +128,7 @@ def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namesp
 
 
 @contextlib.contextmanager
-def _elsewhere(given: Mapping[str, Any], namespace: str) -> Iterator[tuple[Connection, Elsewhere]]:
+def elsewhere(given: Mapping[str, Any], namespace: str) -> Iterator[tuple[Connection, Elsewhere]]:
     with Connection(given["kubeconfig"], given["context"]) as home, Elsewhere(home, namespace) as others:
         yield home, others
 
@@ -149,7 +159,7 @@ def _scripts(link: Connection, namespace: str) -> Mapping[str, ActionScripts]:
         raise CommandFailed(f"{namespace}/{CONFIG_MAP}: {error}") from error
 
 
-def _live(link: Connection, app: Obj, given: Mapping[str, Any]) -> Iterator[Obj]:
+def live_objects(link: Connection, app: Obj, given: Mapping[str, Any]) -> Iterator[Obj]:
     """Live objects of the Application's own list that fit; children of theirs are not offered, as upstream."""
     wanted = (
         ("group", given["group"]),
@@ -169,10 +179,10 @@ def _live(link: Connection, app: Obj, given: Mapping[str, Any]) -> Iterator[Obj]
             yield link.check(answer)
 
 
-def _chosen(found: list[Obj], every: bool) -> list[Obj]:
+def pick(found: list[Obj], every: bool) -> list[Obj]:
     """Upstream's words (``FilterResources``)."""
     if not found:
-        raise CommandFailed("No matching resource found; see `syncline app actions list`")
+        raise CommandFailed("No matching resource found; see `syncline app resources`")
     if len(found) > 1 and not every:
         names = ", ".join(sorted(f"{gvk_of(obj).kind}/{name_of(obj)}" for obj in found))
         raise CommandFailed(
@@ -183,7 +193,7 @@ def _chosen(found: list[Obj], every: bool) -> list[Obj]:
     return found
 
 
-def _project(link: Connection, app: Obj, namespace: str) -> Obj:
+def project_of(link: Connection, app: Obj, namespace: str) -> Obj:
     name = str(dig(app, "spec", "project") or "default")
     found: Obj = link.ask(client.get(link.resource(APP_PROJECT), namespace, name))
     return found

@@ -77,7 +77,7 @@ def _from_flags(name: str | None, namespace: str, given: dict[str, Any]) -> Obj:
 
 
 def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
-    defaults: dict[str, Any] = {"revision": "HEAD", "dest_namespace": "default"}
+    defaults: dict[str, Any] = {"revision": "HEAD"}
     if not given.get("helm_chart"):
         defaults["path"] = "."
     if not given.get("dest_name"):

@@ -15,7 +15,7 @@ from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION
 
-__all__ = ["confirm_deletion", "edit", "patch"]
+__all__ = ["confirm_deletion", "edit", "parsed_patch", "patch"]
 
 APPROVED = "argocd.argoproj.io/deletion-approved"
 
@@ -61,7 +61,7 @@ def patch(name: str, text: str, kind: str, app_namespace: str, kubeconfig: str |
     Example:  syncline app patch shop --patch '[{"op": "replace", "path": "/spec/source/path", "value": "new"}]'
               syncline app patch shop --type merge --patch '{"spec": {"source": {"targetRevision": "v2"}}}'
     """
-    body = _parsed(text, list if kind == "json" else dict)
+    body = parsed_patch(text, list if kind == "json" else dict)
     where = split(name, app_namespace)
     with Connection(kubeconfig, context) as link:
         get_app(link, where)
@@ -70,7 +70,7 @@ def patch(name: str, text: str, kind: str, app_namespace: str, kubeconfig: str |
     print(f"application '{where[1]}' patched")
 
 
-def _parsed(text: str, wanted: type) -> Any:
+def parsed_patch(text: str, wanted: type) -> Any:
     from syncline.kube.yaml import YamlError, load
 
     try:

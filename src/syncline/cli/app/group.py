@@ -10,6 +10,11 @@ __all__ = ["VERBS", "app"]
 
 VERBS: dict[str, tuple[str, str]] = {
     "actions": ("app.actions:actions", "List and run actions on objects: restart, pause, scale and more."),
+    "add-source": ("app.sources:add_source", "Append a source to an Application with several."),
+    "remove-source": ("app.sources:remove_source", "Remove one of several sources."),
+    "get-resource": ("app.objects:get_resource", "Print live objects of an Application."),
+    "patch-resource": ("app.objects:patch_resource", "Patch a live object of an Application."),
+    "delete-resource": ("app.objects:delete_resource", "Delete a live object of an Application."),
     "confirm-deletion": ("app.edit:confirm_deletion", "Approve deletions that wait for a confirmation."),
     "create": ("app.create:create", "Create an Application from flags or from a file."),
     "delete": ("app.delete:delete", "Delete Applications, with their resources unless --no-cascade."),

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from syncline.cli.app.specflags import image_name, spec_options, with_flags
-from syncline.cli.app.target import get_app, namespace_option, replace_spec, split
+from syncline.cli.app.specflags import image_name, position_of, spec_options, with_flags
+from syncline.cli.app.target import change_spec, namespace_option, split
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
@@ -49,14 +49,17 @@ def set_spec(name: str, source_position: int, **given: Any) -> None:
               syncline app set shop --sync-option CreateNamespace=true --sync-option '!Replace'
     """
     where = split(name, given["app_namespace"])
+    # One flag has two uses upstream too: with several sources it says which, with one it names it.
+    wanted = given["source_name"] or ""
+
+    def change(spec: Obj) -> Obj:
+        if not wanted or not spec.get("sources"):
+            return with_flags(spec, given, source_position)
+        return with_flags(spec, given | {"source_name": None}, position_of(spec, source_position, wanted))
+
     with Connection(given["kubeconfig"], given["context"]) as link:
-        found = get_app(link, where)
-        spec = with_flags(found["spec"], given, source_position)
-        if spec == found["spec"]:
-            print(f"application '{where[1]}' unchanged")
-            return
-        replace_spec(link, found, spec)
-    print(f"application '{where[1]}' updated")
+        changed = change_spec(link, where, change)
+    print(f"application '{where[1]}' {'updated' if changed else 'unchanged'}")
 
 
 @click.command()
@@ -74,9 +77,10 @@ def set_spec(name: str, source_position: int, **given: Any) -> None:
 @click.option("--kustomize-replica", "kustomize_replicas", multiple=True, help="Kustomize replicas; repeatable.")
 @click.option("--plugin-env", "plugin_envs", multiple=True, help="Variable of a plugin; repeatable.")
 @click.option("--source-position", type=int, default=0, help="Which of several sources, from 1.")
+@click.option("--source-name", default="", help="The same by its name.")
 @namespace_option
 @connection_options
-def unset(name: str, source_position: int, **given: Any) -> None:
+def unset(name: str, source_position: int, source_name: str, **given: Any) -> None:
     """Remove overrides from an Application's source.
 
     \b
@@ -84,13 +88,10 @@ def unset(name: str, source_position: int, **given: Any) -> None:
     """
     where = split(name, given["app_namespace"])
     with Connection(given["kubeconfig"], given["context"]) as link:
-        found = get_app(link, where)
-        spec = without(found["spec"], given, source_position)
-        if spec == found["spec"]:
-            print(f"application '{where[1]}' unchanged")
-            return
-        replace_spec(link, found, spec)
-    print(f"application '{where[1]}' updated")
+        changed = change_spec(
+            link, where, lambda spec: without(spec, given, position_of(spec, source_position, source_name))
+        )
+    print(f"application '{where[1]}' {'updated' if changed else 'unchanged'}")
 
 
 def without(spec: Obj, given: Mapping[str, Any], position: int = 0) -> Obj:

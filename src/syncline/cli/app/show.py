@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from syncline.cli.app.target import get_app, namespace_option, refresh, split
+from syncline.cli.app.target import CONTROL_NAMESPACE, get_app, namespace_option, refresh, split
 from syncline.cli.appview import app_rows, describe_app, windows_lines
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.output import output_option, print_documents
@@ -23,7 +23,7 @@ __all__ = ["get", "list_apps"]
 @click.option("-P", "--path", default=None, help="Only with a source at this path.")
 @click.option("-c", "--cluster", default=None, help="Only for this destination: server or name.")
 @output_option("wide", "name", "json", "yaml")
-@namespace_option
+@click.option("-N", "--app-namespace", default="", help="Only in this namespace [default: every one you may list].")
 @connection_options
 def list_apps(
     project: str | None,
@@ -43,7 +43,11 @@ def list_apps(
     """
     with Connection(kubeconfig, context) as link:
         info = link.resource(APPLICATION)
-        apps = link.ask(client.list_(info, app_namespace, label_selector=selector)).get("items") or []
+        answer = link.send(client.list_(info, app_namespace, label_selector=selector))
+        if answer.status == 403 and not app_namespace:
+            click.echo(f"only namespace {CONTROL_NAMESPACE} is listed: {dig(answer.obj, 'message')}", err=True)
+            answer = link.send(client.list_(info, CONTROL_NAMESPACE, label_selector=selector))
+        apps = link.check(answer).get("items") or []
     wanted = {"project": project, "repoURL": repo, "path": path, "cluster": cluster}
     apps = [app for app in apps if _fits(app, {key: value for key, value in wanted.items() if value})]
     if output in ("json", "yaml"):

@@ -16,7 +16,7 @@ from syncline.cli.app.toolflags import TOOL_FIELDS, TOOL_LISTS, TOOL_OPTIONS, by
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
-__all__ = ["image_name", "repository_of", "spec_options", "with_flags"]
+__all__ = ["image_name", "position_of", "repository_of", "spec_options", "with_flags"]
 
 Flags = Mapping[str, Any]
 """Values by flag, None where it was not given."""
@@ -107,6 +107,17 @@ def repository_of(text: str) -> str:
     if "://" in text or "@" in text or not Path(text).is_dir():
         return text
     return str(Path(text).resolve())
+
+
+def position_of(spec: Obj, position: int, name: str) -> int:
+    """The place of a source, from 1, by ``--source-position`` or ``--source-name``; 0: neither was given."""
+    if position and name:
+        raise CommandFailed("Only one of source-position and source-name can be specified.", USAGE)
+    names = [one.get("name") for one in spec.get("sources") or []]
+    if name and name not in names:
+        known = ", ".join(one for one in names if one) or "none has a name"
+        raise CommandFailed(f"--source-name {name}: no source is called so ({known})", USAGE)
+    return names.index(name) + 1 if name else position
 
 
 def _about_source(flags: Flags) -> bool:

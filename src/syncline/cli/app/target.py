@@ -19,6 +19,7 @@ from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, name_o
 __all__ = [
     "CONTROL_NAMESPACE",
     "ask_refresh",
+    "change_spec",
     "chosen",
     "control_namespace",
     "get_app",
@@ -115,6 +116,23 @@ def merge(link: Connection, app: Obj, body: Obj, check: Callable[[Obj], None] | 
         raise CommandFailed(str(dig(answer.obj, "message", default="refused")))
     found: Obj = answer.obj
     return found
+
+
+def change_spec(link: Connection, where: tuple[str, str], change: Callable[[Obj], Obj]) -> bool:
+    """Write what ``change`` makes of the spec; what somebody else wrote meanwhile is read, and changed, again. False
+    where nothing is to be written."""
+    info: ResourceInfo = link.resource(APPLICATION)
+    for attempt in range(1, MAX_CONFLICTS + 1):
+        found = get_app(link, where)
+        spec = change(found["spec"])
+        if spec == found["spec"]:
+            return False
+        request = client.update(info, found | {"spec": spec}, field_manager=MANAGER, field_validation="Strict")
+        answer = link.send(request)
+        if answer.status != 409 or attempt == MAX_CONFLICTS:
+            link.check(answer)
+            break
+    return True
 
 
 def replace_spec(link: Connection, app: Obj, spec: Obj) -> Obj:

@@ -1,0 +1,135 @@
+"""``syncline app get-resource``, ``patch-resource`` and ``delete-resource``: live objects of an Application.
+
+They run with the rights of who calls them. What the project does not permit is neither patched nor deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from syncline.cli.app.actions import elsewhere, filters, live_objects, pick, project_of
+from syncline.cli.app.edit import parsed_patch
+from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
+from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import CommandFailed
+from syncline.cli.output import output_option, print_documents
+from syncline.gitops.diff import hide_secret
+from syncline.gitops.project import sync_permission
+from syncline.kube import client
+from syncline.kube.client import PatchType
+from syncline.kube.objects import Obj, dig, gvk_of, meta, name_of, namespace_of
+
+__all__ = ["delete_resource", "get_resource", "patch_resource"]
+
+kind_option = click.option("--kind", required=True, help="Kind of the object.")
+all_option = click.option("--all", "every", is_flag=True, help="Every object that fits, not just one.")
+
+
+@click.command("get-resource")
+@click.argument("name")
+@kind_option
+@filters
+@click.option("--project", default=None, help="Taken for compatibility; the Application knows its project.")
+@click.option("--show-managed-fields", is_flag=True, help="Who owns which field, too.")
+@output_option("json", "yaml")
+@namespace_option
+@connection_options
+def get_resource(name: str, app_namespace: str, output: str | None, show_managed_fields: bool, **given: Any) -> None:
+    """Print live objects of an Application. Values of Secrets are masked.
+
+    \b
+    Example:  syncline app get-resource shop --kind Deployment --resource-name web
+    """
+    with elsewhere(given, app_namespace) as (home, others):
+        app = get_app(home, split(name, app_namespace))
+        found = pick(list(live_objects(others.link_to(app), app, given)), True)
+    shown = [_shown(obj, show_managed_fields) for obj in found]
+    print_documents(shown[0] if len(shown) == 1 else shown, output or "yaml")
+
+
+def _shown(obj: Obj, managed: bool) -> Obj:
+    masked = hide_secret(None, obj, ())[1] if (gvk_of(obj).group, gvk_of(obj).kind) == ("", "Secret") else obj
+    assert masked is not None, "what is live stays so"
+    metadata = {key: value for key, value in meta(masked).items() if managed or key != "managedFields"}
+    return masked | {"metadata": metadata}
+
+
+@click.command("patch-resource")
+@click.argument("name")
+@kind_option
+@filters
+@all_option
+@click.option("--project", default=None, help="Taken for compatibility; the Application knows its project.")
+@click.option("--patch", "text", required=True, help="The patch, as JSON or YAML.")
+@click.option("--patch-type", type=click.Choice([one.value for one in PatchType]), default=PatchType.MERGE.value)
+@namespace_option
+@connection_options
+def patch_resource(name: str, app_namespace: str, text: str, patch_type: str, every: bool, **given: Any) -> None:
+    """Patch a live object of an Application.
+
+    \b
+    Example:  syncline app patch-resource shop --kind Deployment --resource-name web \\
+                  --patch '{"spec": {"replicas": 2}}'
+    """
+    form = PatchType(patch_type)
+    body = parsed_patch(text, list if form is PatchType.JSON else dict)
+
+    def change(link: Connection, obj: Obj) -> None:
+        info, where = link.resource(gvk_of(obj)), (namespace_of(obj), name_of(obj))
+        # Only an apply may take fields from others, and only where it says so.
+        link.ask(client.patch(info, *where, form, body, field_manager=MANAGER))
+
+    _each(name, app_namespace, every, given, change, "patched")
+
+
+@click.command("delete-resource")
+@click.argument("name")
+@kind_option
+@filters
+@all_option
+@click.option("--project", default=None, help="Taken for compatibility; the Application knows its project.")
+@click.option("--force", is_flag=True, help="Without a grace period.")
+@click.option("--orphan", is_flag=True, help="Leave what it owns.")
+@namespace_option
+@connection_options
+def delete_resource(name: str, app_namespace: str, force: bool, orphan: bool, every: bool, **given: Any) -> None:
+    """Delete a live object of an Application.
+
+    \b
+    Example:  syncline app delete-resource shop --kind Pod --resource-name web-0
+    """
+    options: Obj = {"grace_period_s": 0} if force else {}
+    policy = "Orphan" if orphan else "Background" if force else "Foreground"
+
+    def change(link: Connection, obj: Obj) -> None:
+        info = link.resource(gvk_of(obj))
+        link.ask(client.delete(info, namespace_of(obj), name_of(obj), propagation=policy, **options))
+
+    _each(name, app_namespace, every, given, change, "deleted")
+
+
+def _each(
+    name: str,
+    namespace: str,
+    every: bool,
+    given: dict[str, Any],
+    change: Callable[[Connection, Obj], None],
+    did: str,
+) -> None:
+    """Change the objects that fit; nothing is written unless the project permits all of them."""
+    with elsewhere(given, namespace) as (home, others):
+        app = get_app(home, split(name, namespace))
+        link = others.link_to(app)
+        found = pick(list(live_objects(link, app, given)), every)
+        project = project_of(home, app, control_namespace(home, namespace_of(app)))
+        place = dig(app, "spec", "destination", default={})
+        for obj in found:
+            refused = sync_permission(project, obj, link.resource(gvk_of(obj)), place)
+            if refused:
+                raise CommandFailed(refused)
+        for obj in found:
+            change(link, obj)
+            print(f"Resource '{name_of(obj)}' {did}")
