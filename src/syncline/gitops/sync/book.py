@@ -76,6 +76,12 @@ class Book:
             row = self.rows.get(task.key)
             if row is not None:
                 task.status, task.state, task.message = row.status, row.hook_phase, row.message
+                task.deferred = task.pending
+
+    def defer(self, task: Task, message: str) -> None:
+        """Write down that a task is asked for again at its turn: it stays pending."""
+        task.deferred = True
+        self.note(task, ResultCode.NONE, OperationPhase.NONE, message)
 
     def set_phase(self, phase: OperationPhase, message: str, why: str = "") -> None:
         self.phase, self.message, self.wait = phase, message, None

@@ -25,6 +25,7 @@ __all__ = [
     "UNSUCCESSFUL",
     "WAVE_CALLBACK_FAILED",
     "augment_message",
+    "deferred_message",
     "invalid_message",
     "missing_message",
     "waiting_message",
@@ -79,6 +80,10 @@ def with_reasons(message: str, tasks: Iterable[Task]) -> str:
     """``…, reason: a,b``: the distinct messages of these tasks, sorted."""
     reasons = sorted({task.message for task in tasks})
     return f"{message}, reason: {','.join(reasons)}" if reasons else message
+
+
+def deferred_message(refused: str) -> str:
+    return f"dry run refused as things are; repeated at its turn, after what comes before it: {refused}"
 
 
 def invalid_message(problems: Iterable[str]) -> str:

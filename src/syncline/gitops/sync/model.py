@@ -103,6 +103,16 @@ class WaitKind(StrEnum):
     RESULTS = "results to be kept"
 
 
+class Refusal(StrEnum):
+    """What an object was refused for; it decides whether an earlier object of the sync may change the verdict."""
+
+    CONTENT = "content"
+    """What it says, judged by the schema of its kind."""
+    RIGHTS = "rights"
+    STATE = "state"
+    """What the cluster holds now: quotas, service accounts, namespaces, webhooks, policies."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How one action ended.
@@ -117,6 +127,8 @@ class Outcome:
     not_found: bool = False
     pending: WaitKind | None = None
     obj: Obj | None = field(default=None, repr=False)
+    refusal: Refusal = Refusal.CONTENT
+    """Only where it is not ``ok``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from syncline.gitops.sync.model import SyncPhase
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import Obj, gvk_of, name_of, namespace_of
 
-__all__ = ["KIND_ORDER", "mirror_prune_waves", "sort_tasks"]
+__all__ = ["KIND_ORDER", "mirror_prune_waves", "sort_tasks", "turn"]
 
 KIND_ORDER = (
     "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",
@@ -36,6 +36,12 @@ def _rank(task: Task) -> tuple[int, int, int, str, str, bool, str]:
     # Group and namespace only break ties that upstream leaves to chance.
     where = task.ref.namespace
     return _PHASE_RANK[task.phase], task.wave, kind, task.ref.name, task.gvk.group, not where, where
+
+
+def turn(task: Task) -> tuple[int, int, bool, int]:
+    """Tasks of a smaller turn are done before it; those of an equal one go together."""
+    kind = _KIND_RANK.get(task.gvk.kind, len(KIND_ORDER))
+    return _PHASE_RANK[task.phase], task.wave, not task.is_prune, kind
 
 
 def _own_kind(obj: Obj) -> tuple[str, str]:

@@ -382,12 +382,14 @@ def _run_next(book: Book, runner: Runner, tasks: Sequence[Task], wave: Sequence[
 
 
 def _seen_late(seen: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task]) -> list[Task]:
-    """What could not be dry-run at the beginning, as an earlier wave made its namespace or kind since then."""
+    """What could not be dry-run at the beginning, as an earlier wave made its namespace or kind since then, and what
+    was refused then."""
     if not seen.durable:
         return []
+    again = [task for task in wave if task.deferred] if any(not task.pending for task in tasks) else []
     early = [task for task in tasks if makes_room(task) and task not in wave]
     makers = [task for task in early if task.ref.name != seen.namespace and _is_new(seen, task)]
-    return [task for task in wave if any(makes_room_for(maker, task) for maker in makers)]
+    return [task for task in wave if task in again or any(makes_room_for(maker, task) for maker in makers)]
 
 
 def _is_new(seen: SyncObserved, task: Task) -> bool:
@@ -402,7 +404,7 @@ def _run_wave(
     book.set_phase(OperationPhase.RUNNING, "one or more tasks are running")
     state = RunState.SUCCESSFUL
     if late:
-        state = yield from runner.run(late, dry=True)
+        state = yield from runner.run(late, dry=True, among=wave)
     if state is not RunState.FAILED:
         state = yield from runner.run(wave, dry=False)
     if state is RunState.FAILED:

@@ -24,11 +24,20 @@ from syncline.gitops.sync.actions import (
 )
 from syncline.gitops.sync.annotations import HOOK_FINALIZER, OPERATION
 from syncline.gitops.sync.change import Change, classify_change
-from syncline.gitops.sync.model import Outcome, WaitKind
+from syncline.gitops.sync.model import Outcome, Refusal, WaitKind
 from syncline.gitops.sync.three_way import apply_patch, with_last_applied
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
-from syncline.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, Unanswered
+from syncline.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Unanswered,
+    Unavailable,
+)
 from syncline.kube.managedfields import upgrade_managed_fields
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
@@ -67,6 +76,10 @@ Requests: TypeAlias = Generator[Request, Response, Outcome]
 _DRY = " (dry run)"
 NO_ACCOUNT_YET = 'serviceaccount "default" not found'
 """How the API refuses pods of a namespace without its default service account."""
+NO_RIGHTS = (" cannot ", "attempting to grant RBAC permissions")
+"""How authorization refuses, and how the API keeps people from granting more than they have."""
+ADMISSION = ("admission webhook ", "failed calling webhook", "ValidatingAdmissionPolicy ", "MutatingAdmissionPolicy ")
+"""How refusals of webhooks and policies begin, whatever their code is."""
 
 
 class SyncPerformer:
@@ -81,9 +94,9 @@ class SyncPerformer:
         except Unanswered:
             raise  # nothing was decided about the object, so the pass is given up and made again
         except NotFound as error:
-            return Outcome(False, str(error), not_found=True)
+            return Outcome(False, str(error), not_found=True, refusal=Refusal.STATE)
         except ApiError as error:
-            return Outcome(False, str(error), pending=_soon(error))
+            return Outcome(False, str(error), pending=_soon(error), refusal=_refusal(error))
 
     def _perform(self, action: SyncAction) -> Requests:
         if isinstance(action, AfterWave):
@@ -115,6 +128,13 @@ def _soon(error: ApiError) -> WaitKind | None:
     refused. Upstream fails the operation and leaves it to a retry."""
     early = isinstance(error, Forbidden) and NO_ACCOUNT_YET in error.message
     return WaitKind.ACCOUNT if early else None
+
+
+def _refusal(error: ApiError) -> Refusal:
+    if isinstance(error, Forbidden) and any(text in error.message for text in NO_RIGHTS):
+        return Refusal.RIGHTS
+    admission = any(text in error.message for text in ADMISSION)
+    return Refusal.STATE if admission or isinstance(error, (Forbidden, NotFound, Unavailable)) else Refusal.CONTENT
 
 
 def _gvk(action: SyncAction) -> GVK:
@@ -221,7 +241,7 @@ class _Apply:
         except (Invalid, Conflict) as error:
             if action.force and not self.dry and action.mode in (ApplyMode.CLIENT_SIDE, ApplyMode.REPLACE):
                 return (yield from self._recreate())
-            return Outcome(False, self._explained(error))
+            return Outcome(False, self._explained(error), refusal=_refusal(error))
 
     def ask(self, as_new: bool) -> Requests:
         """A dry run. An object that will be deleted first is asked for as a new one: ``already exists`` comes only

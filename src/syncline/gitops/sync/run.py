@@ -12,6 +12,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import TypeAlias, TypeVar
 
+from syncline.gitops.sync import messages
 from syncline.gitops.sync.actions import ApplyObject, DryRun, SyncAction
 from syncline.gitops.sync.annotations import has_hook_finalizer
 from syncline.gitops.sync.book import Book
@@ -27,9 +28,10 @@ from syncline.gitops.sync.decide import (
     stranger_message,
 )
 from syncline.gitops.sync.definition import defined_kind
-from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, Outcome, ResultCode, WaitKind
+from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, Outcome, Refusal, ResultCode, SyncPhase, WaitKind
+from syncline.gitops.sync.order import turn
 from syncline.gitops.sync.task import Task
-from syncline.kube.objects import is_terminating, name_of
+from syncline.kube.objects import is_terminating, name_of, ref_of
 
 __all__ = ["Flow", "RunState", "Runner", "Steps", "ask", "makes_room", "makes_room_for"]
 
@@ -45,6 +47,8 @@ class RunState(IntEnum):
     PENDING = 1
     FAILED = 2
 
+
+RBAC = "rbac.authorization.k8s.io"
 
 _STATE_OF_RESULT = {
     ResultCode.SYNCED: OperationPhase.RUNNING,
@@ -74,8 +78,9 @@ class Runner:
         self.now = now
         self.waiting: dict[WaitKind, list[Task]] = {}
 
-    def run(self, tasks: Sequence[Task], *, dry: bool) -> Flow[RunState]:
-        """All of ``tasks``, in the order of the engine; later stages only if the former did not fail or wait."""
+    def run(self, tasks: Sequence[Task], *, dry: bool, among: Sequence[Task] = ()) -> Flow[RunState]:
+        """All of ``tasks``, in the order of the engine; later stages only if the former did not fail or wait.
+        ``among``: all that is about to run, where a dry run asks for a part of it."""
         dry = dry or self.seen.options.dry_run
         self.waiting = {}
         if not dry and (yield from self._release_leftovers(tasks)) is RunState.FAILED:
@@ -89,7 +94,7 @@ class Runner:
             state = yield from self._delete_leftovers(creates)
             if state is not RunState.SUCCESSFUL:
                 return state
-        return (yield from self._apply(creates, dry))
+        return (yield from self._apply(creates, dry, among or tasks))
 
     def _release_leftovers(self, tasks: Sequence[Task]) -> Flow[RunState]:
         leftovers = [task for task in tasks if task.is_hook and task.pending]
@@ -163,7 +168,7 @@ class Runner:
                 state = RunState.FAILED
         return state
 
-    def _apply(self, tasks: Sequence[Task], dry: bool) -> Flow[RunState]:
+    def _apply(self, tasks: Sequence[Task], dry: bool, among: Sequence[Task]) -> Flow[RunState]:
         # Kinds go one after another, the objects of a kind together; what has no dry run still parts them.
         groups = [list(group) for _, group in groupby(tasks, key=lambda task: task.gvk.kind)]
         if dry:
@@ -171,8 +176,34 @@ class Runner:
             groups = [[task for task in group if not _skips_dry_run(task, makers)] for group in groups]
         state = RunState.SUCCESSFUL
         for task, outcome in (yield from ask(groups, lambda task: self._action(task, dry))):
-            state = max(state, self._note_applied(task, outcome, dry))
+            if dry and self._may_be_cured(task, outcome, among):
+                self._defer(task, outcome)
+            else:
+                state = max(state, self._note_applied(task, outcome, dry))
         return state
+
+    def _may_be_cured(self, task: Task, outcome: Outcome, among: Sequence[Task]) -> bool:
+        """Whether something that comes earlier may make possible what a dry run was refused (DECISIONS 39)."""
+        if outcome.ok or outcome.pending is not None or not self.seen.durable:
+            return False
+        earlier = (one for one in among if _comes_before(one, task) and self._changes(one))
+        match outcome.refusal:
+            case Refusal.STATE:
+                return any(True for _ in earlier)
+            case Refusal.RIGHTS:
+                return any(one.is_hook or one.gvk.group == RBAC for one in earlier)
+        own = task.gvk.group, task.gvk.kind
+        return any(one.target is not None and defined_kind(one.target) == own for one in earlier)
+
+    def _changes(self, task: Task) -> bool:
+        return task.is_hook or task.live is None or task.is_prune or ref_of(task.live) not in self.seen.in_sync
+
+    def _defer(self, task: Task, outcome: Outcome) -> None:
+        text = messages.deferred_message(outcome.message)
+        if self.seen.options.dry_run:
+            self.book.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, text)
+        else:
+            self.book.defer(task, text)
 
     def _action(self, task: Task, dry: bool) -> DryRun | ApplyObject:
         return dry_run(self.seen, task) if dry else apply_action(self.seen, task, dry=False)
@@ -206,6 +237,14 @@ class Runner:
         for task, outcome in answered:
             if not outcome.ok and not outcome.not_found:
                 self._fail(task, f"failed to delete resource: failed to delete resource: {outcome.message}")
+
+
+def _comes_before(one: Task, task: Task) -> bool:
+    """Whether ``one`` is done by the turn of ``task``: in an earlier phase or wave, or earlier in its wave (prunes go
+    first, then kinds in their order). ``SyncFail`` comes before nothing."""
+    if one is task or one.phase is SyncPhase.SYNC_FAIL:
+        return False
+    return turn(one) < turn(task)
 
 
 def _skips_dry_run(task: Task, makers: Sequence[Task]) -> bool:

@@ -27,6 +27,8 @@ class Task:
     status: ResultCode = ResultCode.NONE
     state: OperationPhase = OperationPhase.NONE
     message: str = ""
+    deferred: bool = False
+    """Its dry run was refused, and is repeated at its turn."""
     obj: Obj = field(init=False, repr=False)
     gvk: GVK = field(init=False)
     ref: ObjectRef = field(init=False)
