@@ -33,6 +33,8 @@ class Source:
     def __init__(self, *objects: Obj) -> None:
         self.commits: list[tuple[Obj, ...]] = [objects]
         self.fails = ""
+        self.asked: list[str] = []
+        """Addresses that were read, in order."""
 
     @property
     def head(self) -> str:
@@ -45,6 +47,7 @@ class Source:
     def read(
         self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
     ) -> Manifests:
+        self.asked += [str(one["repoURL"]) for one in sources]
         if self.fails:
             return Manifests((), (), (), now, error=self.fails)
         by_sha = {sha(n): objects for n, objects in enumerate(self.commits)}

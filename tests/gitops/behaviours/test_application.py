@@ -173,3 +173,25 @@ def test_an_empty_source_does_not_wipe_out_an_application_a090() -> None:
     play.driver.advance(300)
     assert play.maps() == ["a"]
     assert "auto-sync will wipe out all resources" in play.conditions()["SyncError"]
+
+
+def test_what_belongs_to_another_object_without_saying_so_is_no_orphan_a030() -> None:
+    play = Play(config("a"))
+    ports = [{"port": 80}]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
+    play.world.send("POST", "/api/v1/namespaces/default/services", service | {"spec": {"ports": ports}})
+    endpoints = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "web"}}
+    play.world.send("POST", "/api/v1/namespaces/default/endpoints", endpoints)
+    labels = {"kubernetes.io/service-name": "web"}
+    slice_ = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "s", "labels": labels}}
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    play.world.send("POST", slices, slice_ | {"addressType": "IPv4", "endpoints": []})
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}  # type: ignore[index]
+    template = deployment("db")["spec"] | {"serviceName": "db", "volumeClaimTemplates": [claim]}
+    stateful = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": template}
+    play.world.send("POST", "/apis/apps/v1/namespaces/default/statefulsets", stateful)
+    play.driver.advance(5)
+    play.patch(f"{PROJECTS}/default", {"spec": {"orphanedResources": {"warn": True}}})
+    play.driver.settle()
+    assert play.conditions()["OrphanedResourceWarning"] == "Application has 2 orphaned resources"

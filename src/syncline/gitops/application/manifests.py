@@ -66,6 +66,11 @@ class Manifests:
     content: tuple[str, ...] = ()
     """Names what was read of each source: equal names, equal objects. Empty where the reader cannot say."""
 
+    asked: bool = False
+    """Somebody waited for this render: if it failed, that is said at once."""
+    local: bool = False
+    """They came with an operation, so no look at the source makes newer ones."""
+
     @property
     def revision(self) -> str:
         """The commit of a single source; empty for several, as upstream."""
@@ -104,12 +109,12 @@ def local_manifests(texts: Sequence[str], revisions: tuple[str, ...], now: datet
         try:
             value = load(text, file=place)
         except YamlError as error:
-            return Manifests(revisions, (), (), now, error=f"{place}: {error}")
+            return Manifests(revisions, (), (), now, error=f"{place}: {error}", local=True)
         if not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind"):
             error_text = f"{place}: must be one object with apiVersion and kind"
-            return Manifests(revisions, (), (), now, error=error_text)
+            return Manifests(revisions, (), (), now, error=error_text, local=True)
         objects.append(value)
-    return Manifests(revisions, tuple(objects), (), now)
+    return Manifests(revisions, tuple(objects), (), now, local=True)
 
 
 class SourceReader(Protocol):
@@ -294,6 +299,8 @@ class RenderPerformer:
         if before is not None and before.resolved_at > now:
             found = before  # it began later and ended before
         since = (before.failing_since if before and before.error else None) or now
-        found = replace(found, answers=answers[-MAX_ANSWERS:], failing_since=since if found.error else None)
+        asked = action.asked or any(one and one != action.answers for one in new)
+        failing = since if found.error else None
+        found = replace(found, answers=answers[-MAX_ANSWERS:], failing_since=failing, asked=asked)
         self._store.put(action.sources, action.revisions, found, action.context)
         return found

@@ -39,9 +39,12 @@ from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.secretvalues import secret_masker
 from syncline.kube.version import GIT_VERSION
 from syncline.sources.environment import RenderContext
+from syncline.sources.errors import SourceError
+from syncline.sources.signatures import policy_for
 
 __all__ = [
     "INSTANCE_INDEX",
+    "LOCAL_UNSIGNED",
     "AppObserved",
     "AppSettings",
     "Destinations",
@@ -49,11 +52,13 @@ __all__ = [
     "observe_application",
     "pinned_revisions",
     "render_context",
+    "signed_only",
     "wanted_revisions",
 ]
 
 INSTANCE_INDEX = "argocd-instance"
 """Index of all live objects by the application that their tracking data names."""
+LOCAL_UNSIGNED = "Cannot use local manifests when source integrity is enforced"
 NAMESPACES = GroupKind("", "Namespace")
 SECRETS = GroupKind("", "Secret")
 
@@ -234,7 +239,30 @@ def render_context(view: AppView, settings: AppSettings) -> RenderContext:
 
 def local_texts(view: AppView) -> tuple[str, ...]:
     """Manifests that the request brings with it."""
-    return tuple(str(text) for text in dig(view.operation, "sync", "manifests", default=()) or ())
+    return _texts(view.operation)
+
+
+def _texts(operation: Obj | None) -> tuple[str, ...]:
+    return tuple(str(text) for text in dig(operation, "sync", "manifests", default=()) or ())
+
+
+def _kept_local(view: AppView, project: Obj | None) -> Manifests | None:
+    """Manifests of the last operation, if it brought its own: until the next one they are what is compared with."""
+    texts = _texts(dig(view.operation_state, "operation"))
+    if not texts:
+        return None
+    if signed_only(project, view.sources):
+        return Manifests(view.revisions_wanted, (), (), operation_start(view), error=LOCAL_UNSIGNED, local=True)
+    return local_manifests(texts, view.revisions_wanted, operation_start(view))
+
+
+def signed_only(project: Obj | None, sources: tuple[Obj, ...]) -> bool:
+    """Whether the project wants signatures of one of these sources; charts and artifacts have none."""
+    urls = [str(one.get("repoURL") or "") for one in sources if not one.get("chart")]
+    try:
+        return any(url and not url.startswith("oci://") and policy_for(project or {}, url) for url in urls)
+    except SourceError:  # a policy that cannot be read is one
+        return True
 
 
 def operation_start(view: AppView) -> datetime:
@@ -319,7 +347,8 @@ def observe_application(
         problem = destinations.problem(remote) if destinations is not None else "this process does not connect to it"
     looked = there if there is not None else _nowhere()
     context = render_context(view, settings)
-    latest = store.get(view.sources, view.revisions_wanted, context)
+    project = _project(cache, project_ref, system.settings)
+    latest = _kept_local(view, project) or store.get(view.sources, view.revisions_wanted, context)
     pinned = pinned_reading = None
     if view.operation is not None:
         sources = operation_sources(view)
@@ -329,7 +358,6 @@ def observe_application(
         pinned = local_manifests(local, asked, operation_start(view)) if local else store.get(sources, asked, context)
     all_holds = holds_of(looked.objects(HOLD.group_kind))
     label = application_label(app)
-    project = _project(cache, project_ref, system.settings)
     kinds = KindTable({info.gvk: info for info in looked.mapper.versions()})
     reach = _among_applications(view, project, clusters, settings)
     pools = looked.objects(POOL)

@@ -22,10 +22,12 @@ from syncline.gitops.application.holds import give_back_for_gate, renewed, taken
 from syncline.gitops.application.hooks import hooks_to_run, noted_hooks
 from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.observe import (
+    LOCAL_UNSIGNED,
     AppObserved,
     local_texts,
     operation_sources,
     pinned_revisions,
+    signed_only,
     wanted_revisions,
 )
 from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes, leaves_paused, left_paused
@@ -52,7 +54,15 @@ from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
 from syncline.kube.errors import Unanswered
 from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, namespace_of, uid_of
 
-__all__ = ["OperationPlan", "begun", "plan_operation", "running_operation", "settle_operation", "sync_observed"]
+__all__ = [
+    "Compare",
+    "OperationPlan",
+    "begun",
+    "plan_operation",
+    "running_operation",
+    "settle_operation",
+    "sync_observed",
+]
 
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
@@ -81,6 +91,8 @@ class OperationPlan(Plan):
     observed: SyncObserved | None = None
     sync: SyncPlan | None = None
     pinned: Manifests | None = field(default=None)
+    view: AppView | None = field(default=None)
+    """The Application with its status as it was compared in this pass."""
 
 
 Compare = Callable[[AppObserved, Manifests], Comparison]
@@ -114,9 +126,8 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if view.operation.get("sync") is None:
         message = "Invalid operation request: no operation specified"
         return _finish(seen, OperationPhase.ERROR, message, None, None, now)
-    if local_texts(view) and _signed_only(seen):
-        message = "Cannot use local manifests when source integrity is enforced"
-        return _finish(seen, OperationPhase.ERROR, message, None, None, now)
+    if local_texts(view) and signed_only(seen.project, operation_sources(view)):
+        return _finish(seen, OperationPhase.ERROR, LOCAL_UNSIGNED, None, None, now)
     sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
     if len(asked) != len(sources):
         message = f"Invalid operation request: {len(asked)} revisions for {len(sources)} sources; give one for each"
@@ -148,7 +159,7 @@ def _being_read(seen: AppObserved, state: Obj) -> Plan | None:
     if seen.pinned_reading is None or (terminating and seen.pinned is not None):
         return None
     why = seen.pinned_reading.text
-    status = {**seen.view.status, "operationState": {**state, "message": why}}
+    status = {**seen.view.current, "operationState": {**state, "message": why}}
     return Plan(status=app_patch(seen.view, status, why), outcome=Requeue(PASS_INTERVAL_S, why), why=why)
 
 
@@ -159,13 +170,8 @@ def _wait_for_applications(seen: AppObserved, state: Obj) -> Plan | None:
     problem = not_ready(seen.view.obj, seen.before, seen.reach_of_applications)
     if not problem:
         return None
-    status = {**seen.view.status, "operationState": {**state, "message": problem}}
+    status = {**seen.view.current, "operationState": {**state, "message": problem}}
     return Plan(status=app_patch(seen.view, status, problem), outcome=Requeue(PASS_INTERVAL_S, problem), why=problem)
-
-
-def _signed_only(seen: AppObserved) -> bool:
-    spec = dig(seen.project, "spec", default={})
-    return bool(spec.get("signatureKeys") or dig(spec, "sourceIntegrity", "git", "policies"))
 
 
 def _over(state: Obj) -> bool:
@@ -221,7 +227,7 @@ def _terminate(view: AppView, state: Obj) -> Plan:
     """Ask for the termination on record; the next pass ends the hooks, also after a restart."""
     ending = {key: value for key, value in state.items() if key != "finishedAt"}
     ending |= {"phase": str(OperationPhase.TERMINATING), "message": TIMED_OUT}
-    patch = app_patch(view, {**view.status, "operationState": ending}, TIMED_OUT)
+    patch = app_patch(view, {**view.current, "operationState": ending}, TIMED_OUT)
     return Plan(steps=(patch,), outcome=Requeue(0, TIMED_OUT), why=TIMED_OUT)
 
 
@@ -237,14 +243,14 @@ def _overtaken(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
     if latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s) or view.refresh:
         why = "look whether a newer commit repairs what the operation waits for"
         render = Render(view.name, view.sources, view.revisions_wanted, why, context=seen.context)
-        patch = app_patch(view, dict(view.status), why)
+        patch = app_patch(view, dict(view.current), why)
         return Plan(steps=((render,),), status=patch, outcome=Requeue(0, "rendered"), why=why)
     if latest.error or latest.revisions == pinned_revisions(view):
         return None
     text = f"overtaken by {', '.join(latest.revisions)}"
     ending = {key: value for key, value in state.items() if key != "finishedAt"}
     ending |= {"phase": str(OperationPhase.TERMINATING), "message": text}
-    patch = app_patch(view, {**view.status, "operationState": ending}, text)
+    patch = app_patch(view, {**view.current, "operationState": ending}, text)
     return Plan(steps=(patch,), outcome=Requeue(0, text), why=text)
 
 
@@ -259,7 +265,7 @@ def _blocked_by_window(seen: AppObserved, state: Obj, now: datetime) -> Plan | N
     if not problem:
         return None
     message = f"Sync operation {problem}"
-    status = {**view.status, "operationState": {**state, "message": message}}
+    status = {**view.current, "operationState": {**state, "message": message}}
     return Plan(
         status=app_patch(view, status, message), outcome=Requeue(PASS_INTERVAL_S, message, background=True), why=message
     )
@@ -276,6 +282,7 @@ def settle_operation(
         return None  # the connection broke in the middle; the pass is given up and the next one resumes
     observed = record(plan.observed, plan.sync, _answers(plan.sync, results))
     assert plan.pinned is not None, "a round has its manifests"
+    seen = seen if plan.view is None else replace(seen, view=plan.view)
     return seen, _round(seen, observed, plan.pinned, now)
 
 
@@ -305,7 +312,7 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
         return replace(end, observed=observed, sync=sync) if isinstance(end, OperationPlan) else end
     held = None if terminating else taken(seen, observed, sync, now)
     return held or OperationPlan(
-        steps=seen.at_destination(sync.steps), why=sync.why, observed=observed, sync=sync, pinned=pinned
+        steps=seen.at_destination(sync.steps), why=sync.why, observed=observed, sync=sync, pinned=pinned, view=seen.view
     )
 
 
@@ -319,7 +326,8 @@ def _begin(seen: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
     """Persist that it runs, and which pools are paused, before anything is written to the cluster (behaviour 2). What
     the project does not permit is not even read; the next pass ends the operation."""
     view = seen.view
-    status: Obj = begun(view.obj, view.operation or {}, now)["status"]
+    begins = begun(view.obj, view.operation or {}, now)["status"]
+    status: Obj = {**view.current, "operationState": begins["operationState"]}
     reason = "a sync was requested"
     notes = begin_notes(view.obj, seen.pools) | {STARTED: _start_named(view, now)}
     patch = app_patch(view, status, reason, annotations=notes)
@@ -390,7 +398,7 @@ def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None
     if now < at:
         wait = _in_time(seen, state, (at - now).total_seconds(), now)
         return Plan(outcome=Requeue(wait, f"retry #{attempt} at {format_time(at)}"), why="waiting for the next attempt")
-    status = dict(view.status)
+    status = dict(view.current)
     again = {k: v for k, v in state.items() if k not in ("finishedAt", "syncResult")}
     again["message"] = f"Retrying operation. Attempt #{attempt}"
     status["operationState"] = again
@@ -400,7 +408,9 @@ def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None
         again["message"] = f"Retrying operation with latest revisions. Attempt #{attempt}"
         operation = again["operation"] = _with_revisions(view.operation or {}, ())
         reason = "the retry takes the newest commit"
-        render = (Render(view.name, view.sources, view.revisions_wanted, reason, context=seen.context),)
+        tried = AppView({**view.obj, "operation": operation, "status": {"operationState": again}})
+        sources, asked = operation_sources(tried), wanted_revisions(tried)
+        render = (Render(view.name, sources, asked, reason, context=seen.context, asked=True),)
     patch = app_patch(view, status, "the next attempt begins", operation=operation)
     return Plan(steps=(patch, render), outcome=Requeue(0, "next attempt"), why=again["message"])
 
@@ -561,7 +571,7 @@ def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime
     elif sync is not None and sync.wait is not None and sync.wait.kind in UNTRACKED:
         wait = PASS_INTERVAL_S if rests_until(why) is not None else UNTRACKED_INTERVAL_S
     wait = _in_time(seen, state, wait, now)
-    status = dict(view.status) | {"operationState": state}
+    status = dict(view.current) | {"operationState": state}
     overdue = _overdue(view, sync, now)
     merged = merge_conditions(status.get("conditions") or [], (OVERDUE,), overdue, now)
     status = {key: value for key, value in status.items() if key != "conditions"}
@@ -612,7 +622,7 @@ def _retry(view: AppView, state: Obj, pinned: Manifests | None, now: datetime) -
     }
     operation = _with_revisions(view.operation or {}, pinned.revisions) if pinned is not None else view.operation
     state["operation"] = operation
-    status = dict(view.status) | {"operationState": state}
+    status = dict(view.current) | {"operationState": state}
     patch = app_patch(view, status, "a failed attempt is tried again", operation=operation)
     return OperationPlan(status=patch, outcome=Requeue(0, "retry scheduled"), why=state["message"])
 
@@ -627,9 +637,9 @@ def _completed(
     notes: dict[str, str | None] | None = None,
 ) -> Plan:
     """``.operation`` goes in the same patch that writes the end; history and Events follow from it."""
-    status = dict(view.status) | {"operationState": state}
+    status = dict(view.current) | {"operationState": state}
     status.pop("conditions", None)
-    kept = [one for one in view.status.get("conditions") or () if one.get("type") != OVERDUE]
+    kept = [one for one in view.current.get("conditions") or () if one.get("type") != OVERDUE]
     status |= {"conditions": kept} if kept else {}
     sync = dig(view.operation, "sync", default={})
     full = not sync.get("resources") and not sync.get("dryRun")

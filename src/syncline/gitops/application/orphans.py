@@ -12,9 +12,24 @@ from syncline.gitops.project import permits_resource
 from syncline.gitops.resource_filter import ResourceFilter
 from syncline.gitops.tracking import Tracking
 from syncline.kube.glob import glob_matches
-from syncline.kube.objects import Obj, ObjectRef, dig, owner_references, ref_of
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    labels_of,
+    name_of,
+    owner_references,
+    ref_of,
+)
 
 __all__ = ["count_orphans", "orphans"]
+
+STATEFUL_SET = GroupKind("apps", "StatefulSet")
+SERVICE_NAME = "kubernetes.io/service-name"
+TOKEN_TYPE = "kubernetes.io/service-account-token"
+TOKEN_OF = "kubernetes.io/service-account"
 
 
 def count_orphans(cache: Snapshot, app: Obj, project: Obj | None, tracking: Tracking) -> int | None:
@@ -38,10 +53,39 @@ def orphans(cache: Snapshot, app: Obj, project: Obj, tracking: Tracking) -> list
     for kind in cache.kinds():
         for obj in cache.objects(kind, namespace):
             ref = ref_of(obj)
-            ours = ref in rows or tracking.app_name(obj) or owner_references(obj)
+            ours = ref in rows or tracking.app_name(obj) or owner_references(obj) or _has_inferred_owner(cache, obj)
             if not ours and _permitted(project, ref, view) and not _is_ignored(ref, ignored):
                 found.append(obj)
     return found
+
+
+def _has_inferred_owner(cache: Snapshot, obj: Obj) -> bool:
+    """Whether it belongs to another object though it has no owner reference (gitops-engine ``references.go``): the
+    endpoints of a Service, the token of a service account, the claims of a StatefulSet, operators of an OperatorGroup.
+    """
+    ref = ref_of(obj)
+    match ref.group, ref.kind:
+        case "", "Endpoints":
+            return True
+        case "discovery.k8s.io", "EndpointSlice":
+            return SERVICE_NAME in labels_of(obj)
+        case "", "Secret":
+            notes = annotations_of(obj)
+            return obj.get("type") == TOKEN_TYPE and all(notes.get(f"{TOKEN_OF}.{part}") for part in ("name", "uid"))
+        case "operators.coreos.com", "ClusterServiceVersion":
+            return bool(annotations_of(obj).get("olm.operatorGroup"))
+        case "", "PersistentVolumeClaim":
+            return any(_claims(one, ref.name) for one in cache.objects(STATEFUL_SET, ref.namespace))
+    return False
+
+
+def _claims(stateful: Obj, name: str) -> bool:
+    """Whether a claim of this name is made of one of its templates: ``TEMPLATE-NAME-NUMBER``."""
+    base, _, number = name.rpartition("-")
+    if not (number.isascii() and number.isdigit()):
+        return False
+    templates = dig(stateful, "spec", "volumeClaimTemplates", default=[])
+    return any(base == f"{name_of(one)}-{name_of(stateful)}" for one in templates if isinstance(one, dict))
 
 
 def _row_ref(row: Obj) -> ObjectRef:

@@ -16,7 +16,7 @@ from syncline.gitops.application.guard import mass_deletion
 from syncline.gitops.application.holds import UNHELD, released, unheld_warning
 from syncline.gitops.application.manifests import Join, Manifests, Reading, Render
 from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.application.operation import COMPONENT, plan_operation, running_operation
+from syncline.gitops.application.operation import COMPONENT, Compare, plan_operation, running_operation
 from syncline.gitops.application.pools import left_notes, resume_left
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import (
@@ -38,6 +38,8 @@ from syncline.kube.objects import Obj, dig, resource_version, uid_of
 __all__ = ["compare_application", "plan_application"]
 
 AUTO_SYNC_CONDITION = "SyncError"
+NOTED_S = 1.0
+"""After which a note is looked at again whose pool was resumed: no change of a pool wakes the application then."""
 MAX_WARNINGS = 10
 """Oddities of the source that are shown as conditions; a repository may have thousands."""
 SHARED_LOOK = 0.25
@@ -58,7 +60,9 @@ def plan_application(seen: AppObserved, now: datetime) -> Plan:
     if not resumed:
         return plan
     patches, events = resumed
-    return replace(plan, steps=(*plan.steps, *seen.at_cluster((patches,)), events))
+    soon = min(plan.outcome.after_s, NOTED_S) if isinstance(plan.outcome, Requeue) else NOTED_S
+    outcome = Requeue(soon, "pools are resumed; the note of them goes next")
+    return replace(plan, steps=(*plan.steps, *seen.at_cluster((patches,)), events), outcome=outcome)
 
 
 def _plan(seen: AppObserved, now: datetime) -> Plan:
@@ -72,14 +76,51 @@ def _plan(seen: AppObserved, now: datetime) -> Plan:
         return plan_deletion(seen, now)
     problems = spec_problems(seen)
     texts = tuple(f"{problem.type}: {problem.message}" for problem in problems)
-    operation = plan_operation(seen, now, compare_application, texts)
-    if operation is not None:
-        return operation
+    if view.operation is not None:
+        return _plan_operated(seen, now, texts)
     if problems:
         status = failed_status(view, problems, now)
         reason = "; ".join(texts)
         return Plan(status=app_patch(view, status, reason), outcome=_poll(seen), why=reason)
     return _plan_refresh(seen, now)
+
+
+def _plan_operated(seen: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
+    """The next round of the operation. The status is kept current beside it: what is asked for is read first, and
+    whatever the operation writes builds on the comparison of this pass."""
+    remembered: dict[int, Comparison] = {}
+
+    def compared(seen: AppObserved, manifests: Manifests) -> Comparison:
+        if id(manifests) not in remembered:
+            remembered[id(manifests)] = compare_application(seen, manifests)
+        return remembered[id(manifests)]
+
+    request = refresh_request(seen.view)
+    if not problems and seen.reading is None and running_operation(seen.view) and _is_due(seen, request, now):
+        return _look(seen, request)
+    answered = not request or (seen.latest is not None and (seen.latest.local or request in seen.latest.answers))
+    beside = None if problems or not answered else _status_beside(seen, now, compared)
+    seen = replace(seen, view=replace(seen.view, beside=beside, answered=answered))
+    operation = plan_operation(seen, now, compared, problems)
+    assert operation is not None, "an operation is requested"
+    return operation
+
+
+def _status_beside(seen: AppObserved, now: datetime, compared: Compare) -> Obj | None:
+    """The status by what is known of the source; None where there is nothing to compare with."""
+    latest = seen.latest
+    if latest is None or (latest.error and _in_grace(seen, latest, now)):
+        return None
+    if latest.error:
+        return _unread_status(seen, latest, now)
+    return _compared_status(seen, compared(seen, latest), latest, now)
+
+
+def _unread_status(seen: AppObserved, latest: Manifests, now: datetime) -> Obj:
+    """The source cannot be read: what is live is as healthy as it is."""
+    problem = Condition("ComparisonError", f"Failed to load target state: {latest.error}")
+    alone = compare_application(seen, replace(latest, objects=()))
+    return failed_status(seen.view, [problem], now, health=alone.health)
 
 
 def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
@@ -114,31 +155,44 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
 def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
     view = seen.view
     latest = seen.latest
-    due = latest is None or now >= latest.resolved_at + _period(seen, latest)
-    request = _refresh_request(view)
-    asked = bool(request) and (latest is None or request not in latest.answers)
+    request = refresh_request(view)
     if seen.reading is not None:
         return _plan_beside(seen, seen.reading, now)
-    if due or asked:
-        reason = (
-            "no manifests yet" if latest is None else ("a refresh was asked for" if asked else "time to look again")
-        )
-        render = replace(
-            _render(seen, reason),
-            answers=request,
-            asked=asked,
-            may_be_old_s=0.0 if asked or latest is None else SHARED_LOOK * seen.settings.poll_s,
-        )
-        return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
+    if _is_due(seen, request, now):
+        return _look(seen, request)
     assert latest is not None, "it is due when there is nothing"
     if latest.error and _in_grace(seen, latest, now):
         why = f"the source cannot be read for a moment: {latest.error}"
         return Plan(status=app_patch(view, waiting_status(view, "", now), why), outcome=_poll(seen, now), why=why)
     if latest.error:
-        problem = Condition("ComparisonError", f"Failed to load target state: {latest.error}")
-        status = failed_status(view, [problem], now, keep_health=True)
-        return Plan(status=app_patch(view, status, problem.message), outcome=_poll(seen, now), why=problem.message)
+        why = f"Failed to load target state: {latest.error}"
+        status = _unread_status(seen, latest, now)
+        return Plan(status=app_patch(view, status, why), outcome=_poll(seen, now), why=why)
     return _plan_compared(seen, latest, now)
+
+
+def _is_due(seen: AppObserved, request: str, now: datetime) -> bool:
+    """Whether the source is to be read now: nothing is known of it, somebody asks, or it is time."""
+    latest = seen.latest
+    if latest is None or latest.local:
+        return latest is None
+    return _is_asked(latest, request) or now >= latest.resolved_at + _period(seen, latest)
+
+
+def _is_asked(latest: Manifests | None, request: str) -> bool:
+    return bool(request) and (latest is None or request not in latest.answers)
+
+
+def _look(seen: AppObserved, request: str) -> Plan:
+    latest, asked = seen.latest, _is_asked(seen.latest, request)
+    reason = "no manifests yet" if latest is None else ("a refresh was asked for" if asked else "time to look again")
+    render = replace(
+        _render(seen, reason),
+        answers=request,
+        asked=asked,
+        may_be_old_s=0.0 if asked or latest is None else SHARED_LOOK * seen.settings.poll_s,
+    )
+    return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
 
 
 def _render(seen: AppObserved, reason: str) -> Render:
@@ -149,7 +203,7 @@ def _render(seen: AppObserved, reason: str) -> Render:
 def _plan_beside(seen: AppObserved, reading: Reading, now: datetime) -> Plan:
     """While the source is read: what was known goes on, unless somebody asked for what is new. The request to refresh
     stands until the answer is there."""
-    view, latest, request = seen.view, seen.latest, _refresh_request(seen.view)
+    view, latest, request = seen.view, seen.latest, refresh_request(seen.view)
     if latest is not None and not latest.error and not request:
         return _plan_compared(seen, latest, now)
     joins = bool(request) and bool(reading.answers) and request not in reading.answers
@@ -163,17 +217,28 @@ def _in_grace(seen: AppObserved, latest: Manifests, now: datetime) -> bool:
     known = dig(seen.view.status, "sync", "status") not in (None, "", "Unknown")
     since = latest.failing_since
     return (
-        known
-        and since is not None
-        and not seen.view.refresh
-        and now < since + timedelta(seconds=seen.settings.repo_grace_s)
+        known and since is not None and not latest.asked and now < since + timedelta(seconds=seen.settings.repo_grace_s)
     )
 
 
-def _refresh_request(view: AppView) -> str:
-    """Names the refresh that is asked for, empty for none. The annotation has no time of its own, so the object's
-    version names it; a write in between costs one more render. The annotation goes with the status that follows."""
-    return f"{uid_of(view.obj)}/{resource_version(view.obj)}" if view.refresh else ""
+def refresh_request(view: AppView) -> str:
+    """Names the refresh that is asked for, empty for none: by the annotation, by another source than the one that was
+    compared, or by the end of an operation that a person began.
+
+    The annotation has no time of its own, nor has a change of the spec, so the object's version names them; a write in
+    between costs one more render. The annotation goes with the status that follows.
+    """
+    compared = dig(view.status, "sync", "comparedTo", default={})
+    before = tuple(compared.get("sources") or ((compared["source"],) if compared.get("source") else ()))
+    if view.refresh or (before and before != view.sources):
+        return f"{uid_of(view.obj)}/{resource_version(view.obj)}"
+    state = view.operation_state or {}
+    sync = dig(state, "operation", "sync")
+    by_hand = (
+        isinstance(sync, dict) and not sync.get("dryRun") and not dig(state, "operation", "initiatedBy", "automated")
+    )
+    ended = state.get("phase") in ("Succeeded", "Failed", "Error") and state.get("finishedAt")
+    return f"{uid_of(view.obj)}/ended/{state.get('startedAt')}/{ended}" if by_hand and ended else ""
 
 
 def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
@@ -181,19 +246,7 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     comparison = compare_application(seen, latest)
     decision = _automated(seen, comparison, latest, now)
     notes = left_notes(view.obj, seen.pools)
-    conditions = (
-        *comparison.conditions,
-        *(
-            [Condition("OrphanedResourceWarning", f"Application has {seen.orphans} orphaned resources")]
-            if seen.orphans
-            else []
-        ),
-        *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
-        *([Condition(SOURCE_WAIT, seen.reading.text)] if seen.reading is not None else []),
-    )
-    status = _with_auto(compared_status(view, comparison, latest, conditions, now), decision, now)
-    if latest.content and not view.refresh and seen.compared is not None and seen.compared.content == latest.content:
-        status = without_new_commit(view, status)
+    status = _with_auto(_compared_status(seen, comparison, latest, now), decision, now)
     finalizers = wanted_finalizers(
         view.obj, pre_delete=comparison.has_pre_delete_hooks, post_delete=comparison.has_post_delete_hooks
     )
@@ -211,6 +264,25 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
     event = Emit(view.obj, "OperationStarted", f"Initiated automated sync to '{revision}'", COMPONENT)
     patch = app_patch(view, status, decision.why, operation=decision.operation, finalizers=finalizers)
     return Plan(status=(*patch, event), outcome=Requeue(0, "the operation begins"), why=why)
+
+
+def _compared_status(seen: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> Obj:
+    """The status after a comparison, with the conditions that observation adds to it."""
+    conditions = (
+        *comparison.conditions,
+        *(
+            [Condition("OrphanedResourceWarning", f"Application has {seen.orphans} orphaned resources")]
+            if seen.orphans
+            else []
+        ),
+        *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
+        *([Condition(SOURCE_WAIT, seen.reading.text)] if seen.reading is not None else []),
+    )
+    status = compared_status(seen.view, comparison, latest, conditions, now)
+    known = seen.compared is not None and seen.compared.content == latest.content
+    if latest.content and not seen.view.refresh and known:
+        return without_new_commit(seen.view, status)
+    return status
 
 
 def _automated(seen: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> AutoSync:
@@ -248,7 +320,7 @@ def _poll(seen: AppObserved, now: datetime | None = None) -> Requeue:
     latest = seen.latest
     if seen.reading is not None:
         return Requeue(LOOK_BESIDE_S, seen.reading.text, background=True)
-    if latest is None or now is None:
+    if latest is None or now is None or latest.local:
         return Requeue(seen.settings.error_poll_s, "look again", background=True)
     wait = (latest.resolved_at + _period(seen, latest) - now).total_seconds()
     return Requeue(max(wait, 0.1), "look at the repository again", background=True)

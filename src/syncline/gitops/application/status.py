@@ -12,6 +12,7 @@ from typing import Any
 
 from syncline.base.clock import format_time
 from syncline.control.plan import Patch
+from syncline.gitops.app_health import ApplicationHealth
 from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.application.masking import masked_status, timeless
 from syncline.gitops.application.view import REFRESH, AppView
@@ -79,14 +80,14 @@ def failed_status(
     now: datetime,
     manifests: Manifests | None = None,
     *,
-    keep_health: bool = False,
+    health: ApplicationHealth | None = None,
 ) -> Obj:
-    """The status when nothing could be compared: sync Unknown, and what is wrong as conditions. ``keep_health``: the
-    live objects are as healthy as they were (a source that cannot be reached says nothing about them)."""
+    """The status when nothing could be compared: sync Unknown, and what is wrong as conditions. ``health``: that of the
+    live objects (a source that cannot be read says nothing about them); None: unknown."""
     status: Obj = dict(view.status)
     status["sync"] = _sync(view, "Unknown", manifests)
-    known = str(dig(view.status, "health", "status", default="Unknown"))
-    status["health"] = _health(view, known if keep_health else "Unknown", "", now)
+    found = ("Unknown", "") if health is None else (str(health.status), health.message)
+    status["health"] = _health(view, *found, now)
     return _with_conditions(view, status, conditions, EVALUATED, now)
 
 
@@ -161,7 +162,7 @@ def app_patch(
         body["operation"] = create_merge_patch(view.operation, operation) if view.operation and operation else operation
     known = annotations_of(view.obj)
     changed = {key: value for key, value in (annotations or {}).items() if known.get(key) != value}
-    if processed and view.refresh and REFRESH in known:
+    if processed and view.answered and view.refresh and REFRESH in known:
         changed[REFRESH] = None
     metadata: Obj = {"annotations": changed} if changed else {}
     if finalizers is not None and finalizers != finalizers_of(view.obj):

@@ -24,6 +24,10 @@ class AppView:
     obj: Obj
     mask: Masker = field(default_factory=Masker, compare=False)
     """Takes the values of its Secrets, as far as they were seen, out of what is said of it."""
+    beside: Obj | None = field(default=None, compare=False, repr=False)
+    """The status as the comparison of this pass would have it, while an operation runs."""
+    answered: bool = True
+    """Whether a refresh that is asked for has been done."""
 
     @property
     def ref(self) -> ObjectRef:
@@ -60,6 +64,11 @@ class AppView:
     def status(self) -> Obj:
         found = dig(self.obj, "status", default={})
         return found if isinstance(found, dict) else {}
+
+    @property
+    def current(self) -> Obj:
+        """The status that a write builds on: that of this pass where it was compared, else as it stands."""
+        return self.status if self.beside is None else self.beside
 
     @cached_property
     def sources(self) -> tuple[Obj, ...]:

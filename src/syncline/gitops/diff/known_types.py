@@ -21,6 +21,7 @@ __all__ = ["BUILT_IN", "spelled"]
 BUILT_IN = {GroupKind("argoproj.io", "Rollout"): (KnownTypeField("spec.template.spec", "core/v1/PodSpec"),)}
 """Fields that are known without any setting."""
 API = "io.k8s.api."
+RESOURCE_LIST = "core/v1/ResourceList"
 
 
 def spelled(obj: Obj, fields: Iterable[KnownTypeField]) -> Obj:
@@ -40,6 +41,14 @@ def _at(value: Any, path: list[str], type_name: str) -> Any:
     return value
 
 
+def _quantities(value: Any) -> Any:
+    """A map of quantities, which has no schema of its own; as it is if one of them is none."""
+    try:
+        return {key: str(parse_quantity(one)) for key, one in value.items()} if isinstance(value, dict) else value
+    except (QuantityError, TypeError, AttributeError):
+        return value
+
+
 def _canonical(value: Any, type_name: str) -> Any:
     try:
         if type_name == "core/Quantity":
@@ -48,6 +57,8 @@ def _canonical(value: Any, type_name: str) -> Any:
             return format_duration(parse_duration(value))
     except (QuantityError, DurationError, TypeError, AttributeError):
         return value
+    if type_name == RESOURCE_LIST:
+        return _quantities(value)
     schema = definition(API + type_name.replace("/", "."))
     if isinstance(value, list):
         return [_canonical(item, type_name) for item in value]

@@ -28,7 +28,16 @@ from syncline.gitops.sync.decide import (
     stranger_message,
 )
 from syncline.gitops.sync.definition import defined_kind
-from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, Outcome, Refusal, ResultCode, SyncPhase, WaitKind
+from syncline.gitops.sync.model import (
+    GATE_DEADLINE,
+    Answers,
+    OperationPhase,
+    Outcome,
+    Refusal,
+    ResultCode,
+    SyncPhase,
+    WaitKind,
+)
 from syncline.gitops.sync.order import turn
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import is_terminating, name_of, ref_of
