@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.sources.environment import RenderContext, build_environment, expand
+from syncline.sources.environment import RenderContext, build_environment, expand, plain_version
 
 GIVEN = {"ARGOCD_APP_NAME": "shop", "A": "1"}
 
@@ -27,6 +27,21 @@ GIVEN = {"ARGOCD_APP_NAME": "shop", "A": "1"}
 )
 def test_variables_are_replaced_as_by_gos_expand(text: str, expected: str) -> None:
     assert expand(text, GIVEN) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "given"),
+    [
+        ("v1.36.0+syncline", "1.36.0"),
+        ("v1.31.2-gke.1700000", "1.31.2"),
+        ("1.30", "1.30"),
+        ("v1.030.1", "1.30.1"),
+        ("", ""),
+        ("latest", "latest"),
+    ],
+)
+def test_charts_and_plugins_are_told_the_numbers_of_a_version(told: str, given: str) -> None:
+    assert plain_version(told) == given
 
 
 def test_the_build_environment_has_upstreams_names() -> None:

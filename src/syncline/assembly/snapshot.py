@@ -16,7 +16,7 @@ from syncline.gitops.application.system import SystemBook
 from syncline.gitops.system import System
 from syncline.kube import client
 from syncline.kube.client import Request, Response
-from syncline.kube.mapper import Mapper, discover
+from syncline.kube.mapper import Mapper, discover, server_version
 from syncline.kube.objects import GroupKind, Obj, ResourceInfo
 
 __all__ = ["ClusterLook", "application_indices", "index_as", "look_at_cluster", "system_of"]
@@ -61,6 +61,7 @@ def look_at_cluster(
     """Discover, then list every kind (``only``: these) once in its preferred version. Raises the ApiError of a failed
     discovery."""
     mapper = Mapper((yield from discover()))
+    mapper.version = yield from server_version()
     cache = Cache(mapper, indices)
     unreadable: list[str] = []
     for info in mapper.all():

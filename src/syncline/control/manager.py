@@ -26,7 +26,7 @@ from syncline.control.vitals import Complaints, Health, LeaseSigns, Signs, Watch
 from syncline.control.workqueue import Key, backoff_s
 from syncline.kube.client import Batch, Request, Response, Transport, taking
 from syncline.kube.errors import ApiError, Gone, error_from_status
-from syncline.kube.mapper import discover
+from syncline.kube.mapper import discover, server_version
 from syncline.kube.objects import GroupKind, ObjectRef
 
 __all__ = ["DirectPort", "LiveManager", "Port", "drive", "wait_s"]
@@ -222,6 +222,7 @@ class LiveManager:
         for attempt in range(1_000_000):
             try:
                 self.loop.mapper.replace(await drive(discover(), self._port))
+                self.loop.mapper.version = await drive(server_version(), self._port)
                 break
             except ApiError as error:
                 self._complain("what it serves", error)

@@ -13,8 +13,9 @@ from syncline.kube.client import Request, Response
 from syncline.kube.errors import Unanswered
 from syncline.kube.objects import GVK, GroupKind, Obj, ResourceInfo
 
-__all__ = ["AGGREGATED_DISCOVERY", "Mapper", "discover"]
+__all__ = ["AGGREGATED_DISCOVERY", "Mapper", "discover", "server_version"]
 
+MAX_VERSION = 100
 AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -28,6 +29,8 @@ class Mapper:
     def __init__(self, resources: Iterable[ResourceInfo] = ()) -> None:
         self._by_gvk: dict[GVK, ResourceInfo] = {}
         self._preferred: dict[GroupKind, ResourceInfo] = {}
+        self.version = ""
+        """The server's own version, such as ``v1.36.0``; empty: not known."""
         self.replace(resources)
 
     def replace(self, resources: Iterable[ResourceInfo]) -> None:
@@ -82,6 +85,13 @@ def discover() -> Generator[Request, Response, list[ResourceInfo]]:
         for group in document.get("items") or ():
             found += _aggregated_group(group)
     return found
+
+
+def server_version() -> Generator[Request, Response, str]:
+    """The version that a server says it has; empty where it does not say so. Raises ApiError where it is away."""
+    answer = yield Request("GET", "/version")
+    found = answer.obj.get("gitVersion") if answer.ok and isinstance(answer.obj, dict) else ""
+    return found[:MAX_VERSION] if isinstance(found, str) else ""
 
 
 def _aggregated_group(group: Obj) -> list[ResourceInfo]:

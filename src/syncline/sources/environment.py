@@ -6,13 +6,15 @@ Names and values: Argo CD ``docs/user-guide/build-environment`` (reference argoc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["NO_CONTEXT", "RenderContext", "build_environment", "expand"]
+__all__ = ["NO_CONTEXT", "RenderContext", "build_environment", "expand", "plain_version"]
 
 _SPECIAL = frozenset("*#$@!?-0123456789")
 _SHORT, _SHORT_8 = 7, 8
+_VERSION = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){1,9})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,13 @@ class RenderContext:
 
 NO_CONTEXT = RenderContext()
 """Of a render that belongs to no Application."""
+
+
+def plain_version(text: str) -> str:
+    """The numbers of a Kubernetes version, as charts and plugins are told it: ``v1.36.0+k3s1`` is ``1.36.0``. Whatever
+    begins otherwise stays as it is."""
+    found = _VERSION.match(text)
+    return ".".join(str(int(part)) for part in found[1].split(".")) if found else text
 
 
 def build_environment(context: RenderContext, *, url: str, path: str, revision: str, sha: str) -> dict[str, str]:

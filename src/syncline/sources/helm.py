@@ -21,7 +21,7 @@ from typing import Any
 from syncline.kube.objects import annotations_of
 from syncline.sources.chart_check import SCHEMA
 from syncline.sources.directory import Manifests, read_output
-from syncline.sources.environment import RenderContext, expand
+from syncline.sources.environment import RenderContext, expand, plain_version
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm_dependencies import (
     Remote,
@@ -74,7 +74,7 @@ class HelmOptions:
             value_files=tuple(_path(name, environment) for name in self.value_files),
             parameters=tuple((name, expand(value, environment), force) for name, value, force in self.parameters),
             file_parameters=tuple((name, _path(path, environment)) for name, path in self.file_parameters),
-            kube_version=self.kube_version or context.kube_version,
+            kube_version=plain_version(self.kube_version) or context.kube_version,
             api_versions=self.api_versions or context.api_versions,
             engine=helm_engine(),
         )

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from tests.gitops.behaviours.play import APPS, DEPLOYMENTS, MAPS, PREFIX, PROJECTS, Play, config, deployment
 
-from syncline.kube.objects import annotations_of, dig
+from syncline.assembly.snapshot import look_at_cluster
+from syncline.control.executor import run_in_place
+from syncline.gitops.application.manifests import ManifestStore
+from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings, observe_application
+from syncline.kube.objects import ObjectRef, annotations_of, dig
 
 
 def test_an_operation_without_state_runs_once_and_goes_a001() -> None:
@@ -195,3 +199,14 @@ def test_what_belongs_to_another_object_without_saying_so_is_no_orphan_a030() ->
     play.patch(f"{PROJECTS}/default", {"spec": {"orphanedResources": {"warn": True}}})
     play.driver.settle()
     assert play.conditions()["OrphanedResourceWarning"] == "Application has 2 orphaned resources"
+
+
+def test_charts_are_told_the_version_that_the_destination_says_it_has() -> None:
+    play = Play(config("a"))
+    cache = run_in_place(look_at_cluster({INSTANCE_INDEX: lambda _obj: ()}), play.world.admin).cache
+    ref = ObjectRef("argoproj.io", "Application", "argocd", "app")
+    for told, given in ((cache.mapper.version, "1.36.0"), ("v1.29.4+k3s1", "1.29.4")):
+        cache.mapper.version = told
+        seen = observe_application(cache, ref, ManifestStore(), AppSettings(kube_version=""))
+        assert seen is not None
+        assert seen.context.kube_version == given

@@ -38,7 +38,7 @@ from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.secretvalues import secret_masker
 from syncline.kube.version import GIT_VERSION
-from syncline.sources.environment import RenderContext
+from syncline.sources.environment import RenderContext, plain_version
 from syncline.sources.errors import SourceError
 from syncline.sources.signatures import policy_for
 
@@ -82,7 +82,7 @@ class AppSettings:
     read_patience_s: float = PATIENCE_S
     """Seconds after which an Application goes on without the render that it waits for, and says so."""
     kube_version: str = GIT_VERSION
-    """The destination's version, which charts are told."""
+    """What charts are told where the destination has not said its version."""
 
 
 class Destinations(Protocol):
@@ -115,6 +115,8 @@ class AppObserved:
     live: Mapping[ObjectRef, Obj]
     kinds: KindTable
     settings: AppSettings
+    kube_version: str = ""
+    """The destination's own; empty: not known."""
     reading: Reading | None = None
     """The render for the spec that goes on now; ``latest`` is from before."""
     pinned_reading: Reading | None = None
@@ -212,7 +214,9 @@ class AppObserved:
     def context(self) -> RenderContext:
         """What a render may know, with the API versions that are served now."""
         served = {text for gvk in self.kinds.served for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}")}
-        return replace(render_context(self.view, self.settings), api_versions=tuple(sorted(served)))
+        version = plain_version(self.kube_version or self.settings.kube_version)
+        context = render_context(self.view, self.settings)
+        return replace(context, kube_version=version, api_versions=tuple(sorted(served)))
 
 
 def _own_clusters(view: AppView, clusters: tuple[Cluster, ...]) -> tuple[dict[str, str], ...]:
@@ -233,7 +237,7 @@ def render_context(view: AppView, settings: AppSettings) -> RenderContext:
         application=instance_name(view.obj, settings.control_namespace),
         project=view.project,
         namespace=view.destination_namespace,
-        kube_version=settings.kube_version,
+        kube_version=plain_version(settings.kube_version),
     )
 
 
@@ -373,6 +377,7 @@ def observe_application(
         live=live,
         kinds=kinds,
         settings=settings,
+        kube_version=looked.mapper.version,
         namespace_live=looked.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
         clusters=clusters,
         pools=tuple(pool for pool in pools if reach.holds(name_of(pool))),

@@ -57,9 +57,9 @@ def _canonical(value: Any, type_name: str) -> Any:
             return format_duration(parse_duration(value))
     except (QuantityError, DurationError, TypeError, AttributeError):
         return value
+    if isinstance(value, list):
+        return [_canonical(item, type_name) for item in value]
     if type_name == RESOURCE_LIST:
         return _quantities(value)
     schema = definition(API + type_name.replace("/", "."))
-    if isinstance(value, list):
-        return [_canonical(item, type_name) for item in value]
     return value if schema is None or not isinstance(value, dict) else retyped(value, schema)

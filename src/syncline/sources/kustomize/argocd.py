@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from syncline.sources.environment import RenderContext, expand
+from syncline.sources.environment import RenderContext, expand, plain_version
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.build import Edit
 from syncline.sources.kustomize.failure import BuildError, about
@@ -54,7 +54,7 @@ class KustomizeOptions:
         asked = self.flags.helm
         return replace(
             self.expanded(environment),
-            kube_version=(self.kube_version or context.kube_version) if asked else "",
+            kube_version=(plain_version(self.kube_version) or context.kube_version) if asked else "",
             api_versions=(self.api_versions or context.api_versions) if asked else (),
         )
 
