@@ -376,6 +376,15 @@ def test_a_project_by_its_verbs(shell: Shell) -> None:
         "project 'team' created\n"
     )
     assert "--upsert" in shell("proj", "create", "team", code=20)
+    shell("proj", "add-source-namespace", "team", "apps")
+    assert "already allowed in project" in shell("proj", "add-source-namespace", "team", "apps")
+    assert shell.json("proj", "get", "team")["spec"]["sourceNamespaces"] == ["apps"]
+    shell("proj", "remove-source-namespace", "team", "apps")
+    shell("proj", "create", "other", "--src", "https://example.com/*")
+    shell("proj", "set", "other", "--description", "of others")
+    said = {"sourceRepos": ["https://example.com/*"], "description": "of others"}
+    assert said.items() <= shell.json("proj", "get", "other")["spec"].items()
+    shell("proj", "delete", "other")
     shell("proj", "add-source", "team", "https://example.com/b")
     assert "already allowed in project" in shell("proj", "add-source", "team", "https://example.com/b")
     shell("proj", "remove-source", "team", "https://example.com/a")

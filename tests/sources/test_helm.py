@@ -266,7 +266,7 @@ def test_the_cache_knows_the_chart_its_values_files_and_who_asks() -> None:
 
 def test_without_helm_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helm, "helm_engine", lambda: "")
-    with pytest.raises(SourceError, match=r"app: Helm charts need Helm.*pip install 'syncline\[helm\]'") as caught:
+    with pytest.raises(SourceError, match=r"app: Helm charts need Helm.*pip install helm-python-sdk") as caught:
         rendered(BASE)
     assert caught.value.problem is Problem.UNSUPPORTED
 

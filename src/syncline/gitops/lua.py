@@ -46,7 +46,7 @@ class LuaMissing(LuaFailed):
     """The extra ``lua`` is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("Lua scripts need the extra `lua`: pip install 'syncline[lua]'")
+        super().__init__("Lua scripts need the package lupa: pip install lupa")
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def evaluate(
     """
     if importlib.util.find_spec("rjsonnet") is None:
         message = f"{mains[0]}: Jsonnet needs a package that is not installed"
-        raise SourceError(Problem.UNSUPPORTED, message, subject=mains[0], fix="pip install 'syncline[jsonnet]'")
+        raise SourceError(Problem.UNSUPPORTED, message, subject=mains[0], fix="pip install rjsonnet")
     payload = {
         "files": lookup.read(list(entries)),
         "mains": list(mains),

@@ -11,6 +11,9 @@ __all__ = ["VERBS", "WINDOW_VERBS", "proj", "windows"]
 VERBS: dict[str, tuple[str, str]] = {
     "add-destination": ("proj.lists:add_destination", "Allow a destination."),
     "add-source": ("proj.lists:add_source", "Allow a source repository."),
+    "add-source-namespace": ("proj.lists:add_source_namespace", "Allow Applications of a namespace."),
+    "remove-source-namespace": ("proj.lists:remove_source_namespace", "No longer allow Applications of a namespace."),
+    "set": ("proj.verbs:set_fields", "Change fields of a project by flags."),
     "allow-cluster-resource": ("proj.lists:allow_cluster_resource", "Allow a cluster-scoped kind."),
     "allow-namespace-resource": ("proj.lists:allow_namespace_resource", "No longer deny a namespaced kind."),
     "create": ("proj.verbs:create", "Create a project from flags or from a file."),

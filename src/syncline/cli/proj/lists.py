@@ -68,6 +68,36 @@ def remove_source(project: str, url: str, **given: Any) -> None:
     change_spec(given, project, lambda spec: without_entry(spec, "sourceRepos", url), unchanged=words)
 
 
+@click.command("add-source-namespace")
+@click.argument("project")
+@click.argument("source_namespace", metavar="NAMESPACE")
+@namespace_option
+@connection_options
+def add_source_namespace(project: str, source_namespace: str, **given: Any) -> None:
+    """Allow Applications of another namespace to use the project.
+
+    \b
+    Example:  syncline proj add-source-namespace team team-apps
+    """
+    words = f"Source namespace '{source_namespace}' already allowed in project"
+    change_spec(given, project, lambda spec: with_entry(spec, "sourceNamespaces", source_namespace), unchanged=words)
+
+
+@click.command("remove-source-namespace")
+@click.argument("project")
+@click.argument("source_namespace", metavar="NAMESPACE")
+@namespace_option
+@connection_options
+def remove_source_namespace(project: str, source_namespace: str, **given: Any) -> None:
+    """No longer allow Applications of this namespace.
+
+    \b
+    Example:  syncline proj remove-source-namespace team team-apps
+    """
+    words = f"Source namespace '{source_namespace}' does not exist in project"
+    change_spec(given, project, lambda spec: without_entry(spec, "sourceNamespaces", source_namespace), unchanged=words)
+
+
 def _place(server: str, namespace: str, by_name: bool) -> Obj:
     return {"name" if by_name else "server": server, "namespace": namespace}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +11,57 @@ import click
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import output_option, print_documents
-from syncline.cli.proj.target import check_project, get_project, namespace_option
+from syncline.cli.proj.target import change_spec, check_project, get_project, namespace_option
 from syncline.cli.projview import describe_project, project_rows
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["create", "delete", "get", "list_projects", "project_from_flags"]
+__all__ = ["create", "delete", "get", "list_projects", "project_from_flags", "set_fields"]
+
+
+OPTIONS = (
+    click.option("--description", default="", help="What it is for."),
+    click.option("-s", "--src", "sources", multiple=True, metavar="URL", help="Allowed repository; repeatable."),
+    click.option("-d", "--dest", "destinations", multiple=True, metavar="SERVER,NAMESPACE", help="Repeatable."),
+    click.option("--source-namespaces", multiple=True, help="Namespace of Applications outside the control plane's."),
+    click.option("--allow-cluster-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable."),
+    click.option("--deny-cluster-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable."),
+    click.option("--allow-namespaced-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable."),
+    click.option("--deny-namespaced-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable."),
+    click.option("--orphaned-resources", is_flag=True, help="Watch for objects that nobody tracks."),
+    click.option("--orphaned-resources-warn", is_flag=True, help="And warn of them."),
+)
+
+
+def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flags of ``proj create`` and ``proj set`` that say what a project has."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command("set")
+@click.argument("name")
+@project_options
+@namespace_option
+@connection_options
+def set_fields(name: str, **given: Any) -> None:
+    """Change fields of a project; a list takes the place of the one that is there.
+
+    \b
+    Example:  syncline proj set team --src 'https://github.com/team/*' --description 'of the team'
+    """
+    wanted = project_from_flags(name, given)["spec"]
+    if not wanted:
+        raise CommandFailed("say what to change, for example --description TEXT; see --help", USAGE)
+    change_spec(given, name, lambda spec: spec | wanted)
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("-f", "--file", "file", type=click.Path(exists=True, dir_okay=False), help="Read the project from it.")
-@click.option("--description", default="", help="What it is for.")
-@click.option("-s", "--src", "sources", multiple=True, metavar="URL", help="Allowed repository; repeatable.")
-@click.option("-d", "--dest", "destinations", multiple=True, metavar="SERVER,NAMESPACE", help="Repeatable.")
-@click.option("--source-namespaces", multiple=True, help="Namespace of Applications outside the control plane's.")
-@click.option("--allow-cluster-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable.")
-@click.option("--deny-cluster-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable.")
-@click.option("--allow-namespaced-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable.")
-@click.option("--deny-namespaced-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable.")
-@click.option("--orphaned-resources", is_flag=True, help="Watch for objects that nobody tracks.")
-@click.option("--orphaned-resources-warn", is_flag=True, help="And warn of them.")
+@project_options
 @click.option("--upsert", is_flag=True, help="Change a project of this name.")
 @namespace_option
 @connection_options

@@ -62,7 +62,7 @@ class Charts:
             raise BuildError(
                 "Helm charts need Helm, which is not installed",
                 problem=Problem.UNSUPPORTED,
-                fix="pip install 'syncline[helm]', or put a helm program on PATH",
+                fix="pip install helm-python-sdk, or put a helm program on PATH",
             )
         name = str(settings["name"])
         files, home = self._files(settings, folder)
