@@ -24,7 +24,7 @@ def same_place(url: str) -> tuple[str, str] | None:
     except SourceError:
         return None
     authority, _, path = address.key.rpartition("://")[2].partition("/")
-    host = address.host or authority.partition(":")[0]
+    host = address.host or ("localhost" if address.scheme == "file" else authority.partition(":")[0])
     return (_SSH_HOST.sub("", host, count=1), path) if host and path else None
 
 
