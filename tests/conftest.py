@@ -44,7 +44,7 @@ def figure(request: pytest.FixtureRequest) -> Figure:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = [report for group in terminalreporter.stats.values() for report in group if hasattr(report, "when")]
     figures = {text for each in reports for name, text in getattr(each, "user_properties", ()) if name == FIGURE}
-    lines = sorted(figures) + _recorded(reports)
+    lines = sorted(figures) + _recorded(reports) + _attacks(reports)
     if lines:
         terminalreporter.section("figures")
         for text in lines:
@@ -68,6 +68,35 @@ def _recorded(reports: list[Any]) -> list[str]:
             total[path] += 1
             passed[path] += report.passed
     return [f"recorded cases, {path}: {passed[path]} of {count} agree" for path, count in sorted(total.items())]
+
+
+ATTACKS = (
+    "tests/attacks/",
+    "tests/gitops/borders/",
+    "tests/sources/test_address.py",
+    "tests/sources/test_borders.py",
+    "tests/sources/test_tarpits.py",
+    "tests/assembly/test_browsers.py",
+    "tests/assembly/test_nothing_disclosed.py",
+    "tests/base/test_browserguard.py",
+    "tests/base/test_masking.py",
+    "tests/cli/test_terminal.py",
+    "tests/kube/test_cel_costs.py",
+    "tests/kube/test_hostile_texts.py",
+)
+"""Files whose tests are attacks on a border (docs/security.md)."""
+
+
+def _attacks(reports: list[Any]) -> list[str]:
+    """One line for each class of attacks: how many were tried and held."""
+    total: Counter[str] = Counter()
+    held: Counter[str] = Counter()
+    for report in reports:
+        path = report.nodeid.partition("::")[0]
+        if report.when == "call" and path.startswith(ATTACKS) and not report.skipped:
+            total[path] += 1
+            held[path] += report.passed
+    return [f"attacks, {path}: {held[path]} of {count} held" for path, count in sorted(total.items())]
 
 
 def _why(report: Any) -> str:

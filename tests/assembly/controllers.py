@@ -74,6 +74,7 @@ def start(
     faces: bool = False,
     access: ClusterAccess | None = None,
     traces: TraceSettings | None = None,
+    clock: SystemClock | None = None,
 ) -> Running:
     """A replica that watches; with ``faces`` it takes webhooks and shows metrics, both at ``ANY``.
 
@@ -99,7 +100,7 @@ def start(
         await serve_controller(
             access or load_kubeconfig(served.kubeconfig),
             settings,
-            SystemClock(),
+            clock or SystemClock(),
             stop,
             lambda replica: ready.set_result((replica, loop, stop)),
         )

@@ -85,7 +85,7 @@ def cli() -> None:
                   syncline app sync …    and watch its phases and waves
     \b
     Exit codes:   0 done, 1 failed, 2 usage (plan: there are changes), 3 blocked, 4 unsafe;
-                  app, appset, proj, repo, repocreds, cluster, admin as argocd: 20 error, 1 differs or sync failed
+                  app, proj, repo, repocreds, cluster as argocd: 20 error, 1 differs or sync failed
     """
 
 
