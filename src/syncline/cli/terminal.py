@@ -34,14 +34,15 @@ _CONTROLS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
     "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # direction, invisible, line separators
 )
-_HOSTILE = re.compile(f"[{_CONTROLS}\ud800-\udfff]")
-_CONTROL = re.compile(f"[{_CONTROLS}]")
+_LINE_END = "(?!\r\n)"
+_HOSTILE = re.compile(f"{_LINE_END}[{_CONTROLS}\ud800-\udfff]")
+_CONTROL = re.compile(f"{_LINE_END}[{_CONTROLS}]")
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 def plain(text: str) -> str:
     r"""``text`` with control characters and invisible ones as ``\u001b``, the spelling of JSON, so that a document
-    stays one. Tabs and line feeds stay."""
+    stays one. Tabs and ends of lines (``\n``, ``\r\n``) stay."""
     return _HOSTILE.sub(_escaped, text)
 
 
@@ -56,7 +57,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 def one_cell(text: str) -> str:
     r"""As :func:`plain`, in one line: a line feed in a name or message makes no line of ours."""
-    return plain(text).replace("\n", "\\n").replace("\t", "\\t")
+    return plain(text).replace("\r", "\\u000d").replace("\n", "\\n").replace("\t", "\\t")
 
 
 class _Clean:

@@ -8,7 +8,7 @@ from syncline.cluster.builtin.owners import candidates, claim, controller_of
 from syncline.cluster.builtin.pods import POD, is_active
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, uid_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, uid_of
 
 __all__ = ["REPLICASET", "REPLICATION_CONTROLLER", "Observed", "observe"]
 
@@ -26,6 +26,8 @@ class Observed:
     pods: tuple[Obj, ...]
     patches: tuple[Patch, ...]
     crowd: dict[str, int]
+    namespace_ends: bool = False
+    """Its namespace is being deleted: pods go first, and the API refuses new ones."""
 
     @property
     def replicas(self) -> int:
@@ -42,7 +44,9 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     if replicaset is None:
         return None
     claimed = claim(replicaset, (p for p in candidates(cache, POD, replicaset) if not _settled_elsewhere(p)))
-    return Observed(replicaset, claimed.owned, claimed.patches, _crowd(cache, replicaset))
+    namespace = cache.get(ObjectRef("", "Namespace", "", ref.namespace))
+    ends = namespace is not None and is_terminating(namespace)
+    return Observed(replicaset, claimed.owned, claimed.patches, _crowd(cache, replicaset), ends)
 
 
 def _settled_elsewhere(pod: Obj) -> bool:

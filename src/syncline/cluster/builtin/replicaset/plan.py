@@ -41,6 +41,8 @@ def _scale(seen: Observed) -> Steps:
     if surplus > 0:
         doomed = deletion_order(active, seen.crowd)[: min(surplus, BURST_REPLICAS)]
         return (tuple(Delete.of(pod, f"{surplus} more than the {seen.replicas} wanted") for pod in doomed),)
+    if seen.namespace_ends:
+        return ()
     reason = f"{len(active)} of {seen.replicas} exist"
     template = dig(seen.replicaset, "spec", "template", default={})
     pod = pod_from_template(seen.replicaset, template)
