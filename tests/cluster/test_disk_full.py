@@ -34,8 +34,8 @@ class Volume:
     server: Running
     fill: Callable[[], None]
     free: Callable[[], None]
-    kill: Callable[[], Running]
-    """Kill the server and start it again on the same data."""
+    kill: Callable[..., Running]
+    """Kill the server and start it again on the same data; ``to_the_last_page``: with a file system that is full."""
     removals: bool
     """Whether moving the log to the file makes room for a removal; on a full file system nothing does."""
 
@@ -71,7 +71,8 @@ def limited_file_size(folder: Path) -> Iterator[Volume]:
         def free() -> None:
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
-        def kill() -> Running:
+        def kill(to_the_last_page: bool = False) -> Running:
+            assert not to_the_last_page, "a quota has no last page"
             process.kill()
             process.wait()
             return stack.enter_context(_served(folder, str(data), []))[0]
@@ -103,9 +104,13 @@ def small_file_system(folder: Path) -> Iterator[Volume]:
                     free = shutil.disk_usage(filler.parent).free
                     file.write(bytes(free - 3 * 2**20))
 
-            def kill() -> Running:
+            def kill(to_the_last_page: bool = False) -> Running:
                 process.kill()
                 process.wait()
+                if to_the_last_page:
+                    with filler.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+                        while file.write(bytes(4096)):
+                            pass
                 return stack.enter_context(_served(folder, str(mount / "data"), inside))[0]
 
             yield Volume(server, fill, filler.unlink, kill, removals=False)
@@ -179,6 +184,10 @@ def _names(events: list[Any]) -> list[str]:
     return [event["object"]["metadata"].get("name", "") for event in events]
 
 
+def _ports(endpoints: Any) -> list[int]:
+    return [port["port"] for subset in endpoints.get("subsets", []) for port in subset["ports"]]
+
+
 @pytest.mark.parametrize("bounded", [limited_file_size, small_file_system])
 def test_a_full_disk_refuses_writes_and_nothing_else(
     tmp_path: Path, figure: Figure, bounded: Callable[[Path], contextlib.AbstractContextManager[Volume]]
@@ -229,7 +238,7 @@ def test_a_server_starts_on_a_full_file_system_and_shows_what_is_there(tmp_path:
     with small_file_system(tmp_path) as volume:
         volume.fill()
         kept = {name: revision for filler in _filled(volume.server) for name, revision in filler.kept.items()}
-        again = volume.kill()
+        again = volume.kill(to_the_last_page=True)
         link = Link(again)
         assert _listed(link) == kept
         for filler in _filled(again, "d"):  # some room may have been left, too little for what was refused last
@@ -238,3 +247,5 @@ def test_a_server_starts_on_a_full_file_system_and_shows_what_is_there(tmp_path:
         volume.free()
         _accepted(link, "POST", CONFIGMAPS, _configmap("c-last"))
         assert set(_listed(link)) == {*kept, "c-last"}
+        endpoints = Watching(again, "/api/v1/namespaces/default/endpoints?watch=true")
+        endpoints.until(lambda events: any(again.port in _ports(event["object"]) for event in events))

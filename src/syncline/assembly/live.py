@@ -47,6 +47,7 @@ from syncline.cluster.webhooks import Caller
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
 from syncline.control.pools import Pools
+from syncline.kube.errors import InternalError
 from syncline.kube.objects import Obj, ObjectRef
 
 if TYPE_CHECKING:
@@ -173,6 +174,8 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
     stopped: asyncio.Future[None] = event_loop.create_future()
     retaining = event_loop.create_task(_retain(store, clock), name="retention")
     ports: list[DirectPort] = []
+    space = asyncio.Event()
+    bootstrapping: asyncio.Task[None] | None = None
     audit = None
     try:
         keys = _keys(settings, clock)
@@ -185,7 +188,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             without_credentials=ANONYMOUS if settings.tls else ADMIN,
         )
         if disk is not None:
-            disk.follow(store, _listener(durability, stopped, event_loop, ports))
+            disk.follow(store, _listener(durability, stopped, event_loop, ports, space))
         fairness = Fairness(store, settings.max_requests_inflight + settings.max_mutating_requests_inflight)
         written = audit.families if audit is not None else tuple
         metrics = Metrics(lambda: gauges_of(store, server, disk), lambda: [*fairness.families(), *written()])
@@ -196,11 +199,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         where = (settings.host, settings.port, settings.allowed_hosts)
         await server.start(*where, certificate=certificate, client_ca_pem=keys.ca_pem)
         try:
-            try:
-                core.bootstrap(port=server.port, ca_pem=keys.ca_pem)
-                await durability.wait_for_all()
-            except WriteRefused as refusal:
-                raise DiskError(f"{refusal}; what a cluster begins with could not be written") from refusal
+            bootstrapping = await _bootstrap(core, durability, server.port, keys.ca_pem, space)
             url, kubeconfig = _way_in(settings, server.port, keys)
             # Others are answered meanwhile.
             room = await asyncio.to_thread(importlib.import_module, "syncline.assembly.working")
@@ -224,11 +223,46 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
             await server.stop()
             await caller.close()
     finally:
-        retaining.cancel()
+        for task in (retaining, bootstrapping):
+            if task is not None:
+                task.cancel()
         if disk is not None:
             disk.close()
         if audit is not None:
             audit.close()
+
+
+async def _bootstrap(
+    core: ClusterCore, durability: Durability, port: int, ca_pem: str, space: asyncio.Event
+) -> asyncio.Task[None] | None:
+    """Write what every cluster has. ``space`` is set when a full disk takes writes again.
+
+    A store that was written before serves at once, also on a full disk: the task that is returned then writes when
+    there is space. Raises DiskError for a new store that the disk does not take.
+    """
+    new = core.store.revision == 0
+
+    async def write() -> bool:
+        space.clear()
+        try:
+            core.bootstrap(port=port, ca_pem=ca_pem)
+            await durability.wait_for_all()
+        except InternalError as refusal:
+            if new:
+                raise DiskError(f"{refusal}; the first objects of the cluster could not be written") from refusal
+            log.warning("%s; the endpoints of default/kubernetes may name an earlier port until then", refusal)
+            return False
+        return True
+
+    async def write_later() -> None:
+        while True:
+            await space.wait()
+            if await write():
+                return
+
+    if await write():
+        return None
+    return asyncio.get_running_loop().create_task(write_later(), name="bootstrap")
 
 
 def _auditing(settings: ClusterSettings, clock: Clock) -> tuple[AuditFile | None, AuditTrail | None]:
@@ -312,6 +346,7 @@ def _listener(
     stopped: asyncio.Future[None],
     event_loop: asyncio.AbstractEventLoop,
     ports: list[DirectPort],
+    free: asyncio.Event,
 ) -> Listener:
     def full(refusal: WriteRefused) -> None:
         log.warning("%s", refusal)
@@ -321,6 +356,7 @@ def _listener(
 
     def space(_: object) -> None:
         log.warning("there is space again: writes go on")
+        free.set()
 
     def failed(error: DiskError) -> None:
         durability.fail(error)
