@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from machine_world import MachineWorld, condition
 
 from syncline.cluster.machines.kubelet.node import node_object
@@ -39,6 +40,41 @@ def test_a_machine_goes_with_its_node(world: MachineWorld) -> None:
     world.delete(NODE)
     world.idle()
     assert not world.exists(NODE) and world.room.machines.get("node-0") is None
+
+
+def test_a_node_removed_before_its_kubelet_came_up_stays_away(world: MachineWorld) -> None:
+    def removed_at_once(name: str) -> None:
+        if name == "edge" and world.exists("/api/v1/nodes/edge"):
+            world.delete("/api/v1/nodes/edge")
+
+    world.room.machines.listeners.append(removed_at_once)
+    world.post("/api/v1/nodes", node_object(MachineSpec("edge")))
+    world.idle()
+    assert not world.exists("/api/v1/nodes/edge") and world.room.machines.get("edge") is None
+
+
+@pytest.mark.parametrize("power", [Power.STOPPING, Power.BOOTING, Power.OFF])
+def test_a_machine_goes_with_its_node_while_it_cannot_speak(world: MachineWorld, power: Power) -> None:
+    machine = world.room.machines.get("node-0")
+    assert machine is not None
+    if power is Power.OFF:
+        machine.fail(world.clock.now())
+    else:
+        machine.request_reboot("r1", world.clock.now())
+    world.driver.until(lambda: machine.state.power is power)
+    world.delete(NODE)
+    world.idle()
+    assert not world.exists(NODE) and world.room.machines.get("node-0") is None
+
+
+def test_another_node_of_the_name_is_another_machine(world: MachineWorld) -> None:
+    before = world.room.machines.get("node-0")
+    world.delete(NODE)
+    world.post("/api/v1/nodes", node_object(MachineSpec("node-0", cpu="3")))
+    world.idle()
+    after = world.room.machines.get("node-0")
+    assert after is not None and after is not before and after.spec.cpu == "3"
+    assert world.get(NODE)["status"]["capacity"]["cpu"] == "3"
 
 
 def test_a_reboot_gives_a_new_boot_id_and_restarts_the_pods(world: MachineWorld) -> None:

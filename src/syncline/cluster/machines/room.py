@@ -25,6 +25,7 @@ from syncline.cluster.machines.kubelet.actions import (
 from syncline.cluster.machines.kubelet.controller import KubeletController
 from syncline.cluster.machines.kubelet.node import (
     AddMachine,
+    HasNode,
     NodeController,
     NodePerformer,
     PassTime,
@@ -109,7 +110,7 @@ class MachinesRoom:
             NoteFailures,
             ForgetPod,
         )
-        node_actions: tuple[type, ...] = (AddMachine, RemoveMachine, Registered, PassTime)
+        node_actions: tuple[type, ...] = (AddMachine, RemoveMachine, Registered, HasNode, PassTime)
         power = PowerPerformer(self.machines, self._clock)
         power_actions: tuple[type, ...] = (ChangePower, RebootMachine)
         return {

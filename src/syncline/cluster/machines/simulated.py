@@ -178,6 +178,8 @@ class SimulatedMachine:
         self._state = MachineState(boot_id(spec.name, 1))
         self.registered_boot = ""
         """The boot in which the kubelet made its Node; it does so once per boot."""
+        self.node_uid = ""
+        """Of its Node, once it was seen: the machine goes with it, whatever it does at that moment."""
 
     @property
     def name(self) -> str:

@@ -1,7 +1,8 @@
 """The kubelet's Node: it registers once per boot, tells capacity and conditions, and gives signs of life.
 
 A Node with the annotation ``syncline.dev/machine: simulated`` has a machine of ours: one is made when such a Node is
-seen without one, so that creating a Node adds a machine, and a restart of this process finds them all again. In
+seen without one, so that creating a Node adds a machine, and a restart of this process finds them all again. A machine
+whose Node was seen goes with that Node, also while it is off or boots; another Node of its name is another machine. In
 virtual time a sign of life that changes nothing is not written; live, leases are renewed as in Kubernetes.
 """
 
@@ -20,13 +21,14 @@ from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Create, Emit, Patch, Plan, Requeue, SetStatus, set_status
-from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, uid_of
 from syncline.kube.version import GIT_VERSION
 
 __all__ = [
     "BOOTS",
     "MACHINE",
     "AddMachine",
+    "HasNode",
     "NodeAction",
     "NodeController",
     "NodePerformer",
@@ -112,6 +114,7 @@ def spec_of_node(node: Obj) -> MachineSpec | None:
 class AddMachine:
     spec: MachineSpec
     boots: int
+    node_uid: str
     reason: str
 
     def describe(self) -> str:
@@ -140,6 +143,18 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
+class HasNode:
+    """Note which Node stands for the machine."""
+
+    name: str
+    node_uid: str
+    reason: str
+
+    def describe(self) -> str:
+        return f"note the Node of {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class PassTime:
     """Let a stop or boot that is due come to its end."""
 
@@ -150,7 +165,7 @@ class PassTime:
         return f"let time pass on {self.name}"
 
 
-NodeAction: TypeAlias = AddMachine | RemoveMachine | Registered | PassTime
+NodeAction: TypeAlias = AddMachine | RemoveMachine | Registered | HasNode | PassTime
 
 
 class NodePerformer:
@@ -161,14 +176,18 @@ class NodePerformer:
     def perform(self, action: NodeAction) -> Generator[Any, Any, Any]:
         yield from ()
         match action:
-            case AddMachine(spec=spec, boots=boots):
-                self._machines.add(spec, boots=boots)
+            case AddMachine(spec=spec, boots=boots, node_uid=uid):
+                self._machines.add(spec, boots=boots).node_uid = uid
             case RemoveMachine(name=name):
                 self._machines.remove(name)
             case Registered(name=name, boot_id=boot):
                 machine = self._machines.get(name)
                 if machine is not None:
                     machine.registered_boot = boot
+            case HasNode(name=name, node_uid=uid):
+                machine = self._machines.get(name)
+                if machine is not None:
+                    machine.node_uid = uid
             case PassTime(name=name):
                 machine = self._machines.get(name)
                 if machine is not None:
@@ -189,6 +208,8 @@ class SeenNode:
     spec: MachineSpec
     state: MachineState | None = None
     registered: bool = False
+    node_uid: str = ""
+    """Of the Node that the machine is known to have."""
     number: int = 0
     lease: Obj | None = None
     complete: bool = True
@@ -218,7 +239,7 @@ class NodeController:
         registered = machine.registered_boot == state.boot_id
         number = self._machines.number(ref.name)
         complete = all(cache.has_synced(kind) for kind in (NODE, *self.reads))
-        return SeenNode(ref.name, node, machine.spec, state, registered, number, lease, complete)
+        return SeenNode(ref.name, node, machine.spec, state, registered, machine.node_uid, number, lease, complete)
 
     def plan(self, seen: SeenNode, now: datetime) -> Plan:
         return plan_node(seen, now, heartbeats=self._heartbeats)
@@ -229,15 +250,21 @@ def plan_node(seen: SeenNode, now: datetime, *, heartbeats: bool) -> Plan:
     state = seen.state
     if state is None:
         boots = annotations_of(seen.node or {}).get(BOOTS, "")
-        add = AddMachine(seen.spec, int(boots) if boots.isdigit() else 1, "its Node stands for a machine")
+        uid = uid_of(seen.node or {})
+        add = AddMachine(seen.spec, int(boots) if boots.isdigit() else 1, uid, "its Node stands for a machine")
         return Plan(((add,),), Requeue(0.0, "then it registers"))
     if not seen.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "Nodes are not listed yet"))
+    if _is_gone(seen):
+        remove = RemoveMachine(seen.name, "its Node was deleted")
+        return Plan(((remove,),), why="a machine goes with its Node")
     if state.changes_at is not None and state.changes_at <= now:
         return Plan(((PassTime(seen.name, "a stop or boot has ended"),),), Requeue(0.0, "then it tells"))
     if seen.node is None:
         return _register(seen, state)
     steps: list[tuple[Any, ...]] = []
+    if not seen.node_uid:
+        steps.append((HasNode(seen.name, uid_of(seen.node), "the machine goes with it"),))
     if state.power is Power.ON and not seen.registered:
         told = _boots(seen, state)
         steps.append((*told, Registered(seen.name, state.boot_id, "its Node exists")))
@@ -247,12 +274,16 @@ def plan_node(seen: SeenNode, now: datetime, *, heartbeats: bool) -> Plan:
     return Plan(tuple(steps), _next_look(state, now, heartbeats=heartbeats), "tell how the machine is")
 
 
+def _is_gone(seen: SeenNode) -> bool:
+    """Whether the Node that the machine has, or made in this boot, is there no longer."""
+    if seen.node is None:
+        return bool(seen.node_uid) or seen.registered
+    return seen.node_uid not in ("", uid_of(seen.node))
+
+
 def _register(seen: SeenNode, state: MachineState) -> Plan:
     if state.power is not Power.ON:
         return Plan(why="the machine is down")
-    if seen.registered:
-        remove = RemoveMachine(seen.name, "its Node was deleted")
-        return Plan(((remove,),), why="a machine goes with its Node")
     made = Registered(seen.name, state.boot_id, "once per boot")
     node = node_object(seen.spec, seen.number)
     node["metadata"]["annotations"][BOOTS] = str(state.boots)
