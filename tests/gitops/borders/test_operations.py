@@ -181,6 +181,11 @@ def test_attempts_without_end_leave_time_for_others(duration: str) -> None:
     assert 10 <= play.state()["retryCount"] <= 31
 
 
+def left_behind(play: Play) -> list[Obj]:
+    events = play.world.send("GET", "/api/v1/namespaces/argocd/events")["items"]
+    return [one for one in events if one["reason"] == "ObjectsLeftBehind"]
+
+
 def test_a_deletion_takes_only_what_the_project_permits() -> None:
     play, _ = tenant(config("a"))
     play.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
@@ -196,6 +201,40 @@ def test_a_deletion_takes_only_what_the_project_permits() -> None:
     play.driver.advance(60)
     assert play.get(f"{APPS}/app") is None and play.maps() == []
     assert "prices" in play.names(path)
+    (left,) = left_behind(play)
+    assert "1 object is not deleted" in left["message"] and "project tenant" in left["message"]
+    assert "ConfigMap payments/prices" in left["message"] and left["type"] == "Warning" and left["count"] == 1
+
+
+def test_many_objects_that_a_deletion_may_not_take_are_one_event() -> None:
+    play, _ = tenant(config("a"))
+    play.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
+    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    path = MAPS.replace("default", "payments")
+    for number in range(40):
+        name = f"prices-{number:02}-{'x' * 200}"
+        mark = {"argocd.argoproj.io/tracking-id": f"app:/ConfigMap:payments/{name}"}
+        play.world.send("POST", path, config(name) | {"metadata": {"name": name, "annotations": mark}})
+    play.patch(f"{APPS}/app", {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}})
+    play.world.send("DELETE", f"{APPS}/app")
+    play.driver.advance(60)
+    assert len(play.names(path)) >= 40
+    (left,) = left_behind(play)
+    assert "40 objects are not deleted" in left["message"] and "the first 3" in left["message"]
+    assert len(left["message"]) <= 1024
+
+
+def test_a_deletion_without_its_destination_says_what_it_leaves() -> None:
+    play, _ = tenant(config("a"))
+    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    gone = {"server": None, "name": "gone", "namespace": "default"}
+    finalizers = ["resources-finalizer.argocd.argoproj.io"]
+    play.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"destination": gone}})
+    play.world.send("DELETE", f"{APPS}/app")
+    play.driver.advance(60)
+    assert play.get(f"{APPS}/app") is None and play.maps() == ["a"]
+    (left,) = left_behind(play)
+    assert "its destination is not there" in left["message"]
 
 
 def test_a_deletion_without_its_project_deletes_nothing() -> None:

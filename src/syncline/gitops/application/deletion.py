@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from syncline.base.action import Action
 from syncline.base.clock import time_or_none
-from syncline.control.plan import Create, Delete, Patch, Plan, Requeue
+from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Requeue
 from syncline.gitops.application.manifests import Render
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.problems import spec_problems
@@ -60,6 +60,10 @@ CRD_KIND = "CustomResourceDefinition"
 WAIT_S = 30.0
 RETRY = timedelta(seconds=30)
 """A failed hook is kept this long before it is made anew, so that it can be looked at and does not run all the time."""
+LEFT_BEHIND = "ObjectsLeftBehind"
+COMPONENT = "syncline-application-controller"
+MAX_NAMED = 3
+"""Objects that an Event names with the rule that keeps each; the others are counted."""
 BARE_REVISION = 7
 """Characters of a commit in a generated name, as in those of sync hooks."""
 
@@ -87,8 +91,9 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
     if not mine:
         return Plan(why="deleted without cascade: its resources stay")
     if not view.is_in(seen.clusters):
-        return _release(view, mine, "its destination is not there: what it made is left alone")
-    cascading = [name for name in mine if name.startswith(CASCADE)]
+        why = "its destination is not there: what it made is left alone"
+        return _release(view, mine, why, _left(view, why) if _cascading(mine) else ())
+    cascading = _cascading(mine)
     stages: tuple[tuple[list[str], Callable[[], Plan | None]], ...] = (
         ([name for name in mine if name == PRE_DELETE], lambda: _hooks(seen, "PreDelete", now)),
         (cascading, lambda: _cascade(seen, cascading[0])),
@@ -104,9 +109,11 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
         if not held:
             continue
         try:
-            return work() or _release(view, held, f"{held[0].partition('.')[0]}: nothing is left to do")
+            going = work()
         except _Stuck as error:
             return _failed(view, str(error), now)
+        told = _not_permitted(seen) if held is cascading and going is None else ()
+        return going or _release(view, held, f"{held[0].partition('.')[0]}: nothing is left to do", told)
     return _release(view, mine, "nothing of it is left to delete")
 
 
@@ -274,13 +281,31 @@ def _approved(view: AppView) -> bool:
 def _managed(seen: AppObserved) -> list[Obj]:
     """Tracked as ours, and what the project lets us own: whoever may annotate an object may not have it deleted. An
     object that merely has the key of a manifest is none of them."""
+    return [obj for obj, refused in _tracked(seen) if not refused]
+
+
+def _tracked(seen: AppObserved) -> list[tuple[Obj, str]]:
+    """What carries our mark, and why the project does not let us own it."""
     tracking = seen.settings.tracking
     instance = tracking.instance_of_app(seen.view.obj, seen.settings.control_namespace)
-    return [
-        obj
-        for ref, obj in sorted(seen.live.items())
-        if tracking.app_name(obj) == instance and (seen.project is None or not seen.reach.refuses_own(ref))
-    ]
+    found = [(ref, obj) for ref, obj in sorted(seen.live.items()) if tracking.app_name(obj) == instance]
+    return [(obj, seen.reach.refuses_own(ref) if seen.project is not None else "") for ref, obj in found]
+
+
+def _not_permitted(seen: AppObserved) -> tuple[Emit, ...]:
+    """One Event about all that the cascade passes over: otherwise nobody learns that it is still there."""
+    options = seen.view.sync_options
+    refused = [why for obj, why in _tracked(seen) if why and _cascades(obj, options)]
+    if not refused:
+        return ()
+    objects = "1 object is" if len(refused) == 1 else f"{len(refused)} objects are"
+    first = f"the first {MAX_NAMED}" if len(refused) > MAX_NAMED else "namely"
+    named = "; ".join(refused[:MAX_NAMED])
+    return _left(seen.view, f"{objects} not deleted (delete by hand what is of no use), {first}: {named}")
+
+
+def _left(view: AppView, text: str) -> tuple[Emit, ...]:
+    return (Emit(view.obj, LEFT_BEHIND, text, COMPONENT, warning=True),)
 
 
 def _cascades(obj: Obj, options: tuple[str, ...]) -> bool:
@@ -304,7 +329,13 @@ def _failed(view: AppView, text: str, now: datetime, steps: tuple[tuple[Action, 
     return Plan(steps=steps, status=patch, outcome=Requeue(RETRY.total_seconds(), text), why=text)
 
 
-def _release(view: AppView, mine: list[str], why: str) -> Plan:
+def _cascading(mine: list[str]) -> list[str]:
+    return [name for name in mine if name.startswith(CASCADE)]
+
+
+def _release(view: AppView, mine: list[str], why: str, told: tuple[Emit, ...] = ()) -> Plan:
+    """``told`` comes first: the Application may be gone with its last finalizer."""
     left = [name for name in finalizers(view.obj) if name not in mine]
     body = {"metadata": {"finalizers": left or None, "resourceVersion": view.obj["metadata"]["resourceVersion"]}}
-    return Plan(steps=((Patch(APPLICATION, view.namespace, view.name, body, why),),), why=why)
+    patch = Patch(APPLICATION, view.namespace, view.name, body, why)
+    return Plan(steps=(*((told,) if told else ()), (patch,)), why=why)
