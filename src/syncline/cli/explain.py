@@ -7,6 +7,7 @@ import difflib
 import click
 
 from syncline.assembly.inspect import observed_application
+from syncline.cli.app.target import control_namespace
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.explainview import describe_cause
@@ -59,13 +60,14 @@ def explain(
         raise CommandFailed(f"{' '.join(words)!r}: explain tells of one object; write KIND/NAME", USAGE)
     target = "/".join(words)
     with Connection(kubeconfig, context) as link:
-        settings = AppSettings(control_namespace=app_namespace)
-        cache = look_at(link, app_namespace)
+        control = control_namespace(link, app_namespace)
+        settings = AppSettings(control_namespace=control)
+        cache = look_at(link, control)
         spaces = (namespace or link.namespace, app_namespace)
         ref = object_ref(cache.mapper, target, spaces)
         if cache.get(ref) is None:
             raise CommandFailed(_missing(cache, ref, target))
-        with Elsewhere(link, app_namespace, cache) as others:
+        with Elsewhere(link, control, cache) as others:
             found = _found(link, others, cache, ref, settings)
         now = link.now()
     if output:

@@ -10,6 +10,7 @@ import click
 
 from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
 from syncline.base.clock import SystemClock
+from syncline.cli.app.target import control_namespace
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
@@ -81,8 +82,12 @@ def plan(
         raise click.UsageError("--local is what lies on the disk; it has no --revision")
     with contextlib.ExitStack() as open_links:
         link = None if against is not None else open_links.enter_context(Connection(kubeconfig, context))
-        settings = AppSettings(control_namespace=app_namespace)
-        look = look_at(link, app_namespace) if link is not None else look_offline(against or "", app_namespace)
+        control = app_namespace
+        if link is not None:
+            place = application_ref(target, app_namespace).namespace if target else app_namespace
+            control = control_namespace(link, place)
+        settings = AppSettings(control_namespace=control)
+        look = look_at(link, control) if link is not None else look_offline(against or "", control)
         request = SyncRequest(revision, prune)
         found = [
             _planned(link, look, app, settings, request, folder)
@@ -160,7 +165,7 @@ def _as_stored(cache: Cache, app: Obj) -> Obj:
 
 def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync | None:
     """The plan of a sync that is about to be asked for, for its live view; None where it cannot be made."""
-    settings = AppSettings(control_namespace=namespace_of(app))
+    settings = AppSettings(control_namespace=control_namespace(link, namespace_of(app)))
     try:
         return _planned(link, look_at(link, settings.control_namespace), app, settings, request)
     except (CommandFailed, OSError):

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from syncline.assembly.lua_worker import LuaWorker
-from syncline.cli.app.target import MANAGER, get_app, namespace_option, split
+from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import USAGE, CommandFailed
@@ -76,9 +76,10 @@ def list_actions(name: str, output: str | None, app_namespace: str, **given: Any
     \b
     Example:  syncline app actions list shop --kind Deployment
     """
-    with elsewhere(given, app_namespace) as (home, others), LuaWorker() as worker:
-        app = get_app(home, split(name, app_namespace))
-        link, scripts = others.link_to(app), _scripts(home, app_namespace)
+    where = split(name, app_namespace)
+    with elsewhere(given, where) as (home, others), LuaWorker() as worker:
+        app = get_app(home, where)
+        link, scripts = others.link_to(app), _scripts(home, control_namespace(home, where[0]))
         rows = [
             (obj, offer)
             for obj in live_objects(link, app, given)
@@ -111,15 +112,16 @@ def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namesp
               syncline app actions run shop scale --kind Deployment --param replicas=3
     """
     asked = _parameters(params)
-    with elsewhere(given, app_namespace) as (home, others), LuaWorker() as worker:
-        app = get_app(home, split(name, app_namespace))
-        link, scripts = others.link_to(app), _scripts(home, app_namespace)
+    where = split(name, app_namespace)
+    with elsewhere(given, where) as (home, others), LuaWorker() as worker:
+        app = get_app(home, where)
+        link, scripts = others.link_to(app), _scripts(home, control_namespace(home, where[0]))
         found = pick(list(live_objects(link, app, given)), every)
         now = link.now()
         planned = [
             (obj, _refusable(lambda obj=obj: run_action(obj, action, asked, scripts, worker, now))) for obj in found
         ]
-        project = project_of(home, app, app_namespace)
+        project = project_of(home, app, control_namespace(home, where[0]))
         for _, effects in planned:
             _check(link, app, project, effects)
         for obj, effects in planned:
@@ -128,9 +130,11 @@ def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namesp
 
 
 @contextlib.contextmanager
-def elsewhere(given: Mapping[str, Any], namespace: str) -> Iterator[tuple[Connection, Elsewhere]]:
-    with Connection(given["kubeconfig"], given["context"]) as home, Elsewhere(home, namespace) as others:
-        yield home, others
+def elsewhere(given: Mapping[str, Any], where: tuple[str, str]) -> Iterator[tuple[Connection, Elsewhere]]:
+    """Our cluster, and those that an Application at ``where`` may go to."""
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(Connection(given["kubeconfig"], given["context"]))
+        yield home, stack.enter_context(Elsewhere(home, control_namespace(home, where[0])))
 
 
 def _parameters(given: tuple[str, ...]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,14 +11,14 @@ from dataclasses import dataclass
 import click
 
 from syncline.assembly.resource_tree import ResourceNode, resource_tree, walk
-from syncline.cli.app.target import get_app, namespace_option, split
+from syncline.cli.app.target import control_namespace, get_app, namespace_option, split
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import CommandFailed
 from syncline.cli.looking import look_at
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
-from syncline.kube.objects import GVK, Obj, ObjectRef, dig
+from syncline.kube.objects import GVK, Obj, ObjectRef, dig, namespace_of
 
 __all__ = ["Stream", "logs", "streams_of"]
 
@@ -72,9 +73,12 @@ def logs(
     """
     given = {"tailLines": tail, "sinceSeconds": since_seconds, "previous": previous or None, "follow": follow or None}
     query = {key: "true" if value is True else str(value) for key, value in given.items() if value is not None}
-    with Connection(kubeconfig, context) as home, Elsewhere(home, app_namespace) as others:
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(Connection(kubeconfig, context))
         app = get_app(home, split(name, app_namespace))
-        link, cache = others.link_to(app), others.look_for(app, look_at(home, app_namespace))
+        control = control_namespace(home, namespace_of(app))
+        others = stack.enter_context(Elsewhere(home, control))
+        link, cache = others.link_to(app), others.look_for(app, look_at(home, control))
         trees = _chosen(resource_tree(cache, app), ObjectRef(group, kind, namespace, resource))
         streams = streams_of(trees, container, namespace)
         if not streams:

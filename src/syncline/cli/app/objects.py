@@ -43,8 +43,9 @@ def get_resource(name: str, app_namespace: str, output: str | None, show_managed
     \b
     Example:  syncline app get-resource shop --kind Deployment --resource-name web
     """
-    with elsewhere(given, app_namespace) as (home, others):
-        app = get_app(home, split(name, app_namespace))
+    where = split(name, app_namespace)
+    with elsewhere(given, where) as (home, others):
+        app = get_app(home, where)
         found = pick(list(live_objects(others.link_to(app), app, given)), True)
     shown = [_shown(obj, show_managed_fields) for obj in found]
     print_documents(shown[0] if len(shown) == 1 else shown, output or "yaml")
@@ -120,8 +121,9 @@ def _each(
     did: str,
 ) -> None:
     """Change the objects that fit; nothing is written unless the project permits all of them."""
-    with elsewhere(given, namespace) as (home, others):
-        app = get_app(home, split(name, namespace))
+    where = split(name, namespace)
+    with elsewhere(given, where) as (home, others):
+        app = get_app(home, where)
         link = others.link_to(app)
         found = pick(list(live_objects(link, app, given)), every)
         project = project_of(home, app, control_namespace(home, namespace_of(app)))

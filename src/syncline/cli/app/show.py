@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from syncline.cli.app.target import CONTROL_NAMESPACE, get_app, namespace_option, refresh, split
+from syncline.cli.app.target import CONTROL_NAMESPACE, control_namespace, get_app, namespace_option, refresh, split
 from syncline.cli.appview import app_rows, describe_app, windows_lines
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.output import output_option, print_documents
@@ -105,7 +105,8 @@ def get(
         if output in ("json", "yaml"):
             print_documents(found, output)
             return
-        project = _project(link, found, app_namespace)
+        control = control_namespace(link, where[0])
+        project = _project(link, found, control)
         windows = windows_lines(project, found, link.now())
         if output is None or output == "wide":
             print(describe_app(found, windows))
@@ -115,8 +116,8 @@ def get(
         from syncline.cli.looking import look_at
         from syncline.cli.treeview import app_tree
 
-        home = look_at(link, app_namespace)
-        with Elsewhere(link, app_namespace, home) as others:
+        home = look_at(link, control)
+        with Elsewhere(link, control, home) as others:
             nodes = resource_tree(others.look_for(found, home), found)
         print(describe_app(found, windows, resources=False))
         print()
