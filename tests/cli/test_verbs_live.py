@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.commanding import Repository, Shell
 from tests.live import Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
 from syncline.cli.connection import Connection
-from syncline.cli.main import main
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
 
@@ -41,45 +39,6 @@ metadata: {{name: open, annotations: {{argocd.argoproj.io/hook: PreSync}}}}
 spec:
   template: {{metadata: {{{QUICK}}}, spec: {{containers: [{{name: open, image: sh}}], restartPolicy: Never}}}}
 """
-
-
-class Repository:
-    """A working tree with a commit for each change."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self._git("init", "-q", "-b", "main")
-
-    def commit(self, **files: str) -> str:
-        for name, text in files.items():
-            (self.folder / f"{name}.yaml").write_text(text)
-        self._git("add", ".")
-        self._git("-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-q", "-m", "change")
-        return self._git("rev-parse", "HEAD")
-
-    def _git(self, *arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=self.folder, check=True, capture_output=True, text=True)
-        return done.stdout.strip()
-
-
-@dataclass
-class Shell:
-    """The command line as people use it; remembers everything it printed."""
-
-    capture: pytest.CaptureFixture[str]
-    printed: list[str]
-
-    def __call__(self, *arguments: str, code: int = 0) -> str:
-        self.capture.readouterr()
-        ended = main(list(arguments))
-        out, err = self.capture.readouterr()
-        self.printed += [out, err]
-        assert ended == code, f"{arguments} ended with {ended}\n{out}{err}"
-        return out if code == 0 else out + err
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self(*arguments, "-o", "json"))
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["BLOCKED", "FAILED", "GENERAL", "LIKE_ARGOCD", "UNSAFE", "USAGE", "CommandFailed", "exit_code"]
+__all__ = ["ARGOCD", "BLOCKED", "FAILED", "GENERAL", "LIKE_ARGOCD", "UNSAFE", "USAGE", "CommandFailed", "exit_code"]
 
 FAILED, USAGE, BLOCKED, UNSAFE = 1, 2, 3, 4
 GENERAL = 20
 """argocd's code of any error; there 1 says that something differs, or that a sync did not succeed."""
 LIKE_ARGOCD = ("app", "appset", "proj", "repo", "repocreds", "cluster", "admin")
 """Groups that end with argocd's codes."""
+ARGOCD = (*LIKE_ARGOCD, "cert", "completion", "context", "gpg", "login", "logout", "version")
+"""What argocd has too."""
 
 
 class CommandFailed(Exception):

@@ -9,11 +9,31 @@ from typing import Any
 import click
 
 from syncline.cli.arguments import did_you_mean, go_booleans
+from syncline.cli.failure import GENERAL, CommandFailed
 from syncline.cli.terminal import clean_output
 
-__all__ = ["CONTEXT", "Group", "LazyGroup"]
+__all__ = ["CONTEXT", "Group", "LazyGroup", "command_words"]
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+def command_words(ctx: click.Context) -> list[str]:
+    """The words that name a command, without that of the program."""
+    words: list[str] = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        words.append(at.info_name or "")
+        at = at.parent
+    return words[::-1]
+
+
+def refuse_command(words: list[str]) -> None:
+    """Raises CommandFailed where argocd has this command and we have not."""
+    from syncline.cli.refused import refused_command
+
+    sentence = refused_command(words)
+    if sentence:
+        raise CommandFailed(sentence, GENERAL)
 
 
 class Group(click.Group):
@@ -25,6 +45,7 @@ class Group(click.Group):
         word = args[0]
         known = self.list_commands(ctx)
         if word not in known and not word.startswith("-") and not ctx.resilient_parsing:
+            refuse_command([*command_words(ctx), *args])
             ctx.fail(f"No such command {word[:256]!r}.{did_you_mean(word, known)}")
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, rest if command is None else go_booleans(command, rest)

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from syncline import __version__
-from syncline.cli.failure import CommandFailed, exit_code
-from syncline.cli.lazy import CONTEXT, LazyGroup
+from syncline.cli.failure import ARGOCD, GENERAL, USAGE, CommandFailed, exit_code
+from syncline.cli.lazy import CONTEXT, LazyGroup, command_words
 from syncline.cli.terminal import clean_output
 
 __all__ = ["COMMANDS", "cli", "kubectl_plugin", "main"]
@@ -106,6 +106,8 @@ def _run(arguments: list[str] | None, program: str) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()  # here it can still be told
         return result if isinstance(result, int) else 0
+    except click.NoSuchOption as error:
+        return _unknown_flag(error)
     except click.ClickException as error:
         error.show()
         return 2
@@ -124,6 +126,19 @@ def _run(arguments: list[str] | None, program: str) -> int:
         _leave_output()
         print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
         return 1
+
+
+def _unknown_flag(error: click.NoSuchOption) -> int:
+    """A flag of argocd that we have not says what to use instead; another one is a usage error."""
+    from syncline.cli.refused import refused_flag
+
+    words = [] if error.ctx is None else command_words(error.ctx)
+    sentence = refused_flag(words, error.option_name) if not words or words[0] in ARGOCD else ""
+    if not sentence:
+        error.show()
+        return USAGE
+    print(f"error: {sentence}", file=sys.stderr)
+    return GENERAL
 
 
 def _group(arguments: list[str] | None) -> str:

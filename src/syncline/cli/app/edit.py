@@ -10,6 +10,7 @@ import click
 from syncline.base.clock import format_time
 from syncline.cli.app.target import get_app, merge, namespace_option, replace_spec, split
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.editing import edited
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube import client
 from syncline.kube.client import PatchType
@@ -30,18 +31,10 @@ def edit(name: str, app_namespace: str, kubeconfig: str | None, context: str | N
     \b
     Example:  EDITOR=nano syncline app edit shop
     """
-    from syncline.kube.yaml import YamlError, dump, load
-
     with Connection(kubeconfig, context) as link:
         found = get_app(link, split(name, app_namespace))
-        text = click.edit(dump(found["spec"]), extension=".yaml")
-        try:
-            spec = found["spec"] if text is None else load(text, file="spec")
-        except YamlError as error:
-            raise CommandFailed(str(error)) from error
-        if not isinstance(spec, dict):
-            raise CommandFailed("the spec is a mapping; nothing was written")
-        if spec == found["spec"]:
+        spec = edited(found["spec"])
+        if spec is None:
             print("Edit cancelled, no changes made.")
             return
         replace_spec(link, found, spec)

@@ -6,7 +6,7 @@ import click
 
 from syncline.cli.lazy import CONTEXT, LazyGroup
 
-__all__ = ["VERBS", "WINDOW_VERBS", "proj", "windows"]
+__all__ = ["ROLE_VERBS", "VERBS", "WINDOW_VERBS", "proj", "role", "windows"]
 
 VERBS: dict[str, tuple[str, str]] = {
     "add-destination": ("proj.lists:add_destination", "Allow a destination."),
@@ -14,6 +14,15 @@ VERBS: dict[str, tuple[str, str]] = {
     "add-source-namespace": ("proj.lists:add_source_namespace", "Allow Applications of a namespace."),
     "remove-source-namespace": ("proj.lists:remove_source_namespace", "No longer allow Applications of a namespace."),
     "set": ("proj.verbs:set_fields", "Change fields of a project by flags."),
+    "add-destination-service-account": ("proj.entries:add_account", "Name who syncs to a destination impersonate."),
+    "add-orphaned-ignore": ("proj.entries:add_ignored", "Leave objects of a kind out of the orphans."),
+    "add-signature-key": ("proj.entries:add_key", "Trust commits that a GnuPG key signed."),
+    "remove-destination-service-account": ("proj.entries:remove_account", "No longer name a service account."),
+    "remove-orphaned-ignore": ("proj.entries:remove_ignored", "No longer leave a kind out of the orphans."),
+    "remove-signature-key": ("proj.entries:remove_key", "No longer trust a GnuPG key."),
+    "edit": ("proj.verbs:edit", "Edit the spec of a project in $EDITOR."),
+    "role": ("proj.group:role", "Roles of a project, as an argocd-server reads them."),
+    "source-integrity": ("proj.integrity:source_integrity", "Which signatures the sources of a project need."),
     "allow-cluster-resource": ("proj.lists:allow_cluster_resource", "Allow a cluster-scoped kind."),
     "allow-namespace-resource": ("proj.lists:allow_namespace_resource", "No longer deny a namespaced kind."),
     "create": ("proj.verbs:create", "Create a project from flags or from a file."),
@@ -32,6 +41,21 @@ WINDOW_VERBS: dict[str, tuple[str, str]] = {
     "disable-manual-sync": ("proj.windows:disable_manual", "A closed window also holds syncs by hand."),
     "enable-manual-sync": ("proj.windows:enable_manual", "People may sync while a window is closed."),
     "list": ("proj.windows:list_windows", "List sync windows."),
+    "update": ("proj.windows:update", "Change a sync window by its ID."),
+    "disable-sync-overrun": ("proj.windows:disable_overrun", "An operation ends where its window does."),
+    "enable-sync-overrun": ("proj.windows:enable_overrun", "An operation that began in time may go on."),
+}
+ROLE_VERBS: dict[str, tuple[str, str]] = {
+    "add-group": ("proj.roles:add_group", "Give a role to a group."),
+    "add-policy": ("proj.roles:add_policy", "Add a line of policy to a role."),
+    "create": ("proj.roles:create", "Add a role to a project."),
+    "delete": ("proj.roles:delete", "Remove a role from a project."),
+    "delete-token": ("proj.roles:delete_token", "Withdraw a token that an argocd-server made."),
+    "get": ("proj.roles:get_role", "Show one role."),
+    "list": ("proj.roles:list_roles", "List the roles of a project."),
+    "list-tokens": ("proj.roles:list_tokens", "List the tokens that an argocd-server made for a role."),
+    "remove-group": ("proj.roles:remove_group", "Take a role from a group."),
+    "remove-policy": ("proj.roles:remove_policy", "Remove a line of policy from a role."),
 }
 
 
@@ -50,4 +74,13 @@ def windows() -> None:
 
     \b
     Example:  syncline proj windows add team --kind deny --schedule '0 22 * * *' --duration 8h --applications '*'
+    """
+
+
+@click.command(cls=LazyGroup, table=ROLE_VERBS, context_settings=CONTEXT)
+def role() -> None:
+    """Roles of a project. An argocd-server beside us reads them; here Kubernetes RBAC decides who may do what.
+
+    \b
+    Example:  syncline proj role create team deployer
     """

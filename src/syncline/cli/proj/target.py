@@ -46,9 +46,10 @@ def check_project(project: Obj) -> Obj:
     return project
 
 
-def change_spec(given: Mapping[str, Any], name: str, change: Change, *, unchanged: str = "") -> None:
+def change_spec(given: Mapping[str, Any], name: str, change: Change, *, unchanged: str = "", did: str = "") -> None:
     """Read the project, change its spec, write it back; what somebody else changed meanwhile is read again.
-    ``unchanged`` is printed where nothing has to be written; without it the project is written anyhow."""
+    ``unchanged`` is printed where nothing has to be written; without it the project is written anyhow. ``did`` is
+    printed after the write."""
     with Connection(given["kubeconfig"], given["context"]) as link:
         info = link.resource(APP_PROJECT)
         for attempt in range(1, MAX_CONFLICTS + 1):
@@ -63,4 +64,4 @@ def change_spec(given: Mapping[str, Any], name: str, change: Change, *, unchange
             if answer.status != 409 or attempt == MAX_CONFLICTS:
                 link.check(answer)
                 break
-    print(f"project '{name}' updated")
+    print(did or f"project '{name}' updated")

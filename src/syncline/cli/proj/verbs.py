@@ -9,15 +9,17 @@ from typing import Any
 import click
 
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.editing import edited
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import output_option, print_documents
+from syncline.cli.proj.entries import account_entry, key_id
 from syncline.cli.proj.target import change_spec, check_project, get_project, namespace_option
 from syncline.cli.projview import describe_project, project_rows
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["create", "delete", "get", "list_projects", "project_from_flags", "set_fields"]
+__all__ = ["create", "delete", "edit", "get", "list_projects", "project_from_flags", "set_fields"]
 
 
 OPTIONS = (
@@ -29,6 +31,10 @@ OPTIONS = (
     click.option("--deny-cluster-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable."),
     click.option("--allow-namespaced-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable."),
     click.option("--deny-namespaced-resource", multiple=True, metavar="GROUP/KIND", help="Repeatable."),
+    click.option(
+        "--dest-service-accounts", "accounts", multiple=True, metavar="SERVER,NAMESPACE,ACCOUNT", help="Repeatable."
+    ),
+    click.option("--signature-keys", "keys", multiple=True, metavar="KEY-ID", help="Trusted GnuPG key; repeatable."),
     click.option("--orphaned-resources", is_flag=True, help="Watch for objects that nobody tracks."),
     click.option("--orphaned-resources-warn", is_flag=True, help="And warn of them."),
 )
@@ -120,6 +126,8 @@ def project_from_flags(name: str, given: dict[str, Any]) -> Obj:
         "clusterResourceBlacklist": [_kind(text) for text in given["deny_cluster_resource"]],
         "namespaceResourceWhitelist": [_kind(text) for text in given["allow_namespaced_resource"]],
         "namespaceResourceBlacklist": [_kind(text) for text in given["deny_namespaced_resource"]],
+        "destinationServiceAccounts": [_account(text) for text in given["accounts"]],
+        "signatureKeys": [{"keyID": key_id(one)} for text in given["keys"] for one in text.split(",")],
     }
     spec = {key: value for key, value in spec.items() if value}
     if given["orphaned_resources"] or given["orphaned_resources_warn"]:
@@ -133,6 +141,13 @@ def _destination(text: str) -> Obj:
         raise CommandFailed(f"--dest {text!r}: write SERVER,NAMESPACE", USAGE)
     place = {"server": server} if "://" in server or server == "*" else {"name": server}
     return {**place, "namespace": namespace}
+
+
+def _account(text: str) -> Obj:
+    parts = text.split(",")
+    if len(parts) != 3 or not parts[0] or not parts[2]:
+        raise CommandFailed(f"--dest-service-accounts {text!r}: write SERVER,NAMESPACE,ACCOUNT", USAGE)
+    return account_entry(*parts)
 
 
 def _kind(text: str) -> Obj:
@@ -179,6 +194,28 @@ def get(name: str, output: str | None, namespace: str, kubeconfig: str | None, c
         print_documents(found, output)
     else:
         print(describe_project(found))
+
+
+@click.command()
+@click.argument("name")
+@namespace_option
+@connection_options
+def edit(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Edit the spec of a project in $EDITOR; nothing is written unless it changed.
+
+    \b
+    Example:  EDITOR=nano syncline proj edit team
+    """
+    with Connection(kubeconfig, context) as link:
+        found = get_project(link, namespace, name)
+        spec = edited(dig(found, "spec", default={}))
+        if spec is None:
+            print("Edit cancelled, no changes made.")
+            return
+        wanted = check_project(found | {"spec": spec})
+        info = link.resource(APP_PROJECT)
+        link.ask(client.update(info, wanted, field_manager="syncline", field_validation="Strict"))
+    print(f"project '{name}' updated")
 
 
 @click.command()

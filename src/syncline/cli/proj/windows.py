@@ -14,7 +14,7 @@ from syncline.cli.projview import window_rows
 from syncline.gitops.project.windows import validate_window
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["add", "delete", "list_windows", "manual", "without_window"]
+__all__ = ["add", "changed_window", "delete", "list_windows", "manual", "update", "without_window"]
 
 
 @click.command("list")
@@ -106,13 +106,15 @@ def without_window(spec: Obj, window: int) -> Obj:
 
 def manual(window: int, allowed: bool) -> Change:
     """The change that lets people sync in spite of a window, or no longer."""
+    return changed_window(window, {"manualSync": allowed})
+
+
+def changed_window(window: int, fields: Obj) -> Change:
+    """The change that gives these values to fields of one window."""
 
     def change(spec: Obj) -> Obj:
         entries = _entries(spec, window)
-        changed = [
-            {**entry, "manualSync": allowed} if index == window else entry for index, entry in enumerate(entries)
-        ]
-        return spec | {"syncWindows": changed}
+        return spec | {"syncWindows": [one | fields if at == window else one for at, one in enumerate(entries)]}
 
     return change
 
@@ -152,3 +154,63 @@ def disable_manual(project: str, window: int, **given: Any) -> None:
     Example:  syncline proj windows disable-manual-sync team 0
     """
     change_spec(given, project, manual(window, False))
+
+
+@click.command("enable-sync-overrun")
+@click.argument("project")
+@click.argument("window", type=int, metavar="ID")
+@namespace_option
+@connection_options
+def enable_overrun(project: str, window: int, **given: Any) -> None:
+    """An operation that began in time may go on after its window.
+
+    \b
+    Example:  syncline proj windows enable-sync-overrun team 0
+    """
+    change_spec(given, project, changed_window(window, {"syncOverrun": True}))
+
+
+@click.command("disable-sync-overrun")
+@click.argument("project")
+@click.argument("window", type=int, metavar="ID")
+@namespace_option
+@connection_options
+def disable_overrun(project: str, window: int, **given: Any) -> None:
+    """An operation waits where its window has ended.
+
+    \b
+    Example:  syncline proj windows disable-sync-overrun team 0
+    """
+    change_spec(given, project, changed_window(window, {"syncOverrun": False}))
+
+
+@click.command()
+@click.argument("project")
+@click.argument("window", type=int, metavar="ID")
+@click.option("--schedule", default="", help="Start, as a cron expression: '0 22 * * *'.")
+@click.option("--duration", default="", help="For example 30m or 8h.")
+@click.option("--applications", default="", callback=_names, help="Names or globs, with commas.")
+@click.option("--namespaces", default="", callback=_names, help="Destination namespaces, with commas.")
+@click.option("--clusters", default="", callback=_names, help="Destination clusters, with commas.")
+@click.option("--time-zone", default="", help="Such as Europe/Berlin.")
+@click.option("--description", default="", help="Why.")
+@namespace_option
+@connection_options
+def update(project: str, window: int, time_zone: str, **given: Any) -> None:
+    """Change a sync window by its ID, as `windows list` shows it.
+
+    \b
+    Example:  syncline proj windows update team 0 --duration 4h
+    """
+    names = ("schedule", "duration", "applications", "namespaces", "clusters", "description")
+    fields = {name: given[name] for name in names if given[name]} | ({"timeZone": time_zone} if time_zone else {})
+    if not fields:
+        raise CommandFailed("say what to change, for example --duration 4h; see --help", USAGE)
+
+    def change(spec: Obj) -> Obj:
+        problem = validate_window(_entries(spec, window)[window] | fields)
+        if problem:
+            raise CommandFailed(problem, USAGE)
+        return changed_window(window, fields)(spec)
+
+    change_spec(given, project, change)

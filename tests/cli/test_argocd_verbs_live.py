@@ -1,0 +1,168 @@
+"""Further verbs of argocd, over HTTP, against one served cluster with the GitOps controllers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.commanding import Repository, Shell
+from tests.live import Served, served_cluster
+
+from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.settings import ClusterSettings
+from syncline.cli.connection import Connection
+from syncline.gitops.application.observe import AppSettings
+from syncline.kube import client
+from syncline.kube.objects import GVK
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: menu}\ndata: {soup: %s}\n"
+WEB = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: 'web:1'}]}
+"""
+HERE = "https://kubernetes.default.svc"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("further")
+    gitops = GitOpsSettings(folder / "mirrors", allow_local_repos=True, application=AppSettings(poll_s=600))
+    with served_cluster(folder, ClusterSettings(nodes=0), gitops) as found:
+        yield found
+
+
+@pytest.fixture
+def shell(cluster: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    return Shell(capsys, [])
+
+
+def make_namespace(cluster: Served, name: str) -> None:
+    with Connection(str(cluster.kubeconfig)) as link:
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        link.ask(client.create(link.resource(GVK("", "v1", "Namespace")), made))
+
+
+def test_app_namespace_is_that_of_the_application_and_not_of_its_project(
+    shell: Shell, cluster: Served, tmp_path: Path
+) -> None:
+    make_namespace(cluster, "team-apps")
+    repository = Repository(tmp_path / "away")
+    repository.commit(menu=CONFIG % "leek", web=WEB)
+    shell(
+        "proj", "create", "away", "--src", "*", "--dest", "*,*", "--source-namespaces", "team-apps",
+        "--orphaned-resources",
+    )  # fmt: skip
+    shell(
+        "app", "create", "team-apps/away", "--repo", str(repository.folder), "--dest-namespace", "team-apps",
+        "--project", "away",
+    )  # fmt: skip
+    shell("app", "sync", "away", "-N", "team-apps", "--timeout", "300")
+    assert "orphaned" not in shell("app", "resources", "away", "-N", "team-apps")
+    listed = shell.json("app", "actions", "list", "away", "-N", "team-apps", "--kind", "Deployment")
+    assert {"restart", "pause"} <= {one["name"] for one in listed}
+    assert "patched" in shell("app", "actions", "run", "away", "pause", "-N", "team-apps", "--kind", "Deployment")
+    orphan = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stray", "namespace": "team-apps"}}
+    with Connection(str(cluster.kubeconfig)) as link:
+        link.ask(client.create(link.resource(GVK("", "v1", "ConfigMap")), orphan))
+    orphans = shell.json("app", "resources", "away", "-N", "team-apps", "--orphaned")
+    assert "stray" in json.dumps(orphans)
+    assert shell.json("plan", "team-apps/away")["verdict"]
+    assert "away" in shell("explain", "app/team-apps/away")
+
+
+def test_a_project_has_roles_policies_and_groups(shell: Shell) -> None:
+    shell("proj", "create", "crew")
+    assert shell("proj", "role", "create", "crew", "deploy", "--description", "ships") == "Role 'deploy' created\n"
+    assert shell("proj", "role", "create", "crew", "deploy") == "Role 'deploy' already exists\n"
+    shell("proj", "role", "add-policy", "crew", "deploy", "-a", "sync", "-p", "allow", "-o", "*")
+    shell("proj", "role", "add-policy", "crew", "deploy", "-a", "get", "-o", "shop", "-r", "logs")
+    shell("proj", "role", "add-group", "crew", "deploy", "crew:admins")
+    found = shell.json("proj", "role", "get", "crew", "deploy")
+    assert found["policies"] == [
+        "p, proj:crew:deploy, applications, sync, crew/*, allow",
+        "p, proj:crew:deploy, logs, get, crew/shop, allow",
+    ]
+    text = shell("proj", "role", "get", "crew", "deploy")
+    assert "Role Name:     deploy\nDescription:   ships\nPolicies:\np, proj:crew:deploy" in text
+    assert "  - crew:admins" in text
+    assert "deploy" in shell("proj", "role", "list", "crew") and shell("proj", "role", "list", "crew", "-o", "name")
+    refused = shell("proj", "role", "add-policy", "crew", "deploy", "-a", "fly", "-o", "*", code=20)
+    assert "invalid action 'fly'" in refused
+    assert "does not exist in the project (deploy)" in shell("proj", "role", "get", "crew", "nobody", code=20)
+    shell("proj", "role", "remove-policy", "crew", "deploy", "-a", "get", "-o", "shop", "-r", "logs")
+    shell("proj", "role", "remove-group", "crew", "deploy", "crew:admins")
+    left = shell.json("proj", "role", "get", "crew", "deploy")
+    assert left["policies"] == ["p, proj:crew:deploy, applications, sync, crew/*, allow"] and "groups" not in left
+    assert shell("proj", "role", "list-tokens", "crew", "deploy") == "No tokens for crew.deploy\n"
+    assert "kubectl create token" in shell("proj", "role", "create-token", "crew", "deploy", code=20)
+    assert shell("proj", "role", "delete", "crew", "deploy") == "Role 'deploy' deleted\n"
+    assert "roles" not in shell.json("proj", "get", "crew")["spec"]
+
+
+def test_a_projects_lists_of_several_fields(shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shell("proj", "create", "lists", "--signature-keys", "4AEE18F83AFDEB23", "--dest-service-accounts", f"{HERE},a,b")
+    spec = shell.json("proj", "get", "lists")["spec"]
+    assert spec["signatureKeys"] == [{"keyID": "4AEE18F83AFDEB23"}]
+    assert spec["destinationServiceAccounts"] == [{"server": HERE, "namespace": "a", "defaultServiceAccount": "b"}]
+    shell("proj", "add-destination-service-account", "lists", HERE, "x", "robot", "--service-account-namespace", "y")
+    assert "already defined" in shell("proj", "add-destination-service-account", "lists", HERE, "x", "y:robot", code=20)
+    shell("proj", "remove-destination-service-account", "lists", HERE, "a", "b")
+    shell("proj", "add-orphaned-ignore", "lists", "", "ConfigMap", "--name", "kube-*")
+    shell("proj", "add-signature-key", "lists", "0123456789abcdef")
+    shell("proj", "remove-signature-key", "lists", "4AEE18F83AFDEB23")
+    assert "hexadecimal" in shell("proj", "add-signature-key", "lists", "xyz", code=2)
+    spec = shell.json("proj", "get", "lists")["spec"]
+    assert spec["destinationServiceAccounts"] == [
+        {"server": HERE, "namespace": "x", "defaultServiceAccount": "y:robot"}
+    ]
+    assert spec["orphanedResources"] == {"ignore": [{"kind": "ConfigMap", "name": "kube-*"}]}
+    assert spec["signatureKeys"] == [{"keyID": "0123456789ABCDEF"}]
+    shell("proj", "remove-orphaned-ignore", "lists", "", "ConfigMap", "--name", "kube-*")
+    assert "does not exist" in shell("proj", "remove-orphaned-ignore", "lists", "", "ConfigMap", code=20)
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho 'description: edited' >> \"$1\"\n")
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+    shell("proj", "edit", "lists")
+    assert shell.json("proj", "get", "lists")["spec"]["description"] == "edited"
+
+
+def test_policies_of_signatures_and_windows_are_changed_by_their_number(shell: Shell) -> None:
+    shell("proj", "create", "signed")
+    policies = ("proj", "source-integrity", "git", "policies")
+    shell(
+        *policies, "add", "signed", "--repo-url", "https://a/*", "--gpg-mode", "head", "--gpg-key", "0123456789ABCDEF"
+    )
+    shell(*policies, "add", "signed", "--repo-url", "*", "--gpg-mode", "none")
+    shell(*policies, "update", "signed", "0", "--gpg-mode", "strict", "--add-repo-url", "https://b/*")
+    assert shell.json(*policies, "list", "signed")[0] == {
+        "gpg": {"keys": ["0123456789ABCDEF"], "mode": "strict"},
+        "repos": [{"url": "https://a/*"}, {"url": "https://b/*"}],
+    }
+    assert "takes the place of all" in shell(
+        *policies, "update", "signed", "0", "--repo-url", "*", "--add-repo-url", "x", code=2
+    )
+    assert "policy 7 does not exist" in shell(*policies, "delete", "signed", "7", "--yes", code=20)
+    shell(*policies, "delete", "signed", "0", "1", "--yes")
+    assert "sourceIntegrity" not in shell.json("proj", "get", "signed")["spec"]
+
+    shell("proj", "windows", "add", "signed", "-k", "deny", "--schedule", "0 22 * * *", "--duration", "1h",
+        "--applications", "*",
+    )  # fmt: skip
+    shell("proj", "windows", "update", "signed", "0", "--duration", "2h", "--time-zone", "Europe/Berlin")
+    shell("proj", "windows", "enable-sync-overrun", "signed", "0")
+    window = shell.json("proj", "windows", "list", "signed")[0]
+    assert (window["duration"], window["timeZone"], window["syncOverrun"]) == ("2h", "Europe/Berlin", True)
+    assert window["schedule"] == "0 22 * * *"
+    shell("proj", "windows", "disable-sync-overrun", "signed", "0")
+    assert not shell.json("proj", "windows", "list", "signed")[0].get("syncOverrun")
+    assert shell("proj", "windows", "update", "signed", "0", "--duration", "soon", code=2)
