@@ -48,6 +48,19 @@ def test_a_secret_may_give_it_another_name() -> None:
 
 
 @pytest.mark.parametrize(
+    "secrets", [[], [secret("home", IN_CLUSTER_SERVER)], [secret("home", IN_CLUSTER_SERVER + "/")]]
+)
+def test_a_disabled_cluster_is_no_destination_under_any_name(secrets: list[Obj]) -> None:
+    known = clusters_of([*secrets, FAR], here=False)
+    disabled = f'error getting cluster by server "{IN_CLUSTER_SERVER}": cluster "{IN_CLUSTER_SERVER}" is disabled'
+    assert resolve_destination({"server": IN_CLUSTER_SERVER}, known) == disabled
+    assert resolve_destination({"server": IN_CLUSTER_SERVER + "/"}, known) == disabled
+    for name in ("in-cluster", "home"):
+        assert resolve_destination({"name": name}, known) == f"there are no clusters with this name: {name}"
+    assert resolve_destination({"name": "prod"}, known) == Cluster("https://prod:6443", "prod")
+
+
+@pytest.mark.parametrize(
     ("destination", "told"),
     [
         ({}, "Destination server missing from app spec"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.listening import Answer, Face, listening
@@ -19,6 +20,7 @@ from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.webhooks import PATH, Webhooks
 from syncline.control.manager import Port
 from syncline.control.vitals import Health
+from syncline.gitops.application.controller import ApplicationController
 from syncline.kube.objects import ObjectRef
 
 __all__ = ["gitops_faces"]
@@ -41,10 +43,15 @@ async def gitops_faces(
     """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one). Each also
     answers probes. Raises ListenError.
     """
-    webhooks = Webhooks(loop.cache, port, settings.application.control_namespace)
+    serves = _serves(loop)
+
+    def ours(ref: ObjectRef) -> bool:
+        return mine(ref) and serves(ref)
+
+    webhooks = Webhooks(loop.cache, port, settings.application.control_namespace, serves)
     faces: dict[Address, dict[tuple[str, str], Face]] = {}
     if settings.metrics_listen is not None:
-        loop.metrics = GitOpsMetrics(mine, labels=settings.metrics_labels, git_requests=reader.requests)
+        loop.metrics = GitOpsMetrics(ours, labels=settings.metrics_labels, git_requests=reader.requests)
         faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, loop.metrics, webhooks, work))
     if settings.webhook_listen is not None:
         faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
@@ -54,7 +61,7 @@ async def gitops_faces(
         if settings.traces is not None:
             resource = {"service.name": settings.traces.service}
             exporter = await stack.enter_async_context(exporting(settings.traces, resource))
-            loop.trace(exporter.offer, mine)
+            loop.trace(exporter.offer, ours)
             if loop.metrics is not None:
                 loop.metrics.spans = lambda: (exporter.exported, exporter.dropped)
         ports: dict[Address, int] = {}
@@ -66,6 +73,14 @@ async def gitops_faces(
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+
+
+def _serves(loop: MeasuredLoop) -> Callable[[ObjectRef], bool]:
+    """Whether the settings enable the namespace of an Application: others are neither refreshed nor counted."""
+    controller = loop.controllers.get(ApplicationController.name)
+    if not isinstance(controller, ApplicationController):
+        return lambda _ref: True
+    return partial(controller.works_on, loop.cache)
 
 
 def _metrics_faces(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
+from syncline.gitops.parameters import PARAMETERS_MAP
 from syncline.gitops.project import permits_source
 from syncline.gitops.system import parse_system, with_globals
 from syncline.kube import yaml
@@ -22,7 +23,6 @@ log = logging.getLogger("syncline.assembly")
 
 SETTINGS_MAP = "argocd-cm"
 NETWORKS = "source.forbidden.networks"
-PARAMETERS_MAP = "argocd-cmd-params-cm"
 PGP_KEYS_MAP = "argocd-gpg-keys-cm"
 SIGNERS_MAP = "syncline-ssh-signers-cm"
 MAPS = (SETTINGS_MAP, PARAMETERS_MAP, PGP_KEYS_MAP, SIGNERS_MAP)

@@ -10,7 +10,7 @@ import asyncio
 import base64
 import binascii
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from syncline.assembly.listening import Answer
 from syncline.base.secret import Secret
@@ -38,7 +38,15 @@ SECRETS = GroupKind("", "Secret")
 class Webhooks:
     """``handle`` is a face; ``work`` runs beside it until cancelled."""
 
-    def __init__(self, cache: Snapshot, port: Port, namespace: str) -> None:
+    def __init__(
+        self,
+        cache: Snapshot,
+        port: Port,
+        namespace: str,
+        serves: Callable[[ObjectRef], bool] = lambda _ref: True,
+    ) -> None:
+        """``serves``: whether the controllers work on an Application; others are left alone."""
+        self._serves = serves
         self._cache = cache
         self._port = port
         self._namespace = namespace
@@ -64,7 +72,8 @@ class Webhooks:
         while True:
             pushes = await self._waiting.get()
             for ref in affected(self._cache.objects(APPLICATION.group_kind), pushes):
-                await self._refresh(ref, pushes)
+                if self._serves(ref):
+                    await self._refresh(ref, pushes)
 
     async def _refresh(self, ref: ObjectRef, pushes: tuple[Push, ...]) -> None:
         info = self._cache.mapper.preferred(APPLICATION.group_kind)

@@ -25,13 +25,16 @@ from syncline.cli.secretkind import (
     write,
 )
 from syncline.gitops.application.view import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
+from syncline.gitops.system import CONFIG_MAP as SETTINGS_MAP
+from syncline.gitops.system import parse_system
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
-from syncline.kube.objects import GroupKind, Obj, dig, name_of, namespace_of
+from syncline.kube.objects import GVK, GroupKind, Obj, dig, name_of, namespace_of
 
 __all__ = ["cluster", "declared_cluster", "managed_cluster", "secret_fields"]
 
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
 MANAGED_CLUSTER = GroupKind("cluster.open-cluster-management.io", "ManagedCluster")
 AVAILABLE = {"True": "Successful", "False": "Failed"}
 
@@ -73,6 +76,10 @@ def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: 
     fields |= {"clusterResources": "true"} if given["cluster_resources"] else {}
     secret = secret_object("cluster", namespace, cluster_secret_name(access.server), fields)
     with Connection(given["kubeconfig"], given["context"]) as link:
+        if access.server.rstrip("/") == IN_CLUSTER_SERVER and _is_disabled(link, namespace):
+            raise CommandFailed(
+                f"cannot register cluster: in-cluster has been disabled (cluster.inClusterEnabled of {SETTINGS_MAP})"
+            )
         did = write(link, secret, upsert=upsert, what="cluster")
     print(f"Cluster '{access.server}' {'added' if did == 'created' else did}")
 
@@ -220,11 +227,19 @@ def _declared_as(link: Connection, namespace: str, wanted: str) -> Obj:
 
 def _all(link: Connection, namespace: str) -> list[Destination]:
     found = [declared_cluster(secret) for secret in declared(link, namespace, "cluster")]
-    if not any(one.server.rstrip("/") == IN_CLUSTER_SERVER for one in found):
+    if _is_disabled(link, namespace):
+        found = [one for one in found if one.server.rstrip("/") != IN_CLUSTER_SERVER]
+    elif not any(one.server.rstrip("/") == IN_CLUSTER_SERVER for one in found):
         found.insert(0, _here(link))
     info = link.mapper.preferred(MANAGED_CLUSTER)
     managed = (link.ask(client.list_(info)).get("items") or []) if info is not None else []
     return found + [managed_cluster(one) for one in sorted(managed, key=name_of)]
+
+
+def _is_disabled(link: Connection, namespace: str) -> bool:
+    """Whether the settings keep Applications from the cluster in which they live; not where they may not be read."""
+    answer = link.send(client.get(link.resource(CONFIG_MAP), namespace, SETTINGS_MAP))
+    return answer.ok and not parse_system(answer.obj.get("data") or {}).in_cluster
 
 
 def _here(link: Connection) -> Destination:

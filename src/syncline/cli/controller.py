@@ -18,7 +18,14 @@ from syncline.base.entropy import Entropy
 from syncline.base.scratch import scratch
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.serving import checked_plugins, face_address, face_options, plugins_option, trace_target
+from syncline.cli.serving import (
+    application_namespaces_option,
+    checked_plugins,
+    face_address,
+    face_options,
+    plugins_option,
+    trace_target,
+)
 from syncline.cli.terminal import start_logging
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
 from syncline.gitops.application.observe import AppSettings
@@ -28,6 +35,7 @@ from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeco
 @click.command()
 @connection_options
 @click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
+@application_namespaces_option
 @click.option("--poll", default=120.0, show_default=True, help="Seconds between looks at a repository.")
 @click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
 @plugins_option
@@ -42,6 +50,7 @@ def controller(
     kubeconfig: str | None,
     context: str | None,
     namespace: str,
+    application_namespaces: tuple[str, ...] | None,
     poll: float,
     allow_local_repos: bool,
     plugins: Path | None,
@@ -71,7 +80,7 @@ def controller(
     start_logging()
     with contextlib.ExitStack() as stack:
         folder = cache or stack.enter_context(scratch())
-        application = AppSettings(control_namespace=namespace, poll_s=poll)
+        application = AppSettings(namespace, application_namespaces, poll_s=poll)
         gitops = GitOpsSettings(
             folder / "repositories",
             allow_local_repos=allow_local_repos,

@@ -19,10 +19,12 @@ from syncline.base.browserguard import is_host_name
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cluster.disk import DiskError
 from syncline.cluster.serve import ServeError
+from syncline.gitops.parameters import patterns_of
 
 __all__ = [
     "NODES",
     "allowed_host_option",
+    "application_namespaces_option",
     "checked_plugins",
     "encrypt_option",
     "face_address",
@@ -118,6 +120,16 @@ def face_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("--metrics-application-labels", multiple=True, help=labels)(command)
     command = allowed_host_option(command)
     return click.option("--webhook-listen", default=None, help=webhook)(command)
+
+
+application_namespaces_option = click.option(
+    "--application-namespaces",
+    default=None,
+    metavar="LIST",
+    callback=lambda _context, _parameter, value: None if value is None else patterns_of(value),
+    help="Other namespaces whose Applications are worked on, by comma: names, globs, /expressions/ "
+    "[default: application.namespaces in argocd-cmd-params-cm].",
+)
 
 
 run_commands_option = click.option(

@@ -15,6 +15,7 @@ from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.node import label_pairs
 from syncline.cli.serving import (
     NODES,
+    application_namespaces_option,
     checked_plugins,
     encrypt_option,
     face_address,
@@ -82,6 +83,7 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
 @face_options
 @plugins_option
+@application_namespaces_option
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
 @click.option(
     "--sync-timeout", default=0.0, show_default=True, help="Seconds that a sync may take; 0: as long as it likes."
@@ -109,6 +111,7 @@ def up(
     metrics_application_labels: tuple[str, ...],
     allowed_hosts: tuple[str, ...],
     otlp_endpoint: str | None,
+    application_namespaces: tuple[str, ...] | None,
     poll: float,
     plugins: Path | None,
     sync_timeout: float,
@@ -146,7 +149,7 @@ def up(
     )
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
-    application = AppSettings(poll_s=poll, sync_timeout_s=sync_timeout)
+    application = AppSettings(application_namespaces=application_namespaces, poll_s=poll, sync_timeout_s=sync_timeout)
     gitops = GitOpsSettings(
         cache,
         allow_local_repos=True,

@@ -59,10 +59,15 @@ class Cluster:
 HERE = Cluster(IN_CLUSTER_SERVER, IN_CLUSTER_NAME)
 
 
-def clusters_of(secrets: Iterable[Obj]) -> tuple[Cluster, ...]:
-    """The clusters that Secrets declare, and the one we are in unless one of them is about it; in order."""
+def clusters_of(secrets: Iterable[Obj], *, here: bool = True) -> tuple[Cluster, ...]:
+    """The clusters that Secrets declare, and the one we are in unless one of them is about it; in order.
+
+    ``here`` False: ours is disabled (``cluster.inClusterEnabled``), whatever name it is declared under.
+    """
     found = [_parse(secret) for secret in secrets if is_cluster_secret(secret)]
     declared = [cluster for cluster in found if cluster.server]
+    if not here:
+        return tuple(sorted(cluster for cluster in declared if not cluster.is_here))
     implicit = [] if any(cluster.is_here for cluster in declared) else [HERE]
     return tuple(sorted([*declared, *implicit]))
 
@@ -133,10 +138,11 @@ def resolve_destination(destination: Obj, clusters: tuple[Cluster, ...]) -> Clus
     if name and len(named) > 1:
         return f"there are {len(named)} clusters with the same name: [{' '.join(one.server for one in named)}]"
     if not named:
+        missing = "is disabled" if server == IN_CLUSTER_SERVER else "not found"
         return (
             f"there are no clusters with this name: {name}"
             if name
-            else f'error getting cluster by server "{server}": cluster "{server}" not found'
+            else f'error getting cluster by server "{server}": cluster "{server}" {missing}'
         )
     same = declared_twice(clusters).get(named[0].server, ())
     if same:

@@ -15,6 +15,7 @@ from syncline.gitops.customizations import ALL, customized, setting_value, yaml_
 from syncline.gitops.diff.model import IgnoreRule, KnownTypeField, Override
 from syncline.gitops.health import Health, health_of
 from syncline.gitops.health.overrides import HealthScript, parse_overrides
+from syncline.gitops.parameters import Parameters
 from syncline.gitops.project import merge_global
 from syncline.gitops.resource_filter import ResourceFilter
 from syncline.gitops.tracking import INSTANCE_LABEL, Tracking, TrackingMethod
@@ -55,6 +56,8 @@ class SystemSettings:
     """Applications are synced as the service accounts that their projects name."""
     hidden_annotations: tuple[str, ...] = ()
     """Annotations of Secrets that are masked as their values are (``resource.sensitive.mask.annotations``)."""
+    in_cluster: bool = True
+    """Whether the cluster in which Applications live is a destination (``cluster.inClusterEnabled``)."""
     problems: tuple[str, ...] = ()
 
 
@@ -63,6 +66,7 @@ class System:
     """What all passes of one version of the settings share."""
 
     settings: SystemSettings = field(default_factory=SystemSettings)
+    parameters: Parameters = field(default_factory=Parameters)
     health: Callable[[Obj], Health | None] = health_of
 
 
@@ -89,6 +93,7 @@ def parse_system(data: Mapping[str, str]) -> SystemSettings:
         global_projects=read(_globals, ()),
         poll_s=read(_poll, None),
         impersonates=data.get("application.sync.impersonation.enabled") == "true",
+        in_cluster=data.get("cluster.inClusterEnabled") != "false",
         problems=tuple(problems),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.gitops.behaviours.play import DEPLOYMENTS, MAPS, Play, config, deployment
+from tests.gitops.behaviours.play import APPS, DEPLOYMENTS, MAPS, Play, config, deployment
 
 from syncline.gitops.system import parse_system, with_globals
 from syncline.kube.objects import Obj, dig
@@ -96,3 +96,35 @@ def test_status_is_compared_where_the_settings_say_so_a045() -> None:
     crd_only = parse_system({"resource.compareoptions": "ignoreResourceStatusField: crd"}).overrides
     assert list(crd_only) == ["apiextensions.k8s.io/CustomResourceDefinition"]
     assert parse_system({"resource.compareoptions": "ignoreResourceStatusField: none"}).overrides == {}
+
+
+DISABLED = 'cluster "https://kubernetes.default.svc" is disabled'
+
+
+def test_a_disabled_cluster_stops_comparisons_and_syncs_of_what_goes_there() -> None:
+    play = Play(config("one"), automated={"selfHeal": True})
+    play.driver.advance(5)
+    assert play.maps() == ["one"]
+    set_up(play, cluster__inClusterEnabled="false")
+    play.source.commit(config("one"), config("two"))
+    play.refresh()
+    assert play.sync_status() == "Unknown"
+    assert health(play)["status"] == "Unknown"
+    assert DISABLED in play.conditions()["InvalidSpecError"]
+    state = play.sync()
+    assert state["phase"] == "Error" and DISABLED in state["message"]
+    assert play.maps() == ["one"], "nothing is applied there, by hand either"
+    set_up(play, cluster__inClusterEnabled="true")
+    assert play.sync()["phase"] == "Succeeded"
+    assert play.maps() == ["one", "two"]
+
+
+def test_deleting_an_application_of_a_disabled_cluster_leaves_its_objects() -> None:
+    play = Play(config("one"), automated={})
+    play.driver.advance(5)
+    play.patch(f"{APPS}/app", {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}})
+    set_up(play, cluster__inClusterEnabled="false")
+    play.world.send("DELETE", f"{APPS}/app")
+    play.driver.settle()
+    assert play.get(f"{APPS}/app") is None
+    assert play.maps() == ["one"]

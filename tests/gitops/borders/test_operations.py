@@ -12,6 +12,7 @@ from tests.gitops.behaviours.test_extensions import annotate
 from tests.gitops.borders.test_conditions import HERE, project
 
 from syncline.gitops.application.manifests import Manifests
+from syncline.gitops.parameters import PARAMETERS_MAP
 from syncline.kube.objects import Obj, annotations_of, dig, meta
 
 OWN = {"repoURL": "https://example.com/r.git", "path": ".", "targetRevision": "main"}
@@ -124,6 +125,12 @@ def test_manifests_that_come_with_an_operation_are_judged_as_those_of_the_reposi
 def test_an_operation_in_a_namespace_that_the_project_does_not_list_is_refused() -> None:
     play, reads = tenant(config("a"))
     play.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
+    enabled = {
+        "kind": "ConfigMap",
+        "metadata": {"name": PARAMETERS_MAP},
+        "data": {"application.namespaces": "payments"},
+    }
+    play.world.send("POST", "/api/v1/namespaces/argocd/configmaps", enabled)
     spec = {"project": "tenant", "source": OWN, "destination": {"server": HERE, "namespace": "default"}}
     body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "x"}, "spec": spec}
     path = APPS.replace("argocd", "payments")

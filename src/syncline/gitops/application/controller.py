@@ -17,6 +17,7 @@ from syncline.gitops.application.observe import (
     AppSettings,
     Destinations,
     observe_application,
+    works_in,
 )
 from syncline.gitops.application.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import plan_application
@@ -25,6 +26,7 @@ from syncline.gitops.application.system import InstanceIndex, SystemBook
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.gitops.lua import LuaRunner
+from syncline.gitops.parameters import PARAMETERS_MAP
 from syncline.gitops.system import CONFIG_MAP
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
@@ -81,7 +83,13 @@ class ApplicationController:
         """Applications that a live object of any cluster names by its tracking data."""
         return self._of_live(obj, None)
 
+    def works_on(self, cache: Snapshot, ref: ObjectRef) -> bool:
+        """Whether the settings enable the Application's namespace."""
+        return works_in(ref.namespace, self._settings, self._system.of(cache))
+
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
+        if not self.works_on(cache, ref):
+            return None
         system = self._system.of(cache)
         schemas, verdicts = self._schemas, self._verdicts
         return observe_application(
@@ -111,7 +119,7 @@ class ApplicationController:
         return [ref for hold in held for ref in self._of_hold(hold.obj, cache)]
 
     def _of_settings(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        is_ours = name_of(obj) == CONFIG_MAP and namespace_of(obj) == self._settings.control_namespace
+        is_ours = name_of(obj) in (CONFIG_MAP, PARAMETERS_MAP) and namespace_of(obj) == self._settings.control_namespace
         return _all(cache) if is_ours else ()
 
     def _of_live(self, obj: Obj, _cache: Snapshot | None) -> Iterable[ObjectRef]:

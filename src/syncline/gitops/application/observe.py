@@ -26,6 +26,7 @@ from syncline.gitops.compare import live_refs
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.health import Health
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
+from syncline.gitops.parameters import enables_namespace
 from syncline.gitops.project import Reach
 from syncline.gitops.project.accounts import AccountError, account_for
 from syncline.gitops.sync.model import KindTable
@@ -54,6 +55,7 @@ __all__ = [
     "render_context",
     "signed_only",
     "wanted_revisions",
+    "works_in",
 ]
 
 INSTANCE_INDEX = "argocd-instance"
@@ -69,6 +71,9 @@ class AppSettings:
 
     control_namespace: str = "argocd"
     """Where Applications may name any project and need no prefix in tracking ids."""
+    application_namespaces: tuple[str, ...] | None = None
+    """Other namespaces whose Applications are worked on: names, globs, ``/expressions/``; None: those that
+    ``application.namespaces`` of ``argocd-cmd-params-cm`` lists."""
     poll_s: float = 120.0
     """Seconds between looks at a repository without being told (upstream: timeout.reconciliation)."""
     error_poll_s: float = 60.0
@@ -211,12 +216,25 @@ class AppObserved:
         return judged_with_holds(self.system.health, self.all_holds)
 
     @property
+    def enabled(self) -> bool:
+        """Whether Applications of its namespace are worked on."""
+        return works_in(self.view.namespace, self.settings, self.system)
+
+    @property
     def context(self) -> RenderContext:
         """What a render may know, with the API versions that are served now."""
         served = {text for gvk in self.kinds.served for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}")}
         version = plain_version(self.kube_version or self.settings.kube_version)
         context = render_context(self.view, self.settings)
         return replace(context, kube_version=version, api_versions=tuple(sorted(served)))
+
+
+def works_in(namespace: str, settings: AppSettings, system: System) -> bool:
+    """Whether Applications of a namespace are worked on; of the others nothing is read and nothing is written."""
+    patterns = settings.application_namespaces
+    if patterns is None:
+        patterns = system.parameters.application_namespaces
+    return enables_namespace(namespace, settings.control_namespace, patterns)
 
 
 def _own_clusters(view: AppView, clusters: tuple[Cluster, ...]) -> tuple[dict[str, str], ...]:
@@ -339,9 +357,9 @@ def observe_application(
     settings = _effective(settings, system.settings)
     if app is None:
         return None
-    view = AppView(app)
+    view = AppView(app, control_namespace=settings.control_namespace)
     project_ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, settings.control_namespace, view.project)
-    clusters = clusters_of(cache.objects(SECRETS, settings.control_namespace))
+    clusters = clusters_of(cache.objects(SECRETS, settings.control_namespace), here=system.settings.in_cluster)
     cluster = resolve_destination(view.destination, clusters)
     remote = "" if isinstance(cluster, str) or cluster.is_here else cluster.server
     there: Snapshot | None = cache
@@ -368,7 +386,7 @@ def observe_application(
     renders = latest, pinned
     live = _live(looked, view, renders, kinds, settings)
     return AppObserved(
-        view=AppView(app, _masker(renders, live, system.settings)),
+        view=replace(view, mask=_masker(renders, live, system.settings)),
         project=project,
         latest=latest,
         pinned=pinned,

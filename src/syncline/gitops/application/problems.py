@@ -10,6 +10,7 @@ from __future__ import annotations
 from syncline.gitops.application.holds import refused_pools
 from syncline.gitops.application.observe import AppObserved, operation_sources
 from syncline.gitops.conditions import Condition
+from syncline.gitops.parameters import PARAMETERS_MAP
 from syncline.gitops.spec import validate_spec
 from syncline.kube.objects import Obj
 
@@ -18,7 +19,7 @@ __all__ = ["spec_problems"]
 
 def spec_problems(seen: AppObserved) -> list[Condition]:
     """What is wrong with the spec and the operation, in upstream's words, and with settings of all Applications."""
-    found = _judged(seen, seen.view.obj)
+    found = [*_not_enabled(seen), *_judged(seen, seen.view.obj)]
     if seen.view.operation is not None:
         found += [one for one in _judged(seen, _as_operated(seen)) if one not in found]
         found += [Condition("InvalidSpecError", text) for text in refused_pools(seen)]
@@ -26,6 +27,18 @@ def spec_problems(seen: AppObserved) -> list[Condition]:
     if seen.remote_problem:
         texts.append(f"Failed to load live state: {seen.remote_problem}")
     return [*found, *(Condition("ComparisonError", text) for text in texts)]
+
+
+def _not_enabled(seen: AppObserved) -> list[Condition]:
+    """Of an Application that no controller works on: commands say so, for the controllers pass it over. A flag of the
+    controllers may enable what the ConfigMap does not; what they have reconciled is enabled."""
+    if seen.enabled or seen.view.status.get("reconciledAt"):
+        return []
+    text = (
+        f"namespace '{seen.view.namespace}' is not permitted: application.namespaces of {PARAMETERS_MAP} in namespace "
+        f"{seen.settings.control_namespace} does not list it, so no controller works on this Application"
+    )
+    return [Condition("InvalidSpecError", text)]
 
 
 def _judged(seen: AppObserved, app: Obj) -> list[Condition]:

@@ -135,7 +135,7 @@ def _with_conditions(
     status.pop("conditions", None)
     if merged:
         status["conditions"] = merged
-    status["controllerNamespace"] = view.namespace
+    status["controllerNamespace"] = view.control_namespace or view.namespace
     if view.refresh or timeless(status) != timeless(view.status):
         status["reconciledAt"] = format_time(now)
     return status

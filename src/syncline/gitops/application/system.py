@@ -1,6 +1,7 @@
 """The installation's settings as the controller knows them now, and the index that depends on them.
 
-``argocd-cm`` is parsed once per version; everything else that looks at it gets the frozen result.
+``argocd-cm`` and ``argocd-cmd-params-cm`` are parsed once per version; everything else that looks at them gets the
+frozen result.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from syncline.control.cache import Snapshot
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.health.overrides import HealthMemo, checked_with
 from syncline.gitops.lua import LuaMissing, LuaResult, LuaRunner
+from syncline.gitops.parameters import PARAMETERS_MAP, parse_parameters
 from syncline.gitops.system import CONFIG_MAP, System, parse_system
 from syncline.gitops.tracking import Tracking
 from syncline.kube.objects import Obj, ObjectRef, dig, resource_version
@@ -52,16 +54,19 @@ class SystemBook:
         self._settings = settings
         self._runner: LuaRunner = runner or _NoRunner()
         self._memo = HealthMemo()
-        self._version: str | None = ""
+        self._version: tuple[str | None, ...] = ()
         self._current = System()
         self.instances = InstanceIndex(settings.tracking)
 
     def of(self, cache: Snapshot) -> System:
-        found = cache.get(ObjectRef("", "ConfigMap", self._settings.control_namespace, CONFIG_MAP))
-        version = None if found is None else resource_version(found)
+        named = (CONFIG_MAP, PARAMETERS_MAP)
+        found = [cache.get(ObjectRef("", "ConfigMap", self._settings.control_namespace, name)) for name in named]
+        version = tuple(None if one is None else resource_version(one) for one in found)
         if version != self._version:
             self._version = version
-            system = parse_system(dig(found, "data", default={}) or {})
-            self._current = System(system, checked_with(system.health, self._runner, self._memo))
+            data, parameters = (dig(one, "data", default={}) or {} for one in found)
+            system = parse_system(data)
+            health = checked_with(system.health, self._runner, self._memo)
+            self._current = System(system, parse_parameters(parameters), health)
             self.instances.use(system.tracking or self._settings.tracking)
         return self._current

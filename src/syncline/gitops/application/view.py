@@ -28,6 +28,8 @@ class AppView:
     """The status as the comparison of this pass would have it, while an operation runs."""
     answered: bool = True
     """Whether a refresh that is asked for has been done."""
+    control_namespace: str = ""
+    """Where the controllers' own objects are; empty: where the Application is."""
 
     @property
     def ref(self) -> ObjectRef:
