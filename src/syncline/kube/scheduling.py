@@ -40,8 +40,11 @@ __all__ = [
     "NodeState",
     "Refusal",
     "choose",
+    "controller_uid",
     "explain",
     "feasible",
+    "host_ports",
+    "port_taken",
     "refusal_on",
 ]
 
@@ -104,8 +107,8 @@ class NodeState:
         for name, amount in requests_of(pod).items():
             self.used[name] += amount
         self.used[ROOM] += 1
-        self.ports |= set(_host_ports(pod))
-        self.owners[_controller_uid(pod)] += 1
+        self.ports |= set(host_ports(pod))
+        self.owners[controller_uid(pod)] += 1
         if dig(pod, "spec", "affinity", "podAntiAffinity"):
             self.shunning.append(pod)
 
@@ -289,7 +292,7 @@ class _Filters:
 
     def __init__(self, pod: Obj, cluster: Cluster, volumes: PodVolumes) -> None:
         spec = pod.get("spec") or {}
-        self._spec, self._ports = spec, _host_ports(pod)
+        self._spec, self._ports = spec, host_ports(pod)
         self._asked, self._tolerations = spec.get("nodeName"), spec.get("tolerations") or []
         self._wants = {ROOM: 1} | {name: amount for name, amount in requests_of(pod).items() if amount}
         self._bears_cordons = tolerates(self._tolerations, {"key": UNSCHEDULABLE, "effect": "NoSchedule"})
@@ -315,7 +318,7 @@ class _Filters:
             return Refusal(("node(s) had untolerated taint(s)",), True)
         if not self._goes_anywhere and not matches_node_terms(self._spec, state.node):
             return Refusal(("node(s) didn't match Pod's node affinity/selector",), True)
-        if self._ports and any(_port_taken(port, state.ports) for port in self._ports):
+        if self._ports and any(port_taken(port, state.ports) for port in self._ports):
             return Refusal(("node(s) didn't have free ports for the requested pod ports",), False)
         return _fit_refusal(self._wants, state)
 
@@ -350,7 +353,8 @@ def _volume_refusal(volumes: PodVolumes, state: NodeState) -> Refusal | None:
     return Refusal((reason,), helpless=True) if reason else None
 
 
-def _host_ports(pod: Obj) -> list[tuple[str, str, int]]:
+def host_ports(pod: Obj) -> list[tuple[str, str, int]]:
+    """Address, protocol and number of the node's ports that a pod takes."""
     found: list[tuple[str, str, int]] = []
     spec = pod.get("spec") or {}
     staying = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
@@ -362,7 +366,8 @@ def _host_ports(pod: Obj) -> list[tuple[str, str, int]]:
     return found
 
 
-def _port_taken(wanted: tuple[str, str, int], taken: set[tuple[str, str, int]]) -> bool:
+def port_taken(wanted: tuple[str, str, int], taken: Iterable[tuple[str, str, int]]) -> bool:
+    """Whether one of ``taken`` is in its way; ``0.0.0.0`` stands for every address."""
     address, protocol, number = wanted
     for other_address, other_protocol, other_number in taken:
         same = (protocol, number) == (other_protocol, other_number)
@@ -487,7 +492,7 @@ def _scores(pod: Obj, nodes: list[NodeState], cluster: Cluster) -> dict[str, flo
     pods of the same controller where it has no constraints), free room 1."""
     taints = _inverted({s.name: _soft_taints(pod, s) for s in nodes})
     preferred = _normalised({s.name: _preference(pod, s, cluster) for s in nodes})
-    owner, wants = _controller_uid(pod), requests_of(pod)
+    owner, wants = controller_uid(pod), requests_of(pod)
     company = _soft_spread(pod, nodes, cluster)
     if company is None:
         company = _inverted({s.name: s.owners[owner] if owner else 0 for s in nodes})
@@ -566,7 +571,8 @@ def _matching_in_domain(term: Term, state: NodeState, cluster: Cluster) -> int:
     )
 
 
-def _controller_uid(pod: Obj) -> str:
+def controller_uid(pod: Obj) -> str:
+    """Of the owner that made it; empty for pods of nobody."""
     owners = dig(pod, "metadata", "ownerReferences", default=[])
     return next((str(owner.get("uid")) for owner in owners if owner.get("controller")), "")
 

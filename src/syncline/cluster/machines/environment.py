@@ -15,7 +15,7 @@ from syncline.cluster.machines.containers import Order
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, namespace_of, uid_of
 from syncline.kube.quantity import ZERO, QuantityError, parse_quantity
 
-__all__ = ["command_line", "environment_of", "expanded", "field_value", "object_data", "resource_value"]
+__all__ = ["command_line", "declared", "environment_of", "expanded", "field_value", "object_data", "resource_value"]
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^()\s]+)\)")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
@@ -59,9 +59,15 @@ def command_line(container: Obj, variables: Mapping[str, str]) -> list[str]:
 
 def environment_of(order: Order, service: Mapping[str, str]) -> dict[str, str]:
     """All variables; ``service`` are those that name the API server."""
-    objects = {(str(each.get("kind")), name_of(each)): object_data(each) for each in order.objects}
     variables = dict(service) | {"HOSTNAME": name_of(order.pod), "HOME": "/"}
     variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return declared(order, variables)
+
+
+def declared(order: Order, variables: Mapping[str, str]) -> dict[str, str]:
+    """``variables`` and those that the pod declares: all that the kubelet knows, before the runtime adds its own."""
+    variables = dict(variables)
+    objects = {(str(each.get("kind")), name_of(each)): object_data(each) for each in order.objects}
     for source in order.container.get("envFrom") or ():
         prefix = str(source.get("prefix") or "")
         for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):

@@ -9,7 +9,8 @@ from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import ContainerTable
 from syncline.cluster.machines.kubelet import observe as observing
 from syncline.cluster.machines.kubelet import plan as planning
-from syncline.cluster.machines.kubelet.observe import POD, EndsWithUs, Observed, pods_referring
+from syncline.cluster.machines.kubelet.admit import AskedBook
+from syncline.cluster.machines.kubelet.observe import NODE, POD, EndsWithUs, Observed, pods_referring
 from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
@@ -27,16 +28,17 @@ class KubeletController:
     name = "kubelet"
     kind = POD
     watches: tuple[Watch, ...] = (Watch(CONFIG_MAP, pods_referring), Watch(SECRET, pods_referring))
-    reads: tuple[GroupKind, ...] = ()
+    reads: tuple[GroupKind, ...] = (NODE,)
     indices = observing.indices()
 
     def __init__(self, machines: Machines, table: ContainerTable, ends_with_us: EndsWithUs) -> None:
         self._machines = machines
         self._table = table
         self._ends_with_us = ends_with_us
+        self._asked = AskedBook()
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        seen = observing.observe(cache, ref, self._machines, self._table, self._ends_with_us)
+        seen = observing.observe(cache, ref, self._machines, self._table, self._ends_with_us, self._asked)
         if seen is None or (cache.has_synced(CONFIG_MAP) and cache.has_synced(SECRET)):
             return seen
         return replace(seen, complete=False)

@@ -10,7 +10,7 @@ from syncline.cluster.machines.probes import Failure, failure_text
 from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, uid_of
 
-__all__ = ["COMPONENT", "events_between", "killing", "pulling", "restarting", "unhealthy"]
+__all__ = ["COMPONENT", "events_between", "killing", "pulling", "refused", "restarting", "unhealthy"]
 
 COMPONENT = "kubelet"
 SIZE_BYTES = 50_000_000
@@ -34,6 +34,10 @@ def pulling(pod: Obj, container: Obj, record: Container) -> tuple[Emit, ...]:
         begun = emit(pod, "Pulling", f'Pulling image "{image}"', container=name)
         return (begun, *_pull_failed(pod, name, image, record.pull_error)) if record.pulls > 1 else (begun,)
     return ()
+
+
+def refused(pod: Obj, reason: str, message: str) -> Emit:
+    return emit(pod, reason, message, warning=True)
 
 
 def killing(pod: Obj, container: str) -> Emit:
@@ -117,6 +121,8 @@ def _waiting(pod: Obj, old: Obj, new: Obj, waiting: Obj) -> list[Emit]:
             return [backing_off, about("Failed", "Error: ImagePullBackOff")]
         case "CreateContainerConfigError":
             return [about("Failed", f"Error: {message}")]
+        case "InvalidImageName":
+            return [about("InspectFailed", message), about("Failed", "Error: InvalidImageName")]
         case "CrashLoopBackOff":
             whom = f"{new['name']} in pod {name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
             return [about("BackOff", f"Back-off restarting failed container {whom}")]

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from syncline.base.clock import parse_time
-from syncline.cluster.machines.containers import Container, ContainerTable, Sandbox
+from syncline.cluster.builtin.pods import is_finished
+from syncline.cluster.machines.containers import Container, ContainerTable, Order, Sandbox
+from syncline.cluster.machines.kubelet.admit import Asked, AskedBook, was_refused
 from syncline.cluster.machines.kubelet.references import (
     CONTAINERS,
     REFERENCES,
@@ -26,9 +28,22 @@ from syncline.cluster.machines.stages import Timing, stage_of
 from syncline.control.cache import OfKind, Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, uid_of
 
-__all__ = ["POD", "PODS_ON_NODE", "EndsWithUs", "MachineView", "Observed", "indices", "observe", "pods_referring"]
+__all__ = [
+    "NODE",
+    "POD",
+    "PODS_ON_NODE",
+    "Arrival",
+    "EndsWithUs",
+    "MachineView",
+    "Observed",
+    "indices",
+    "observe",
+    "order_of",
+    "pods_referring",
+]
 
 POD = GroupKind("", "Pod")
+NODE = GroupKind("", "Node")
 PODS_ON_NODE = "kubelet/pods"
 NOTHING_MISSING = Missing()
 EndsWithUs = Callable[[Obj, Obj], bool]
@@ -53,9 +68,20 @@ class MachineView:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """What decides whether a machine takes a pod that it sees for the first time: the Node, what the pods take
+    that are there already, and the pods that were refused."""
+
+    node: Obj
+    others: tuple[Asked, ...] = ()
+    refused: tuple[Obj, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """``leftovers`` are uids of earlier pods of this name whose containers are still known. ``pod`` is None when only
-    such are left. ``complete`` is False before all ConfigMaps and Secrets were listed once."""
+    such are left. ``complete`` is False before all ConfigMaps and Secrets were listed once. ``arrival`` is None for a
+    pod that the machine has taken."""
 
     ref: ObjectRef
     pod: Obj | None
@@ -66,6 +92,7 @@ class Observed:
     missing: Missing = NOTHING_MISSING
     objects: tuple[Obj, ...] = ()
     complete: bool = True
+    arrival: Arrival | None = None
 
 
 def indices() -> dict[str, object]:
@@ -91,7 +118,12 @@ def machine_ip(number: int) -> str:
 
 
 def observe(
-    cache: Snapshot, ref: ObjectRef, machines: Machines, table: ContainerTable, ends_with_us: EndsWithUs
+    cache: Snapshot,
+    ref: ObjectRef,
+    machines: Machines,
+    table: ContainerTable,
+    ends_with_us: EndsWithUs,
+    asked: AskedBook | None = None,
 ) -> Observed | None:
     """None for a pod that is on none of our machines and of which nothing is left."""
     pod = cache.get(ref)
@@ -102,6 +134,7 @@ def observe(
         return Observed(ref, None, leftovers) if leftovers else None
     state = machine.state
     room = {"cpu": machine.spec.cpu, "memory": machine.spec.memory, "ephemeral-storage": EPHEMERAL_STORAGE}
+    room["pods"] = str(machine.spec.pods)
     ip = machine_ip(machines.number(machine.name))
     view = MachineView(machine.name, ip, state.boot_id, state.power is Power.ON, room)
     return Observed(
@@ -113,7 +146,40 @@ def observe(
         tuple(_after_boot(each, state) for each in _records(pod, table, state, ends_with_us)),
         missing_of(pod, cache),
         tuple(referred(pod, cache)),
+        arrival=_arrival(pod, machine.name, cache, table, asked or AskedBook()),
     )
+
+
+def order_of(seen: Observed, container: Obj, attempt: int) -> Order:
+    """What a runtime gets for one attempt of a container."""
+    assert seen.pod is not None and seen.machine is not None, "containers are started on a machine"
+    return Order(
+        seen.pod,
+        container,
+        attempt,
+        seen.machine.boot_id,
+        seen.machine.name,
+        seen.machine.ip,
+        seen.sandbox.ip if seen.sandbox is not None and seen.sandbox.ip else seen.machine.ip,
+        objects=seen.objects,
+        room=seen.machine.room,
+    )
+
+
+def _arrival(pod: Obj, machine: str, cache: Snapshot, table: ContainerTable, asked: AskedBook) -> Arrival | None:
+    if _taken(pod, table) or is_finished(pod):
+        return None
+    node = cache.get(ObjectRef("", NODE.kind, "", machine))
+    if node is None:
+        return None  # a machine that is just being registered, or removed
+    here = [each for each in cache.indexed(PODS_ON_NODE, machine) if uid_of(each) != uid_of(pod)]
+    others = (asked.of(each) for each in here if not is_finished(each) and _taken(each, table))
+    return Arrival(node, tuple(others), tuple(each for each in here if was_refused(each)))
+
+
+def _taken(pod: Obj, table: ContainerTable) -> bool:
+    """The kubelet's first word on a pod is when it began; its sandbox is known a moment earlier."""
+    return bool(dig(pod, "status", "startTime")) or table.sandbox(uid_of(pod)) is not None
 
 
 def _records(pod: Obj, table: ContainerTable, state: MachineState, ends_with_us: EndsWithUs) -> list[Container]:

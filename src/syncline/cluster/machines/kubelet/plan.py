@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncline.base.clock import time_or_none
+from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.pods import is_finished
-from syncline.cluster.machines.containers import Container, Order, Sandbox
+from syncline.cluster.machines.containers import Container, Sandbox
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
     ForgetPod,
@@ -23,8 +23,16 @@ from syncline.cluster.machines.kubelet.actions import (
     PodAction,
     StartContainer,
 )
-from syncline.cluster.machines.kubelet.events import events_between, killing, pulling, restarting, unhealthy
-from syncline.cluster.machines.kubelet.observe import Observed
+from syncline.cluster.machines.kubelet.admit import answered_at, refusal_of, refused_status
+from syncline.cluster.machines.kubelet.events import (
+    events_between,
+    killing,
+    pulling,
+    refused,
+    restarting,
+    unhealthy,
+)
+from syncline.cluster.machines.kubelet.observe import Observed, order_of
 from syncline.cluster.machines.kubelet.status import status_of
 from syncline.cluster.machines.kubelet.views import View, views_of
 from syncline.cluster.machines.stages import Timing, stage_of
@@ -148,6 +156,24 @@ def _finished(case: _Case) -> Plan | None:
     return _kills(case, list(case.views), 0.0, "the pod has ended") or Plan(why="the pod has ended")
 
 
+def _refused(case: _Case) -> Plan | None:
+    """A pod that was given to this machine and does not fit on it ends before anything of it runs."""
+    arrival, machine = case.seen.arrival, case.seen.machine
+    if arrival is None or machine is None:
+        return None
+    refusal = refusal_of(case.pod, arrival.node, arrival.others, machine.room)
+    if refusal is None:
+        return None
+    at, count = answered_at(case.pod, arrival.refused)
+    if at is not None and at > case.now:
+        wait = f"{count} pods of its controller were refused on {machine.name} already: {refusal.message}"
+        waits = {**(case.pod.get("status") or {}), "reason": "AdmissionBackOff", "message": wait}
+        later = Requeue((at - case.now).total_seconds(), wait, background=True)
+        return Plan((set_status(case.pod, waits, wait),), later, wait)
+    status = set_status(case.pod, refused_status(case.pod, refusal, format_time(case.now)), refusal.message)
+    return Plan((status, (refused(case.pod, refusal.reason, refusal.message),)), why=refusal.message)
+
+
 def _overdue(case: _Case) -> Plan | None:
     """activeDeadlineSeconds."""
     if not case.past_deadline:
@@ -242,6 +268,7 @@ def _running(case: _Case) -> Plan | None:
 _STAGES: tuple[Callable[[_Case], Plan | None], ...] = (
     _going,
     _finished,
+    _refused,
     _overdue,
     _sandbox,
     _due,
@@ -273,16 +300,16 @@ def _start_if_due(case: _Case, view: View) -> Plan | None:
 
 def _start_of(case: _Case, view: View) -> StartContainer | None:
     """A container that never ran, whose image can be tried again, or whose time to run again has come."""
-    if case.seen.missing.variables.get(view.name):
+    if view.fault is not None:
         return None
     if view.record is None:
-        return StartContainer(_order(case, view, 0), "it has not run yet")
+        return StartContainer(order_of(case.seen, view.spec, 0), "it has not run yet")
     if view.pull_failed and not _still_fails(case.pod, view):
-        return StartContainer(_order(case, view, view.record.attempt), "its image can be had now")
+        return StartContainer(order_of(case.seen, view.spec, view.record.attempt), "its image can be had now")
     if view.pulls_again_at is not None and view.pulls_again_at <= case.now:
-        return StartContainer(_order(case, view, view.record.attempt), "its image is pulled once more")
+        return StartContainer(order_of(case.seen, view.spec, view.record.attempt), "its image is pulled once more")
     if view.again_at is not None and view.again_at <= case.now:
-        return StartContainer(_order(case, view, view.record.attempt + 1), "it ended and is to run again")
+        return StartContainer(order_of(case.seen, view.spec, view.record.attempt + 1), "it ended and is to run again")
     return None
 
 
@@ -290,22 +317,6 @@ def _still_fails(pod: Obj, view: View) -> bool:
     """By what the pod says of the try that was; it may have been changed since."""
     tried = view.record.pulls if view.record is not None else 1
     return bool(stage_of(pod, view.spec, 0, Timing(), tried - 1).pull_error)
-
-
-def _order(case: _Case, view: View, attempt: int) -> Order:
-    machine, sandbox = case.seen.machine, case.seen.sandbox
-    assert machine is not None and sandbox is not None, "containers are started in a sandbox on a machine"
-    return Order(
-        case.pod,
-        view.spec,
-        attempt,
-        machine.boot_id,
-        machine.name,
-        machine.ip,
-        sandbox.ip or machine.ip,
-        objects=case.seen.objects,
-        room=machine.room,
-    )
 
 
 def _report(case: _Case, why: str) -> Plan:

@@ -144,6 +144,8 @@ def _state(seen: Observed, views: tuple[View, ...], view: View, now: datetime, p
     if view.running and record is not None and record.started_at is not None:
         return {"running": {"startedAt": format_time(record.started_at)}}
     if view.exited and record is not None:
+        if view.fault is not None and view.again_at is not None and view.again_at <= now:
+            return {"waiting": {"reason": view.fault.reason, "message": view.fault.message}}
         backing_off = view.again_at is not None and view.again_at > now and record.attempt > 0
         if backing_off and phase not in ("Failed", "Succeeded"):
             return {"waiting": {"reason": "CrashLoopBackOff", "message": crash_message(seen, view)}}
@@ -175,9 +177,8 @@ def waiting_of(seen: Observed, views: tuple[View, ...], view: View, now: datetim
         reason = "PodInitializing" if any(each.init for each in views) else "ContainerCreating"
         return {"reason": reason, "message": seen.missing.volumes[0]}
     waits_for_init = not view.init and any(each.init and not _init_passed(each) for each in views)
-    variable = seen.missing.variables.get(view.name)
-    if variable and not waits_for_init and record is None:
-        return {"reason": "CreateContainerConfigError", "message": variable}
+    if view.fault is not None and not waits_for_init and record is None:
+        return {"reason": view.fault.reason, "message": view.fault.message}
     has_init = any(each.init for each in views)
     return {"reason": "PodInitializing" if has_init else "ContainerCreating"}
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from syncline.cluster.machines.containers import Container, ContainerState
-from syncline.cluster.machines.kubelet.observe import Observed
+from syncline.cluster.machines.kubelet.faults import Fault, fault_of
+from syncline.cluster.machines.kubelet.observe import Observed, order_of
 from syncline.cluster.machines.stages import is_sidecar
 from syncline.kube.objects import Obj, dig, is_terminating
 
@@ -31,6 +32,8 @@ class View:
     again_at: datetime | None
     started: bool
     """It runs, and its startup probe has passed."""
+    fault: Fault | None = None
+    """Why it cannot be made as its pod describes it."""
     ephemeral: bool = False
     """Added to a pod that runs (``kubectl debug``): never runs again, and counts for nothing else of the pod."""
 
@@ -117,7 +120,10 @@ def _view(seen: Observed, spec: Obj, init: bool, now: datetime) -> View:
         again = _again_at(record)
     view = View(spec, init, sidecar, record, previous, state, again, started=False)
     passed = record is not None and view.running and view.passed(record.course.started_s, now)
-    return replace(view, started=passed)
+    to_make = not view.running and seen.sandbox is not None and (record is None or again is not None)
+    missing = seen.missing.variables.get(view.name, "")
+    fault = fault_of(order_of(seen, spec, 0), missing) if to_make else None
+    return replace(view, started=passed, fault=fault)
 
 
 def _runs_again(pod: Obj, record: Container, init: bool, sidecar: bool) -> bool:

@@ -1,0 +1,158 @@
+"""Whether a machine takes a pod that was given to it: the kubelet's own admission, for pods that it sees for the first
+time. Where the scheduler chose the node this passes; whoever writes ``nodeName`` himself is answered here.
+
+Pure. Order, reasons and words are those of Kubernetes (``pkg/kubelet/lifecycle/predicate.go``,
+``pkg/scheduler/eventhandlers.go`` AdmissionCheck): of several reasons the first is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from syncline.base.clock import time_or_none
+from syncline.kube.objects import Obj, dig, generation, labels_of, meta, uid_of
+from syncline.kube.podresources import ROOM, allocatable, requests_of
+from syncline.kube.scheduling import controller_uid, host_ports, port_taken
+from syncline.kube.scheduling_terms import matches_node_terms, tolerates_all
+
+__all__ = ["Asked", "AskedBook", "Refusal", "answered_at", "refusal_of", "refused_status", "was_refused"]
+
+OS = "linux"
+OS_LABEL = "kubernetes.io/os"
+COUNTED = ("cpu", "memory", "ephemeral-storage")
+"""In the order in which they are looked at; others follow by name."""
+REJECTED = "Pod was rejected: "
+FREE_REFUSALS, FIRST_WAIT_S, LONGEST_WAIT_S = 3, 1.0, 300.0
+"""Pods of one controller that are refused at once; each one more is answered later, twice as late as the one before."""
+MOST_REMEMBERED = 20_000
+"""Pods whose requests are known without reading them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """``reason`` and ``message`` of the Event; the status has the same, with a few words before the message."""
+
+    reason: str
+    message: str
+
+
+def refusal_of(pod: Obj, node: Obj, others: Sequence[Asked], room: Mapping[str, object]) -> Refusal | None:
+    """Why ``node`` does not take ``pod`` beside ``others``, which it took already; None if it does. ``room`` is what
+    the machine has, where the Node does not tell yet."""
+    wanted_os = labels_of(pod).get(OS_LABEL)
+    if wanted_os is not None and wanted_os != OS:
+        message = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
+        return Refusal("PodOSSelectorNodeLabelDoesNotMatch", message)
+    if dig(pod, "spec", "os", "name", default=OS) != OS:
+        return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+    return _lacking(pod, node, others, room) or _unfit(pod, node, others)
+
+
+def _lacking(pod: Obj, node: Obj, others: Sequence[Asked], room: Mapping[str, object]) -> Refusal | None:
+    has = allocatable(node) or allocatable({"status": {"capacity": dict(room)}})
+    if len(others) + 1 > has.get(ROOM, 0):
+        return _out_of(ROOM, 1, len(others), has.get(ROOM, 0))
+    wants = {name: amount for name, amount in Asked.by(pod).requests.items() if amount and not _unknown(name, has)}
+    if not wants:
+        return None
+    used: Counter[str] = Counter()
+    for other in others:
+        used.update(other.requests)
+    for name in (*COUNTED, *sorted(set(wants) - set(COUNTED))):
+        if wants.get(name, 0) > has.get(name, 0) - used[name]:
+            return _out_of(name, wants[name], used[name], has.get(name, 0))
+    return None
+
+
+def _unknown(name: str, has: Mapping[str, int]) -> bool:
+    """An extended resource that the node does not have is somebody else's to judge."""
+    return "/" in name and name not in has
+
+
+def _out_of(name: str, wants: int, used: int, has: int) -> Refusal:
+    what = f"Node didn't have enough resource: {name}, requested: {wants}, used: {used}, capacity: {has}"
+    return Refusal(f"OutOf{name}", what)
+
+
+def _unfit(pod: Obj, node: Obj, others: Sequence[Asked]) -> Refusal | None:
+    spec: Obj = pod.get("spec") or {}
+    if not matches_node_terms(spec, node):
+        return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    ports = Asked.by(pod).ports
+    if ports:
+        taken = {port for other in others for port in other.ports}
+        if any(port_taken(port, taken) for port in ports):
+            return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    taints = dig(node, "spec", "taints", default=[])
+    if not tolerates_all(spec.get("tolerations") or [], taints, ("NoExecute",)):
+        return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+    return None
+
+
+def _predicate(name: str, why: str) -> Refusal:
+    return Refusal(name, f"Predicate {name} failed: {why}")
+
+
+# -- what pods ask for, read once for each -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a pod takes of its machine: requests in the scheduler's units, and ports."""
+
+    requests: Mapping[str, int]
+    ports: tuple[tuple[str, str, int], ...]
+
+    @classmethod
+    def by(cls, pod: Obj) -> Asked:
+        return cls(requests_of(pod), tuple(host_ports(pod)))
+
+
+class AskedBook:
+    """What the pods of a cluster ask for, by uid; a pod's spec changes with its generation only."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, Asked]] = {}
+
+    def of(self, pod: Obj) -> Asked:
+        known = self._known.get(uid_of(pod))
+        if known is not None and known[0] == generation(pod):
+            return known[1]
+        if len(self._known) >= MOST_REMEMBERED:
+            self._known.clear()
+        asked = Asked.by(pod)
+        self._known[uid_of(pod)] = generation(pod), asked
+        return asked
+
+
+# -- the answer --------------------------------------------------------------------------------------------------------
+
+
+def refused_status(pod: Obj, refusal: Refusal, now: str) -> Obj:
+    """All that the status of a refused pod says: nothing of it ever ran."""
+    old: Obj = pod.get("status") or {}
+    status: Obj = {key: old[key] for key in ("qosClass", "observedGeneration") if key in old}
+    status |= {"phase": "Failed", "reason": refusal.reason, "message": REJECTED + refusal.message}
+    return status | {"startTime": old.get("startTime") or now}
+
+
+def was_refused(pod: Obj) -> bool:
+    status: Obj = pod.get("status") or {}
+    return status.get("phase") == "Failed" and str(status.get("message", "")).startswith(REJECTED)
+
+
+def answered_at(pod: Obj, refused: Iterable[Obj]) -> tuple[datetime | None, int]:
+    """When a pod is refused, and how many of its controller's pods were before: a controller that makes a new pod for
+    each one refused (a ReplicaSet with ``nodeName``) would fill the cluster otherwise. No instant: at once."""
+    owner = controller_uid(pod)
+    if not owner:
+        return None, 0
+    count = sum(controller_uid(each) == owner for each in refused)
+    made = time_or_none(meta(pod).get("creationTimestamp"))
+    if count < FREE_REFUSALS or made is None:
+        return None, count
+    wait_s = min(FIRST_WAIT_S * 2.0 ** min(count - FREE_REFUSALS, 10), LONGEST_WAIT_S)
+    return made + timedelta(seconds=wait_s), count
