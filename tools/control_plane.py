@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A real Kubernetes control plane on this machine, to record from: etcd, API server, controllers, scheduler.
 
-    python tools/control_plane.py build FOLDER               needs Go; from the published modules, some minutes
-    python tools/control_plane.py up FOLDER NAME PORT        fresh each time; prints the kubeconfig
-    python tools/control_plane.py down FOLDER NAME
+    python tools/control_plane.py up PROGRAMS FOLDER PORT    empty each time; prints the kubeconfig
+    python tools/control_plane.py down FOLDER
 
-There are no nodes and no kubelets, as in the recordings. See tests/conformance/kubernetes/README.md.
+PROGRAMS is a folder with etcd, kube-apiserver, kube-controller-manager and kube-scheduler, as their projects release
+them. FOLDER takes data, logs and keys; what it held is removed. PORT and the four after it are used. There are no
+nodes and no kubelets, as in the recordings. See tests/conformance/kubernetes/README.md.
 """
 
 from __future__ import annotations
@@ -13,49 +14,14 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
-KUBERNETES, STAGING, ETCD = "v1.36.2", "v0.36.2", "v3.6.8"
-PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-MAIN = """package main
-
-import (
-%s
-)
-
-func main() {}
-"""
-
-
-def build(folder: Path) -> None:
-    place = folder / "build"
-    place.mkdir(parents=True, exist_ok=True)
-    proxy = subprocess.run(["go", "env", "GOPROXY"], check=True, capture_output=True, text=True).stdout.split(",")[0]
-    with urllib.request.urlopen(f"{proxy.strip()}/k8s.io/kubernetes/@v/{KUBERNETES}.mod", timeout=60) as answer:
-        module = answer.read().decode()
-    staged = sorted(set(re.findall(r"^\s+(k8s\.io/\S+) v0\.0\.0$", module, re.MULTILINE)))
-    lines = ["module controlplane", "", "go 1.26.0", "", "godebug default=go1.26", "", "require ("]
-    lines += [f"k8s.io/kubernetes {KUBERNETES}", f"go.etcd.io/etcd/server/v3 {ETCD}", ")", "replace ("]
-    lines += [f"{name} => {name} {STAGING}" for name in staged] + [")"]
-    (place / "go.mod").write_text("\n".join(lines) + "\n")
-    packages = [f"k8s.io/kubernetes/cmd/{name}" for name in PROGRAMS]
-    imports = [f'\t_ "{package}/app"' for package in packages] + ['\t_ "go.etcd.io/etcd/server/v3/etcdmain"']
-    (place / "main.go").write_text(MAIN % "\n".join(imports))
-    subprocess.run(["go", "mod", "tidy"], cwd=place, check=True)
-    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
-    names = {"gitVersion": KUBERNETES, "gitMajor": major, "gitMinor": minor}
-    flags = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in names.items())
-    out = folder / "bin"
-    out.mkdir(exist_ok=True)
-    subprocess.run(["go", "build", "-ldflags", flags, "-o", f"{out}/", *packages], cwd=place, check=True)
-    subprocess.run(["go", "build", "-o", str(out / "etcd"), "go.etcd.io/etcd/server/v3"], cwd=place, check=True)
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
 def openssl(place: Path, *arguments: str) -> None:
@@ -89,16 +55,19 @@ def kubeconfig(place: Path, name: str, port: int) -> Path:
     return file
 
 
-def start(folder: Path, place: Path, program: str, *flags: str) -> None:
+def start(programs: Path, place: Path, program: str, *flags: str) -> None:
     with (place / f"{program}.log").open("w") as log:
-        command = [str(folder / "bin" / program), *flags]
+        command = [str(programs / program), *flags]
         child = subprocess.Popen(command, cwd=place, stdout=log, stderr=log, start_new_session=True)
     (place / f"{program}.pid").write_text(str(child.pid))
 
 
-def up(folder: Path, name: str, port: int) -> None:
-    down(folder, name)
-    place = folder / "run" / name
+def up(programs: Path, place: Path, port: int) -> None:
+    if missing := [name for name in PROGRAMS if not (programs / name).is_file()]:
+        sys.exit(f"{programs}: {', '.join(missing)} not found; it must hold {', '.join(PROGRAMS)}")
+    down(place)
+    if place.exists() and any(place.iterdir()) and not (place / "ca.crt").exists():
+        sys.exit(f"{place}: is not empty and holds no control plane; name a folder that may be removed")
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     authority = ("-nodes", "-keyout", "ca.key", "-out", "ca.crt", "-days", "365", "-subj", "/CN=kubernetes-ca")
@@ -112,12 +81,12 @@ def up(folder: Path, name: str, port: int) -> None:
     admin, manager, scheduler = (kubeconfig(place, who, port) for who in ("admin", "manager", "scheduler"))
     client, peer = f"http://127.0.0.1:{port + 1}", f"http://127.0.0.1:{port + 2}"
     start(
-        *(folder, place, "etcd", "--data-dir=etcd", f"--listen-client-urls={client}"),
+        *(programs, place, "etcd", "--data-dir=etcd", f"--listen-client-urls={client}"),
         *(f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}"),
         *(f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}"),
     )
     start(
-        *(folder, place, "kube-apiserver", f"--etcd-servers={client}", "--bind-address=127.0.0.1"),
+        *(programs, place, "kube-apiserver", f"--etcd-servers={client}", "--bind-address=127.0.0.1"),
         *(f"--secure-port={port}", "--service-cluster-ip-range=10.96.0.0/16", "--client-ca-file=ca.crt"),
         *("--tls-cert-file=server.crt", "--tls-private-key-file=server.key", "--service-account-key-file=sa.pub"),
         *("--service-account-signing-key-file=sa.key", "--authorization-mode=Node,RBAC", "--allow-privileged=true"),
@@ -133,19 +102,19 @@ def up(folder: Path, name: str, port: int) -> None:
     signing = ("--cluster-signing-cert-file=ca.crt", "--cluster-signing-key-file=ca.key", "--root-ca-file=ca.crt")
     keys = ("--service-account-private-key-file=sa.key", "--use-service-account-credentials=true")
     start(
-        *(folder, place, "kube-controller-manager", *shared, *signing, *keys, f"--secure-port={port + 3}"),
+        *(programs, place, "kube-controller-manager", *shared, *signing, *keys, f"--secure-port={port + 3}"),
         *(f"--kubeconfig={manager}", f"--authentication-kubeconfig={manager}"),
         f"--authorization-kubeconfig={manager}",
     )
     start(
-        *(folder, place, "kube-scheduler", *shared, f"--secure-port={port + 4}", f"--kubeconfig={scheduler}"),
+        *(programs, place, "kube-scheduler", *shared, f"--secure-port={port + 4}", f"--kubeconfig={scheduler}"),
         *(f"--authentication-kubeconfig={scheduler}", f"--authorization-kubeconfig={scheduler}"),
     )
     sys.stdout.write(f"{admin}\n")
 
 
-def down(folder: Path, name: str) -> None:
-    for file in (folder / "run" / name).glob("*.pid"):
+def down(place: Path) -> None:
+    for file in place.glob("*.pid"):
         try:
             os.kill(int(file.read_text()), signal.SIGKILL)
         except ProcessLookupError:
@@ -154,12 +123,10 @@ def down(folder: Path, name: str) -> None:
 
 def main(arguments: list[str]) -> int:
     match arguments:
-        case ["build", folder]:
-            build(Path(folder).resolve())
-        case ["up", folder, name, port]:
-            up(Path(folder).resolve(), name, int(port))
-        case ["down", folder, name]:
-            down(Path(folder).resolve(), name)
+        case ["up", programs, folder, port]:
+            up(Path(programs).resolve(), Path(folder).resolve(), int(port))
+        case ["down", folder]:
+            down(Path(folder).resolve())
         case _:
             sys.stdout.write(__doc__ or "")
             return 2
