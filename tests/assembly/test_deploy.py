@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import json
+import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +14,7 @@ import pytest
 from tests.assembly.controllers import APPS, MAP, MAPS, Cluster, start
 from tests.live import served_cluster
 from tests.sources.conftest import Upstream
+from tools.image import USER, image
 
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.settings import ClusterSettings
@@ -89,3 +94,32 @@ def test_the_deployment_asks_for_options_that_the_command_has() -> None:
     context = controller.make_context("controller", list(arguments))
     assert context.params["shards"] == 1
     assert context.params["webhook_listen"] == "0.0.0.0:8081"
+
+
+def test_an_image_says_what_the_deployment_runs_and_its_bytes_depend_on_its_layer_alone(tmp_path: Path) -> None:
+    pod = next(m for m in manifests("controller.yaml") if m["kind"] == "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    one, two = tmp_path / "one.tar", tmp_path / "two.tar"
+    digests = {image(b"layer" * 1000, container["image"], "amd64", 1_700_000_000, file) for file in (one, two)}
+    assert len(digests) == 1 and one.read_bytes() == two.read_bytes()
+
+    with tarfile.open(one) as archive:
+        files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+    for name, content in files.items():
+        if name.startswith("blobs/sha256/"):
+            assert hashlib.sha256(content).hexdigest() == name.rpartition("/")[2]
+    (entry,) = json.loads(files["index.json"])["manifests"]
+    assert entry["digest"] in digests and entry["annotations"]["io.containerd.image.name"] == container["image"]
+
+    def blob(reference: Obj) -> bytes:
+        content = files[reference["digest"].replace("sha256:", "blobs/sha256/")]
+        assert len(content) == reference["size"]
+        return content
+
+    manifest = json.loads(blob(entry))
+    config = json.loads(blob(manifest["config"]))
+    (layer,) = manifest["layers"]
+    unpacked = hashlib.sha256(gzip.decompress(blob(layer))).hexdigest()
+    assert config["rootfs"]["diff_ids"] == [f"sha256:{unpacked}"]
+    assert config["config"]["Entrypoint"] == container["command"][:1]
+    assert pod["securityContext"]["runAsNonRoot"] and config["config"]["User"] == f"{USER}:{USER}"
