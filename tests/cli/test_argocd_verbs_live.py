@@ -34,7 +34,11 @@ HERE = "https://kubernetes.default.svc"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("further")
-    gitops = GitOpsSettings(folder / "mirrors", allow_local_repos=True, application=AppSettings(poll_s=600))
+    gitops = GitOpsSettings(
+        folder / "mirrors",
+        allow_local_repos=True,
+        application=AppSettings(poll_s=600, application_namespaces=("team-apps",)),
+    )
     with served_cluster(folder, ClusterSettings(nodes=0), gitops) as found:
         yield found
 

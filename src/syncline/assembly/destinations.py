@@ -22,6 +22,7 @@ from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager, Port
 from syncline.control.plan import Plan
+from syncline.gitops.application.predicting import Predict, PredictionBook, PredictPerformer
 from syncline.gitops.clusters import ClusterError, cluster_access
 from syncline.gitops.destinations import SECRETS, Connect, Declared, applications_in
 from syncline.gitops.resource_filter import ResourceFilter
@@ -104,6 +105,7 @@ class RemoteClusters:
         self._remotes: dict[str, Remote] = {}
         self._connected: tuple[Declared, ...] = ()
         self.home: Cache | None = None
+        self.predictions = PredictionBook()
         self.control_namespace = ""
         self.wake: Callable[[ObjectRef], None] = lambda _ref: None
         self.applications_of: Callable[[Obj], Iterable[ObjectRef]] = lambda _obj: ()
@@ -159,6 +161,7 @@ class RemoteClusters:
     def _open(self, declared: Declared) -> None:
         mapper = Mapper()
         mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, SyncPerformer(mapper))
+        mine[Predict] = PredictPerformer(mapper, self.predictions, self._clock)
         mine |= kube_performers(mapper, self._clock, FIELD_MANAGER)
         mirror = _Mirror(self.index, self._told)
         loop = _WatchingLoop([mirror], mapper=mapper, performers={}, clock=self._clock, journal=self._journal)

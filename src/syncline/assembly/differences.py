@@ -7,7 +7,7 @@ values leave, and no value of a Secret is in them: both sides are masked before 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.assembly.snapshot import system_of
@@ -19,7 +19,7 @@ from syncline.gitops.application.plan import comparison_input
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import compare, diff_settings
-from syncline.gitops.diff import DiffError, DiffMode, DiffSettings, compare_objects, hide_secret
+from syncline.gitops.diff import DiffError, DiffSettings, Prediction, compare_objects, hide_secret
 from syncline.gitops.sync.annotations import is_hook, is_ignored
 from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -28,8 +28,8 @@ from syncline.kube.objects import Obj, ObjectRef, gvk_of, ref_of
 __all__ = ["AppDifferences", "DryRun", "ObjectDifference", "application_differences", "object_difference"]
 
 
-DryRun = Callable[[Obj], Obj | None]
-"""A target → what the API server makes of it in a server-side apply that changes nothing; None: it refused."""
+DryRun = Callable[[Obj], Prediction]
+"""A target → what the API server makes of it in a server-side apply that changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _asked(pair: Pair, settings: DiffSettings, dry_run: DryRun | None) -> DiffSe
     """With the API server's answer for this pair, where it is to be asked."""
     if dry_run is None or pair.target is None or pair.live is None:
         return settings
-    return replace(settings, mode=DiffMode.SERVER_SIDE, dry_run=dry_run(pair.target))
+    return dry_run(pair.target).of(settings)
 
 
 def _stopped(mask: Masker, *problems: str) -> AppDifferences:

@@ -23,6 +23,7 @@ from syncline.gitops.addressed import Addressed, AddressedPerformer
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings
+from syncline.gitops.application.predicting import Predict, PredictionBook, PredictPerformer
 from syncline.gitops.destinations import Connect, DestinationController
 from syncline.gitops.holds.controllers import BridgeController, HoldController
 from syncline.gitops.lua import LuaRunner
@@ -80,8 +81,9 @@ class SharedApplications(ApplicationController):
         admits: Callable[[ObjectRef], bool],
         runner: LuaRunner,
         destinations: RemoteClusters | None,
+        predictions: PredictionBook,
     ) -> None:
-        super().__init__(store, settings, runner, destinations)
+        super().__init__(store, settings, runner, destinations, predictions)
         self._admits = admits
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
@@ -103,12 +105,14 @@ def gitops_loop(
     mapper = Mapper()
     store = ManifestStore()
     syncs = SyncPerformer(mapper)
+    book = PredictionBook()
     mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, syncs)
     cache = Cache(mapper)
     mine[Render] = mine[Join] = CredentialedRenders(reader, store, clock, cache, settings)
+    mine[Predict] = PredictPerformer(mapper, book, clock)
     mine |= kube_performers(mapper, clock, "argocd-controller")
     mine[Addressed] = AddressedPerformer(lambda cluster: remotes.performers(cluster) if cluster and remotes else mine)
-    applications = SharedApplications(store, settings, admits, LuaWorker(), remotes)
+    applications = SharedApplications(store, settings, admits, LuaWorker(), remotes, book)
     controllers: list[Controller] = [
         applications,
         HoldController(),
@@ -119,6 +123,7 @@ def gitops_loop(
         controllers.append(DestinationController(settings.control_namespace, remotes.connected))
     made = loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, cache=cache, strict=strict)
     if remotes is not None:
+        remotes.predictions = book
         remotes.home, remotes.control_namespace = cache, settings.control_namespace
         remotes.index = {INSTANCE_INDEX: applications.instances}
         remotes.applications_of = applications.applications_of

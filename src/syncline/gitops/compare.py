@@ -21,6 +21,7 @@ from syncline.gitops.diff import (
     IgnoreRule,
     JqBudget,
     Override,
+    Prediction,
     respect_ignored,
 )
 from syncline.gitops.diff.memo import Verdicts, settings_key
@@ -59,7 +60,16 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["Comparison", "ComparisonInput", "SyncCode", "compare", "diff_settings", "live_refs"]
+__all__ = [
+    "Comparison",
+    "ComparisonInput",
+    "SyncCode",
+    "asked_pairs",
+    "asks_server",
+    "compare",
+    "diff_settings",
+    "live_refs",
+]
 
 IN_CLUSTER = "https://kubernetes.default.svc"
 COMPARISON_ERROR = "ComparisonError"
@@ -98,6 +108,9 @@ class ComparisonInput:
     server: str = ""
     """The destination's, where its name alone is given; empty: as the spec says."""
     cluster_name: str = ""
+    predicted: Callable[[Obj, Obj], Prediction | None] | None = None
+    """What the API server makes of a manifest and its live object, where it is asked (compare option
+    ``ServerSideDiff=true``); None for a pair that it was not asked about, which is compared here."""
 
 
 @dataclass(frozen=True)
@@ -250,8 +263,28 @@ def diff_settings(seen: ComparisonInput) -> DiffSettings:
         ignore=tuple(IgnoreRule.parse(rule) for rule in dig(seen.app, "spec", "ignoreDifferences", default=[])),
         overrides=seen.overrides,
         tracking=seen.tracking,
+        include_mutation_webhook=has_option(seen.app, "IncludeMutationWebhook=true", COMPARE_OPTIONS),
         jq=JqBudget(),
     )
+
+
+def asks_server(app: Obj, default: bool) -> bool:
+    """Whether the API server is asked what differs: the Application's compare option, else ``default``."""
+    if has_option(app, "ServerSideDiff=false", COMPARE_OPTIONS):
+        return False
+    return default or has_option(app, "ServerSideDiff=true", COMPARE_OPTIONS)
+
+
+def asked_pairs(seen: ComparisonInput) -> tuple[Pair, ...]:
+    """Manifests with their live objects: those about which the API server is asked."""
+    app, destination = instance_name(seen.app, seen.control_namespace), _destination(seen)
+    prepared = prepare_targets(
+        seen.targets, app, destination, seen.kinds, seen.tracking, seen.excluded, _server(seen.app)
+    )
+    live = _ours(seen, app, prepared.objects)
+    targets, _, _ = _split_delete_hooks(_with_namespace(seen.app, prepared.objects, live))
+    pairs = pair_objects(targets, live, destination, seen.kinds).pairs
+    return tuple(pair for pair in pairs if pair.target is not None and pair.live is not None)
 
 
 def _differences(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> _Differences:
@@ -261,10 +294,20 @@ def _differences(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> _Differences
     modified: list[bool] = []
     for pair in pairs:
         try:
-            modified.append(verdicts.modified(pair.target, pair.live, settings, known_by))
+            modified.append(_is_modified(seen, pair, verdicts, settings, known_by))
         except DiffError as error:
             return _Differences((False,) * len(pairs), str(error))
     return _Differences(tuple(modified))
+
+
+def _is_modified(seen: ComparisonInput, pair: Pair, verdicts: Verdicts, settings: DiffSettings, known_by: str) -> bool:
+    """Raises DiffError."""
+    if seen.predicted is not None and pair.target is not None and pair.live is not None:
+        found = seen.predicted(pair.target, pair.live)
+        if found is not None:
+            asked = found.of(settings)
+            return verdicts.modified(pair.target, pair.live, asked, settings_key(asked))
+    return verdicts.modified(pair.target, pair.live, settings, known_by)
 
 
 def _pairs_to_sync(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:

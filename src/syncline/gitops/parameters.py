@@ -1,4 +1,5 @@
-"""What ``argocd-cmd-params-cm`` says to the controllers, as far as they read it: where Applications may live.
+"""What ``argocd-cmd-params-cm`` says to the controllers, as far as they read it: where Applications may live, and
+who says what differs.
 
 Upstream hands these settings to its processes when they start; here a change of the ConfigMap counts at once. A flag of
 the process wins. Pure.
@@ -18,14 +19,19 @@ PARAMETERS_MAP = "argocd-cmd-params-cm"
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """``application_namespaces``: names, globs and ``/expressions/`` of the namespaces beside the control namespace."""
+    """``application_namespaces``: names, globs and ``/expressions/`` of the namespaces beside the control namespace.
+    ``server_side_diff``: the API server is asked what differs, unless an Application says otherwise."""
 
     application_namespaces: tuple[str, ...] = ()
+    server_side_diff: bool = False
 
 
 def parse_parameters(data: Mapping[str, str]) -> Parameters:
     """``data`` of the ConfigMap; never raises."""
-    return Parameters(application_namespaces=patterns_of(str(data.get("application.namespaces") or "")))
+    return Parameters(
+        application_namespaces=patterns_of(str(data.get("application.namespaces") or "")),
+        server_side_diff=str(data.get("controller.diff.server.side")).lower() in ("true", "t", "1"),
+    )
 
 
 def patterns_of(text: str) -> tuple[str, ...]:

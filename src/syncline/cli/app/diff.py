@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from syncline.assembly.differences import AppDifferences, DryRun, ObjectDifference, application_differences
 from syncline.base.scratch import credentials_folder
@@ -23,6 +24,9 @@ from syncline.cli.failure import CommandFailed
 from syncline.cli.looking import look_at, source_reader
 from syncline.cli.output import output_option, print_documents
 from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.compare import asks_server
+from syncline.gitops.diff import Prediction
+from syncline.gitops.diff.model import MANAGER
 from syncline.kube import client
 from syncline.kube.objects import Obj, gvk_of, namespace_of
 
@@ -31,8 +35,6 @@ __all__ = ["compared", "diff", "manifests"]
 GENERAL_ERROR = 20
 """argocd's exit code of a comparison that could not be made; 1 says that there are differences."""
 EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
-MANAGER = "argocd-controller"
-"""Of what a sync applies."""
 
 
 @click.command()
@@ -41,7 +43,11 @@ MANAGER = "argocd-controller"
 @local_options
 @click.option("--refresh", "soft", is_flag=True, help="Have the controller look at the repository first.")
 @click.option("--hard-refresh", "hard", is_flag=True, help="And render anew.")
-@click.option("--server-side-diff", is_flag=True, help="As a server-side apply would merge; changes nothing.")
+@click.option(
+    "--server-side-diff/--no-server-side-diff",
+    default=None,
+    help="As a server-side apply would merge; changes nothing [default: the Application's compare options].",
+)
 @click.option("--exit-code/--no-exit-code", default=True, show_default=True, help="End with a code if they differ.")
 @click.option("--diff-exit-code", default=1, show_default=True, help="That code.")
 @output_option("json", "yaml")
@@ -112,7 +118,9 @@ def compared(link: Connection, app: Obj, given: Mapping[str, Any]) -> AppDiffere
     settings = AppSettings(control_namespace=namespace)
     with source_reader(link, cache, namespace) as remote, Elsewhere(link, namespace, cache) as others:
         reader = folder_reader(given, cache, namespace) or remote
-        dry_run = _dry_run(others.link_to(app)) if given.get("server_side_diff") else None
+        asked = given.get("server_side_diff")
+        server_side = asks_server(app, False) if asked is None else asked
+        dry_run = _dry_run(others.link_to(app)) if server_side else None
         found = application_differences(cache, app, reader, settings, link.now(), others, dry_run)
     if found.problems:
         raise CommandFailed("; ".join(found.problems))
@@ -122,12 +130,14 @@ def compared(link: Connection, app: Obj, given: Mapping[str, Any]) -> AppDiffere
 def _dry_run(link: Connection) -> DryRun:
     """Asks the cluster of ``link`` what a server-side apply would make of an object."""
 
-    def ask(target: Obj) -> Obj | None:
+    def ask(target: Obj) -> Prediction:
         request = client.server_side_apply(
             link.resource(gvk_of(target)), target, field_manager=MANAGER, force=True, dry_run=True
         )
         answer = link.send(request)
-        return answer.obj if answer.ok else None
+        if answer.ok:
+            return Prediction("", msgspec.json.encode(answer.obj))
+        return Prediction("", error=str(answer.refusal()))
 
     return ask
 

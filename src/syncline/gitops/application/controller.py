@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from syncline.control.cache import IndexFn, OfKind, Snapshot
@@ -21,6 +22,7 @@ from syncline.gitops.application.observe import (
 )
 from syncline.gitops.application.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import plan_application
+from syncline.gitops.application.predicting import PredictionBook
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.system import InstanceIndex, SystemBook
 from syncline.gitops.diff.memo import Verdicts
@@ -53,7 +55,9 @@ class ApplicationController:
         settings: AppSettings,
         runner: LuaRunner | None = None,
         destinations: Destinations | None = None,
+        predictions: PredictionBook | None = None,
     ) -> None:
+        self._predictions = predictions
         self._store = store
         self._settings = settings
         self._destinations = destinations
@@ -92,9 +96,10 @@ class ApplicationController:
             return None
         system = self._system.of(cache)
         schemas, verdicts = self._schemas, self._verdicts
-        return observe_application(
+        seen = observe_application(
             cache, ref, self._store, self._settings, schemas, verdicts, system, self._destinations
         )
+        return seen if seen is None else replace(seen, predictions=self._predictions)
 
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
         return masked_plan(seen.view, plan_application(seen, now))

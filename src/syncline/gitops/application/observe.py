@@ -19,10 +19,11 @@ from syncline.gitops.addressed import addressed
 from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
 from syncline.gitops.application.orphans import count_orphans
+from syncline.gitops.application.predicting import PredictionBook
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.view import AppView
 from syncline.gitops.clusters import HERE, Cluster, clusters_of, resolve_destination
-from syncline.gitops.compare import live_refs
+from syncline.gitops.compare import asks_server, live_refs
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.health import Health
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
@@ -154,6 +155,14 @@ class AppObserved:
     """What ``argocd-cm`` says about all Applications."""
     verdicts: Verdicts | None = field(default=None, compare=False)
     """Answers of earlier comparisons, kept by the controller."""
+    predictions: PredictionBook | None = field(default=None, compare=False, repr=False)
+    """Answers of the API server, kept by the controller; None: it cannot be asked."""
+
+    @property
+    def asks_server(self) -> bool:
+        """Whether the API server says what differs."""
+        able = self.predictions is not None and not self.remote_problem
+        return able and asks_server(self.view.obj, self.system.parameters.server_side_diff)
 
     @cached_property
     def reach(self) -> Reach:

@@ -18,6 +18,7 @@ from syncline.gitops.application.manifests import Join, Manifests, Reading, Rend
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import COMPONENT, Compare, plan_operation, running_operation
 from syncline.gitops.application.pools import left_notes, resume_left
+from syncline.gitops.application.predicting import answers, missing
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import (
     SOURCE_WAIT,
@@ -29,7 +30,7 @@ from syncline.gitops.application.status import (
 )
 from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
-from syncline.gitops.compare import Comparison, ComparisonInput, compare
+from syncline.gitops.compare import Comparison, ComparisonInput, asked_pairs, compare
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.diff import DiffSettings
 from syncline.gitops.project import window_problem
@@ -99,11 +100,45 @@ def _plan_operated(seen: AppObserved, now: datetime, problems: tuple[str, ...]) 
     if not problems and seen.reading is None and running_operation(seen.view) and _is_due(seen, request, now):
         return _look(seen, request)
     answered = not request or (seen.latest is not None and (seen.latest.local or request in seen.latest.answers))
+    renders = (seen.latest, seen.pinned)
+    predicting = _predicting(seen, renders, now) if not problems and _is_running(seen.view) else None
+    if predicting is not None:
+        return predicting
     beside = None if problems or not answered else _status_beside(seen, now, compared)
     seen = replace(seen, view=replace(seen.view, beside=beside, answered=answered))
     operation = plan_operation(seen, now, compared, problems)
     assert operation is not None, "an operation is requested"
     return operation
+
+
+def _is_running(view: AppView) -> bool:
+    """The operation goes on; one that is to end waits for no answer."""
+    return running_operation(view) is not None and dig(view.operation_state, "phase") == "Running"
+
+
+def _predicting(seen: AppObserved, renders: tuple[Manifests | None, ...], now: datetime) -> Plan | None:
+    """The questions to the API server whose answers the comparison needs; None where it has all of them."""
+    if seen.predictions is None or not seen.asks_server:
+        return None
+    pairs = [
+        (pair.target, pair.live)
+        for manifests in renders
+        if manifests is not None and not manifests.error
+        for pair in asked_pairs(comparison_input(seen, manifests))
+        if pair.target is not None and pair.live is not None
+    ]
+    found = missing(seen.predictions, pairs, _asked_by(seen), now)
+    if found.asked:
+        why = f"the API server is asked what an apply of {len(found.asked)} objects would make (ServerSideDiff=true)"
+        return Plan(steps=seen.at_destination((found.asked,)), outcome=Requeue(0, "it has answered"), why=why)
+    return Plan(outcome=Requeue(NOTED_S, found.waits), why=found.waits) if found.waits else None
+
+
+def _asked_by(seen: AppObserved) -> str:
+    """Where a question is asked, as whom, and for which refresh of this Application."""
+    mine = f"{uid_of(seen.view.obj)}/"
+    requests = [one for one in (seen.latest.answers if seen.latest else ()) if one.startswith(mine)]
+    return "\n".join((seen.remote, seen.account, *requests[-1:]))
 
 
 def _status_beside(seen: AppObserved, now: datetime, compared: Compare) -> Obj | None:
@@ -149,6 +184,7 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
         project_clusters=seen.project_clusters,
         server=seen.cluster.server,
         cluster_name=seen.cluster.name,
+        predicted=answers(seen.predictions, _asked_by(seen)) if seen.predictions and seen.asks_server else None,
     )
 
 
@@ -168,7 +204,7 @@ def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
         why = f"Failed to load target state: {latest.error}"
         status = _unread_status(seen, latest, now)
         return Plan(status=app_patch(view, status, why), outcome=_poll(seen, now), why=why)
-    return _plan_compared(seen, latest, now)
+    return _predicting(seen, (latest,), now) or _plan_compared(seen, latest, now)
 
 
 def _is_due(seen: AppObserved, request: str, now: datetime) -> bool:
@@ -205,7 +241,7 @@ def _plan_beside(seen: AppObserved, reading: Reading, now: datetime) -> Plan:
     stands until the answer is there."""
     view, latest, request = seen.view, seen.latest, refresh_request(seen.view)
     if latest is not None and not latest.error and not request:
-        return _plan_compared(seen, latest, now)
+        return _predicting(seen, (latest,), now) or _plan_compared(seen, latest, now)
     joins = bool(request) and bool(reading.answers) and request not in reading.answers
     join = ((Join(replace(_render(seen, reading.text), answers=request), reading.text),),) if joins else ()
     patch = app_patch(view, waiting_status(view, reading.text, now), reading.text, processed=False)

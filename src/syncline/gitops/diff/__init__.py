@@ -11,6 +11,7 @@ from syncline.gitops.diff.model import (
     IgnoreRule,
     KnownTypeField,
     Override,
+    Prediction,
 )
 from syncline.gitops.diff.respect import respect_ignored
 
@@ -23,6 +24,7 @@ __all__ = [
     "JqBudget",
     "KnownTypeField",
     "Override",
+    "Prediction",
     "compare_objects",
     "hide_secret",
     "respect_ignored",

@@ -53,12 +53,18 @@ class Verdicts:
 def settings_key(settings: DiffSettings) -> str:
     """Everything of the settings that a verdict depends on, as text; schemas are dealt with by :func:`_key`."""
     parts = (settings.mode, settings.ignore, sorted(settings.overrides.items()), settings.ignore_aggregated_roles)
-    return repr((*parts, settings.tracking, settings.include_mutation_webhook))
+    return repr((*parts, settings.tracking, settings.include_mutation_webhook, settings.dry_run_name))
 
 
 def _key(target: Obj | None, live: Obj | None, settings: DiffSettings, settings_text: str) -> _Key | None:
-    """None where the verdict depends on more than can be named: a dry run, or the schema of a custom resource."""
-    if target is None or live is None or settings.dry_run is not None or not resource_version(live):
+    """None where the verdict depends on more than can be named: a dry run without a name, or the schema of a custom
+    resource."""
+    if (
+        target is None
+        or live is None
+        or (settings.dry_run is not None and not settings.dry_run_name)
+        or not resource_version(live)
+    ):
         return None
     structured = settings.mode is not DiffMode.THREE_WAY or has_option(target, "ServerSideApply=true")
     if structured and schema_for(gvk_of(target)) is None:

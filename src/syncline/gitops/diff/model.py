@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from syncline.gitops.diff.jq import JqBudget
 from syncline.gitops.tracking import Tracking
@@ -21,6 +23,7 @@ __all__ = [
     "IgnoreRule",
     "KnownTypeField",
     "Override",
+    "Prediction",
 ]
 
 MANAGER = "argocd-controller"
@@ -100,10 +103,34 @@ class DiffSettings:
     include_mutation_webhook: bool = False
     dry_run: Obj | None = None
     """``server-side``: what the API server answered to the dry run; None: it failed."""
+    dry_run_error: str = ""
+    """Why it failed."""
+    dry_run_name: str = ""
+    """Names the question whose answer ``dry_run`` is: equal names, equal answers. Empty: it has none."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas for ``structured-merge`` and ``server-side``, those of custom resources too."""
     jq: JqBudget = field(default_factory=JqBudget, compare=False, repr=False)
     """What the expressions of one comparison may still take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The API server's answer to the dry run of an apply; ``content`` is empty where it refused."""
+
+    name: str
+    content: bytes = field(default=b"", repr=False)
+    error: str = ""
+
+    def of(self, settings: DiffSettings) -> DiffSettings:
+        """``settings`` for the pair that was asked about."""
+        answer = msgspec.json.decode(self.content) if self.content else None
+        return replace(
+            settings,
+            mode=DiffMode.SERVER_SIDE,
+            dry_run=answer,
+            dry_run_error=self.error,
+            dry_run_name=self.name,
+        )
 
 
 @dataclass(frozen=True, slots=True)

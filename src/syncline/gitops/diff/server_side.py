@@ -29,7 +29,7 @@ def predict_dry_run(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj
     if answer is None:
         raise DiffError(
             f"serverSideDiff error: error running server side apply in dryrun mode for resource {named}: "
-            "the API server gave no answer"
+            f"{settings.dry_run_error or 'the API server gave no answer'}"
         )
     if not settings.include_mutation_webhook:
         try:

@@ -1,0 +1,166 @@
+"""Asking the API server what a sync would make of an object (compare option ``ServerSideDiff=true``).
+
+The plan of an Application names the questions whose answers are missing; the performer asks them as dry runs of a
+server-side apply, with the rights that a sync has; the comparison of the next pass reads the answers. A question is
+asked again where the manifest, the live object or the account differs, or a refresh is asked for, as upstream. The book
+is a cache, not state: lost with the process, bounded by the number of answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import msgspec
+
+from syncline.base.clock import Clock
+from syncline.gitops.diff import Prediction
+from syncline.gitops.diff.model import MANAGER
+from syncline.kube import client
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import ApiError, TooManyRequests, Unavailable
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import Obj, gvk_of, name_of, ref_of, resource_version, uid_of
+
+__all__ = [
+    "MAX_ASKED",
+    "MAX_KEPT",
+    "Missing",
+    "Predict",
+    "PredictPerformer",
+    "PredictionBook",
+    "answers",
+    "missing",
+    "question",
+]
+
+MAX_KEPT = 50_000
+"""Answers kept; some 3 kB each."""
+MAX_OBJECTS = 10_000
+"""Objects of one Application that are asked about; what is beyond is compared here."""
+MAX_ASKED = 100
+"""Questions of one pass; the next pass asks on."""
+AGAIN_S = 60.0
+"""After which a question that was refused is asked again: a webhook may be back."""
+STALE_S = 5.0
+"""For which an answer about a newer live object waits until that one is seen here, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predict:
+    """Ask what a server-side apply would make of ``target``; nothing is changed."""
+
+    question: str
+    target: Obj = field(repr=False)
+    version: str
+    """resourceVersion of the live object that it is compared with."""
+    reason: str = "ServerSideDiff=true"
+
+    def describe(self) -> str:
+        return f"ask what an apply would make of {ref_of(self.target)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    answer: Prediction
+    at: datetime
+    newer: bool
+    """The API server answered about a later version of the live object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """``asked``: what is to be asked now; ``waits``: an answer is newer than what is seen here."""
+
+    asked: tuple[Predict, ...] = ()
+    waits: str = ""
+
+
+class PredictionBook:
+    """Answers by question."""
+
+    def __init__(self, limit: int = MAX_KEPT) -> None:
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._limit = limit
+
+    def get(self, asked: str) -> _Kept | None:
+        found = self._kept.get(asked)
+        if found is not None:
+            self._kept.move_to_end(asked)
+        return found
+
+    def put(self, asked: str, answer: Prediction, at: datetime, *, newer: bool) -> None:
+        self._kept[asked] = _Kept(answer, at, newer)
+        self._kept.move_to_end(asked)
+        while len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
+
+def question(target: Obj, live: Obj, place: str) -> str:
+    """Names a question; ``place``: the cluster, who asks, and the refresh that it is asked for."""
+    content = msgspec.json.encode(target, order="deterministic")
+    digest = hashlib.blake2b(content, digest_size=16)
+    digest.update("\0".join(("", uid_of(live), resource_version(live), place)).encode())
+    return digest.hexdigest()
+
+
+def missing(
+    book: PredictionBook, pairs: list[tuple[Obj, Obj]], place: str, now: datetime, limit: int = MAX_ASKED
+) -> Missing:
+    """What has to be asked about (manifest, live object) before they can be compared."""
+    asked: list[Predict] = []
+    waits = ""
+    for target, live in pairs[:MAX_OBJECTS]:
+        name = question(target, live, place)
+        known = book.get(name)
+        if known is None or (known.answer.error and now >= known.at + timedelta(seconds=AGAIN_S)):
+            asked.append(Predict(name, target, resource_version(live)))
+        elif known.newer and now < known.at + timedelta(seconds=STALE_S):
+            waits = f"{gvk_of(live).kind}/{name_of(live)} has changed; its new state is not seen yet"
+        if len(asked) == limit:
+            break
+    return Missing(tuple(asked), "" if asked else waits)
+
+
+def answers(book: PredictionBook, place: str) -> Callable[[Obj, Obj], Prediction | None]:
+    """How a comparison reads the answers."""
+
+    def find(target: Obj, live: Obj) -> Prediction | None:
+        known = book.get(question(target, live, place))
+        return known.answer if known is not None else None
+
+    return find
+
+
+class PredictPerformer:
+    """Performs :class:`Predict` against one cluster, whose kinds ``mapper`` knows. A refusal is an answer; where the
+    API has none now, its error is raised and the pass is made again."""
+
+    def __init__(self, mapper: Mapper, book: PredictionBook, clock: Clock) -> None:
+        self._mapper, self._book, self._clock = mapper, book, clock
+
+    def perform(self, action: Predict) -> Generator[Request, Response, None]:
+        found, error = yield from _asked(self._mapper, action.target)
+        newer = found is not None and resource_version(found) not in ("", action.version)
+        content = b"" if found is None else msgspec.json.encode(found)
+        # A refused question has another name than an answered one, so that no verdict stands for both.
+        name = action.question if found is not None else f"{action.question} refused"
+        answer = Prediction(name, content, error)
+        self._book.put(action.question, answer, self._clock.now(), newer=newer)
+
+
+def _asked(mapper: Mapper, target: Obj) -> Generator[Request, Response, tuple[Obj | None, str]]:
+    gvk = gvk_of(target)
+    info = mapper.find(gvk)
+    if info is None:
+        return None, f'no matches for kind "{gvk.kind}" in version "{gvk.api_version}"'
+    answer = yield client.server_side_apply(info, target, field_manager=MANAGER, force=True, dry_run=True)
+    try:
+        return dict(answer.or_raise()), ""
+    except (Unavailable, TooManyRequests):
+        raise
+    except ApiError as error:
+        return None, str(error)

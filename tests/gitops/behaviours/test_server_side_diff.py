@@ -1,0 +1,172 @@
+"""Compare option ``ServerSideDiff=true``: the API server says what differs, by dry runs of a server-side apply."""
+
+from __future__ import annotations
+
+import pytest
+from tests.gitops.behaviours.play import APPS, MAPS, Play, config
+
+from syncline.base.clock import VirtualClock
+from syncline.gitops.application.predicting import MAX_ASKED, Predict, PredictionBook, missing, question
+from syncline.gitops.diff import Prediction
+from syncline.kube.objects import Obj
+
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+OPTIONS = "argocd.argoproj.io/compare-options"
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
+LABEL = "Object{metadata: Object.metadata{labels: {'added': 'yes'}}}"
+
+
+def option(play: Play, text: str) -> None:
+    play.patch(f"{APPS}/app", {"metadata": {"annotations": {OPTIONS: text}}})
+    play.driver.settle()
+
+
+def policy(play: Play, kind: str, **spec: object) -> None:
+    made = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [RULE]}, **spec}
+    play.world.send("POST", f"{GROUP}/{kind}admissionpolicies", {"metadata": {"name": "rule"}, "spec": made})
+    bound: Obj = {"policyName": "rule"} | ({"validationActions": ["Deny"]} if kind == "validating" else {})
+    play.world.send("POST", f"{GROUP}/{kind}admissionpolicybindings", {"metadata": {"name": "b"}, "spec": bound})
+    play.driver.settle()
+
+
+def labelling(play: Play) -> None:
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": LABEL}}
+    policy(play, "mutating", mutations=[mutation], reinvocationPolicy="Never")
+
+
+def synced(*objects: Obj) -> Play:
+    play = Play(*(objects or (config("a"),)), nodes=0)
+    assert play.sync()["phase"] == "Succeeded"
+    play.driver.settle()
+    return play
+
+
+def test_the_server_is_asked_only_where_an_application_wants_it() -> None:
+    play = synced()
+    play.refresh()
+    assert (play.sync_status(), play.done("ask")) == ("Synced", [])
+    option(play, "ServerSideDiff=true")
+    assert (play.sync_status(), play.done("ask")) == ("Synced", ["a"])
+
+
+def test_what_mutating_admission_adds_counts_only_if_asked_for_a051() -> None:
+    play = synced()
+    labelling(play)
+    option(play, "ServerSideDiff=true")
+    assert play.done("ask") and play.sync_status() == "Synced"
+    option(play, "ServerSideDiff=true,IncludeMutationWebhook=true")
+    assert play.sync_status() == "OutOfSync"
+    assert "labels" not in play.world.send("GET", f"{MAPS}/a")["metadata"], "a dry run changes nothing"
+
+
+def test_an_answer_serves_until_the_object_the_manifest_or_a_refresh_changes() -> None:
+    play = synced(config("a"), config("b"))
+    option(play, "ServerSideDiff=true")
+    assert sorted(play.done("ask")) == ["a", "b"]
+    play.patch(f"{APPS}/app", {"metadata": {"labels": {"x": "y"}}})
+    play.driver.advance(30)
+    assert len(play.done("ask")) == 2, "nothing has changed"
+    play.patch(f"{MAPS}/a", {"data": {"k": "by hand"}})
+    play.driver.settle()
+    assert play.done("ask")[2:] == ["a"] and play.sync_status() == "OutOfSync"
+    play.refresh()
+    assert sorted(play.done("ask")[3:]) == ["a", "b"]
+
+
+def test_what_the_server_refuses_is_unknown_and_says_why_until_it_takes_it() -> None:
+    play = synced()
+    policy(play, "validating", validations=[{"expression": "false", "message": "not on a Friday"}])
+    option(play, "ServerSideDiff=true")
+    assert play.sync_status() == "Unknown"
+    said = play.conditions()["ComparisonError"]
+    assert "error running server side apply in dryrun mode for resource ConfigMap/a" in said
+    assert "not on a Friday" in said
+    play.world.send("DELETE", f"{GROUP}/validatingadmissionpolicybindings/b")
+    play.driver.advance(400)
+    assert (play.sync_status(), play.conditions()) == ("Synced", {})
+
+
+def test_new_objects_are_not_asked_about() -> None:
+    play = Play(config("a"), nodes=0)
+    option(play, "ServerSideDiff=true")
+    assert (play.sync_status(), play.done("ask")) == ("OutOfSync", [])
+    assert play.sync()["phase"] == "Succeeded"
+    play.driver.settle()
+    assert play.sync_status() == "Synced"
+
+
+def test_the_setting_of_the_controllers_is_that_of_every_application_that_says_nothing_else() -> None:
+    play = synced()
+    name = {"name": "argocd-cmd-params-cm", "namespace": "argocd"}
+    maps = "/api/v1/namespaces/argocd/configmaps"
+    play.world.send("POST", maps, {"metadata": name, "data": {"controller.diff.server.side": "true"}})
+    play.refresh()
+    assert play.done("ask") == ["a"]
+    option(play, "ServerSideDiff=false")
+    play.refresh()
+    assert play.done("ask") == ["a"]
+
+
+# -- the plan of it ---------------------------------------------------------------------------------------------------
+
+NOW = VirtualClock().now()
+
+
+def pair(name: str, version: str = "1") -> tuple[Obj, Obj]:
+    live = config(name) | {"metadata": {"name": name, "uid": name, "resourceVersion": version}}
+    return config(name), live
+
+
+def known(book: PredictionBook, one: tuple[Obj, Obj], *, error: str = "", newer: bool = False) -> None:
+    name = question(*one, "here")
+    book.put(name, Prediction(name, b"" if error else b"{}", error), NOW, newer=newer)
+
+
+def test_one_pass_asks_no_more_than_its_share() -> None:
+    pairs = [pair(str(number)) for number in range(MAX_ASKED + 50)]
+    assert len(missing(PredictionBook(), pairs, "here", NOW).asked) == MAX_ASKED
+
+
+@pytest.mark.parametrize(
+    ("after_s", "error", "newer", "asks", "waits"),
+    [
+        (30, "", False, False, False),
+        (30, "refused", False, False, False),
+        (61, "refused", False, True, False),
+        (1, "", True, False, True),
+        (6, "", True, False, False),
+    ],
+    ids=[
+        "an answer is kept",
+        "a refusal is kept for a minute",
+        "then it is asked again",
+        "an answer about a newer object waits for it to be seen",
+        "but not for ever",
+    ],
+)
+def test_when_the_server_is_asked_again(after_s: float, error: str, newer: bool, asks: bool, waits: bool) -> None:
+    from datetime import timedelta
+
+    book = PredictionBook()
+    known(book, pair("a"), error=error, newer=newer)
+    found = missing(book, [pair("a")], "here", NOW + timedelta(seconds=after_s))
+    assert (bool(found.asked), bool(found.waits)) == (asks, waits)
+
+
+@pytest.mark.parametrize(
+    ("one", "place"), [(pair("a", "2"), "here"), (pair("b"), "here"), (pair("a"), "there")],
+    ids=["another version", "another object", "another cluster, account or refresh"],
+)  # fmt: skip
+def test_an_answer_is_that_of_one_question(one: tuple[Obj, Obj], place: str) -> None:
+    book = PredictionBook()
+    known(book, pair("a"))
+    assert missing(book, [one], place, NOW).asked
+
+
+def test_the_book_is_bounded_and_shows_no_object() -> None:
+    book = PredictionBook(limit=2)
+    for name in ("a", "b", "c"):
+        known(book, pair(name))
+    assert len(missing(book, [pair("a"), pair("b"), pair("c")], "here", NOW).asked) == 1
+    assert "soup" not in repr(Predict("q", {"data": {"soup": "leek"}}, "1"))
+    assert "soup" not in repr(Prediction("q", b"soup"))
