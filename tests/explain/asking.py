@@ -8,6 +8,7 @@ from tests.scenes.scenes import Repo, Stage
 
 from syncline.assembly.inspect import PlannedSync, SyncRequest, observed_application, planned_sync
 from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.refusals import Questions
 from syncline.assembly.snapshot import ClusterLook, application_indices, look_at_cluster
 from syncline.cli.explainview import describe_cause
 from syncline.cli.planview import describe_plan
@@ -16,6 +17,7 @@ from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
 from syncline.explain.view import Found, LogTail, View, no_logs
+from syncline.kube.client import Transport
 from syncline.kube.objects import Obj, ObjectRef, name_of
 
 APPLICATION = ObjectRef("argoproj.io", "Application", "argocd", "app")
@@ -47,14 +49,20 @@ def told(stage: Stage, found: Found) -> str:
     return describe_cause(found.cause, stage.world.clock.now())
 
 
-def plan(stage: Stage, tmp_path: Path, app: Obj | None = None, request: SyncRequest | None = None) -> PlannedSync:
-    """What ``syncline plan`` would find; ``app`` as from a file."""
+def plan(
+    stage: Stage,
+    tmp_path: Path,
+    app: Obj | None = None,
+    request: SyncRequest | None = None,
+    transport: Transport | None = None,
+) -> PlannedSync:
+    """What ``syncline plan`` would find; ``app`` as from a file. ``transport``: of the dry runs."""
     cache = look(stage).cache
     wanted = app or cache.get(APPLICATION)
     assert wanted is not None, "there is an Application to plan for"
-    return planned_sync(
-        cache, wanted, reader(tmp_path), stage.world.settings, stage.world.clock.now(), request or SyncRequest()
-    )
+    asked = request or SyncRequest()
+    now, settings, questions = stage.world.clock.now(), stage.world.settings, Questions(transport or stage.world.admin)
+    return planned_sync(cache, wanted, reader(tmp_path), settings, now, asked, ask=lambda _server: questions)
 
 
 def printed(planned: PlannedSync, *, everything: bool = False) -> str:

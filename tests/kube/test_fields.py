@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube.fields import MAX_STRICT_ERRORS, decode, decode_errors, drop_unknown, loads, unknown_fields
+from syncline.kube.fields import (
+    MAX_STRICT_ERRORS,
+    decode,
+    decode_errors,
+    drop_unknown,
+    field_problems,
+    loads,
+    unknown_fields,
+)
 from syncline.kube.objects import GVK
 from syncline.kube.schema.model import Schema, schema_for
 
@@ -55,6 +63,46 @@ def test_an_object_without_unknown_fields_is_not_copied() -> None:
     decoded = decode(obj, POD)
     assert decoded.obj is obj
     assert (decoded.unknown, decoded.errors) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("obj", "problem"),
+    [
+        (deployment(replica=2), "spec.replica: no such field"),
+        (
+            deployment(replicas="three"),
+            'spec.replicas: found "three", must be an integer from -2147483648 to 2147483647',
+        ),
+        (deployment(paused="yes"), 'spec.paused: found "yes", must be a boolean'),
+        (deployment(template={"spec": []}), "spec.template.spec: found an array, must be a map"),
+        (pod(containers={"name": "c"}), "spec.containers: found an object, must be a list"),
+        (pod(containers=[{"args": [1]}]), "spec.containers[0].args[0]: found 1, must be a string"),
+        (
+            pod(containers=[{"resources": {"limits": {"cpu": "much"}}}]),
+            'spec.containers[0].resources.limits.cpu: found "much", must be a quantity such as 500m or 1Gi',
+        ),
+        (
+            pod(containers=[{"livenessProbe": {"httpGet": {"port": 1.5}}}]),
+            "spec.containers[0].livenessProbe.httpGet.port: found 1.5, must be an integer or a string",
+        ),
+        (
+            deployment() | {"metadata": {"creationTimestamp": "now"}},
+            'metadata.creationTimestamp: found "now", must be a time such as 2026-01-31T12:00:00Z',
+        ),
+    ],
+)
+def test_a_field_that_does_not_fit_is_named_by_its_path_with_what_is_allowed(obj: dict[str, Any], problem: str) -> None:
+    kind = DEPLOYMENT if obj["kind"] == "Deployment" else POD
+    assert field_problems(obj, kind) == [problem]
+    assert field_problems({"kind": obj["kind"]}, kind) == []
+
+
+def test_problems_show_no_value_where_it_may_be_secret_and_pass_unknown_fields_where_they_are_dropped() -> None:
+    secret = {"stringData": {"a": 12345}, "extra": 1}
+    kind = schema("", "Secret")
+    assert field_problems(secret, kind, values=False, unknown=False) == [
+        "stringData.a: found a number, must be a string"
+    ]
 
 
 def test_maps_and_free_forms_have_no_unknown_fields() -> None:

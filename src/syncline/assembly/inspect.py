@@ -23,6 +23,7 @@ from syncline.assembly.forecast import (
     left_out,
     needs_first,
 )
+from syncline.assembly.refusals import Questions, Refusals, find_refusals
 from syncline.assembly.snapshot import system_of
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache, Snapshot
@@ -241,8 +242,11 @@ def planned_sync(
     now: datetime,
     request: SyncRequest = SyncRequest(),
     destinations: Destinations | None = None,
+    ask: Callable[[str], Questions | None] | None = None,
 ) -> PlannedSync:
-    """The plan of the next sync of ``app``, which is put into ``cache`` (a private one) as it would be once begun."""
+    """The plan of the next sync of ``app``, which is put into ``cache`` (a private one) as it would be once begun.
+
+    ``ask``: whom to ask for dry runs in the cluster of a server, empty for that of the Application; None: no one."""
     kind = APPLICATION.group_kind
     view = AppView(app)
     cache.put(kind, app)
@@ -268,7 +272,8 @@ def planned_sync(
     seen = observe_application(cache, view.ref, pinned, settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
     there = destinations.snapshot(seen.remote) if seen.remote and destinations is not None else cache
-    planned = _planned(seen, manifests, compare_application(seen, manifests), now, there)
+    questions = ask(seen.remote) if ask is not None and there is not None else None
+    planned = _planned(seen, manifests, compare_application(seen, manifests), now, there, questions)
     decided = _with_decision(planned, view, decision, automated=operation is not None)
     return _masked(decided, seen.view.mask)
 
@@ -333,15 +338,21 @@ def _decision(
 
 
 def _planned(
-    seen: AppObserved, manifests: Manifests, comparison: Comparison, now: datetime, there: Snapshot | None
+    seen: AppObserved,
+    manifests: Manifests,
+    comparison: Comparison,
+    now: datetime,
+    there: Snapshot | None,
+    questions: Questions | None,
 ) -> PlannedSync:
     """``there``: the cluster that it goes to."""
     observed = sync_observed(seen, manifests, comparison)
     waves = plan_preview(observed, now)
+    found = find_refusals(observed, waves, there, questions, now)
     first, circles = needs_first(seen)
     broken = [text for wave in waves for text in broken_conditions(observed, wave)]
     errors = [f"{c.type}: {c.message}" for c in comparison.conditions if c.type.endswith("Error")]
-    groups = _groups(seen, observed, manifests, waves)
+    groups = _groups(seen, observed, manifests, waves, found.refused)
     machines = _machines(seen, observed, groups, there, now)
     refused = tuple(pool.sentence() for pool in machines if pool.refused)
     return PlannedSync(
@@ -353,9 +364,10 @@ def _planned(
         warnings=(
             *manifests.warnings,
             *(f"{c.type}: {c.message}" for c in comparison.conditions if not c.type.endswith("Error")),
+            *found.warnings,
         ),
         problems=(*errors, *circles, *(text for wave in waves for text in wave.invalid), *broken),
-        unsafe=(*_refusals(waves), *guarded(seen, observed, waves, comparison.resources), *refused),
+        unsafe=(*_refusals(observed, waves, found), *guarded(seen, observed, waves, comparison.resources), *refused),
         first=first,
         left_out=left_out(observed, manifests.objects),
         machines=machines,
@@ -386,7 +398,11 @@ def _machines(
 
 
 def _groups(
-    seen: AppObserved, observed: SyncObserved, manifests: Manifests, waves: list[PlannedWave]
+    seen: AppObserved,
+    observed: SyncObserved,
+    manifests: Manifests,
+    waves: list[PlannedWave],
+    refused: Mapping[ObjectRef, str],
 ) -> tuple[PlannedGroup, ...]:
     settings = diff_settings(comparison_input(seen, manifests))
     differences = partial(
@@ -399,7 +415,7 @@ def _groups(
     groups: list[PlannedGroup] = []
     for wave in waves:
         wanted = held_pools(seen, observed, wave.actions)
-        groups.append(_group(observed, wave, differences, tuple(sorted(wanted - held))))
+        groups.append(_group(observed, wave, differences, tuple(sorted(wanted - held)), refused))
         held |= wanted
     return tuple(groups)
 
@@ -427,19 +443,32 @@ def _with_decision(planned: PlannedSync, view: AppView, decision: AutoSync, *, a
     return replace(planned, by=by, warnings=warnings)
 
 
-def _refusals(waves: list[PlannedWave]) -> list[str]:
+def _refusals(seen: SyncObserved, waves: list[PlannedWave], found: Refusals) -> list[str]:
+    immutable = [ref for wave in waves for ref in wave.refused]
     return [
-        f"{ref}: the change would be refused: an immutable field differs (see the warning of its wave)"
-        for wave in waves
-        for ref in wave.refused
+        *(
+            f"{ref}: the change would be refused: an immutable field differs (see the warning of its wave)"
+            for ref in immutable
+        ),
+        *found.unsafe,
+        *(f"{_placed(seen, ref)}: {why}" for ref, why in found.refused.items() if ref not in immutable),
     ]
 
 
 Differ = Callable[[ApplyObject], ObjectDifference | None]
 
 
-def _group(seen: SyncObserved, wave: PlannedWave, differ: Differ, holds: tuple[str, ...]) -> PlannedGroup:
-    changes = tuple(change for action in wave.actions if (change := _change(seen, wave, action, differ)) is not None)
+def _group(
+    seen: SyncObserved, wave: PlannedWave, differ: Differ, holds: tuple[str, ...], refused: Mapping[ObjectRef, str]
+) -> PlannedGroup:
+    planned = ((action, _change(seen, wave, action, differ)) for action in wave.actions)
+    changes = tuple(
+        replace(change, verb=Verb.REFUSE, why=refused[action.ref])
+        if isinstance(action, ApplyObject) and action.ref in refused and action.ref not in wave.refused
+        else change
+        for action, change in planned
+        if change is not None
+    )
     needs, limits = conditions_before(seen, wave), gate_limits(seen, wave)
     waits = tuple(replace(wait, refs=tuple(_placed(seen, ref) for ref in wait.refs)) for wait in wave.waits)
     return PlannedGroup(str(wave.phase), wave.wave, changes, waits, wave.notes, needs, limits, holds)

@@ -6,31 +6,44 @@ export holds; its other objects are taken as they were, with their status. No so
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
+from syncline.assembly.refusals import Questions
 from syncline.assembly.snapshot import ClusterLook, look_at_cluster
 from syncline.assembly.virtual import VirtualWorld
 from syncline.control.cache import IndexFn
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.application.observe import AppSettings
-from syncline.kube.client import Request
+from syncline.kube.client import Request, Response
 from syncline.kube.objects import GroupKind, Obj, gvk_of, meta, name_of
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
-__all__ = ["exported_cluster"]
+__all__ = ["Exported", "exported_cluster"]
 
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+NAMESPACE = GroupKind("", "Namespace")
+_NO_NAMESPACE = re.compile(r'namespaces "([^"]+)" not found')
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MADE_BY_SERVER = ("status", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 SETTLE_S = 10
 """Virtual seconds in which definitions come into effect."""
 
 
-def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Mapping[str, IndexFn]) -> ClusterLook:
-    """``exported``: objects as ``kubectl get -o yaml`` prints them, Lists already taken apart. ``unreadable`` names
-    what has no kind here."""
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """``look.unreadable`` names what has no kind here. ``questions``: an empty cluster of the same kinds, to be asked
+    what it thinks of manifests."""
+
+    look: ClusterLook
+    questions: Questions
+
+
+def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Mapping[str, IndexFn]) -> Exported:
+    """``exported``: objects as ``kubectl get -o yaml`` prints them, Lists already taken apart."""
     world = VirtualWorld(_Nothing(), settings=settings, nodes=0)
     world.driver.settle()
     problems = [text for obj in exported if (text := _define(world, obj))]
@@ -44,7 +57,26 @@ def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Ma
             continue
         namespace = {"namespace": meta(obj).get("namespace") or "default"} if info.namespaced else {}
         look.cache.put(info.group_kind, obj | {"metadata": {**meta(obj), **namespace}})
-    return ClusterLook(look.cache, (*look.unreadable, *problems))
+    namespaces = not exported or any(gvk_of(obj).group_kind == NAMESPACE for obj in exported)
+    found = ClusterLook(look.cache, (*look.unreadable, *problems))
+    return Exported(found, Questions(_Roomy(world), whole=False, namespaces=namespaces))
+
+
+class _Roomy:
+    """That world, in which every Namespace exists as soon as something is asked about it."""
+
+    def __init__(self, world: VirtualWorld) -> None:
+        self._world = world
+
+    def send(self, request: Request) -> Response:
+        answer = self._world.admin.send(request)
+        missing = _NO_NAMESPACE.match(str(answer.obj.get("message"))) if answer.status == 404 else None
+        if missing is None:
+            return answer
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": missing[1]}}
+        self._world.admin.send(Request("POST", "/api/v1/namespaces", body=body))
+        self._world.driver.advance(1)
+        return self._world.admin.send(request)
 
 
 def _define(world: VirtualWorld, obj: Obj) -> str:

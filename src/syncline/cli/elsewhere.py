@@ -65,6 +65,11 @@ class Elsewhere:
 
     # -- for commands --------------------------------------------------------------------------------------------
 
+    def link(self, server: str) -> Connection:
+        """A connection to a cluster, empty for ours. Raises CommandFailed."""
+        assert self._home is not None, "without a cluster there is nothing to connect to"
+        return self._link(server) if server else self._home
+
     def link_to(self, app: Obj) -> Connection:
         """A connection to the cluster of an Application. Raises CommandFailed."""
         assert self._home is not None, "commands that write have a cluster"

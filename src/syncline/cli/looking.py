@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -24,7 +25,19 @@ from syncline.kube.yaml import Budget, load_all
 from syncline.sources.credentials import credential_book
 from syncline.sources.sourcing import SourceRules
 
-__all__ = ["exported", "is_local", "local_reader", "look_at", "look_offline", "rules_in", "source_reader"]
+if TYPE_CHECKING:
+    from syncline.assembly.offline import Exported
+
+__all__ = [
+    "exported",
+    "is_local",
+    "local_reader",
+    "look_at",
+    "look_offline",
+    "rules_in",
+    "source_reader",
+    "stand_offline",
+]
 
 SECRETS = GroupKind("", "Secret")
 CONFIG_MAPS = GroupKind("", "ConfigMap")
@@ -97,13 +110,18 @@ def _objects_in(file: Path) -> Iterator[Obj]:
 
 def look_offline(against: str, control_namespace: str) -> Cache:
     """An exported cluster as if it were looked at; what cannot be placed in it is said on stderr."""
+    return stand_offline(against, control_namespace).look.cache
+
+
+def stand_offline(against: str, control_namespace: str) -> Exported:
+    """As :func:`look_offline`, with an empty cluster to be asked."""
     from syncline.assembly.offline import exported_cluster
 
     settings = AppSettings(control_namespace=control_namespace)
-    look = exported_cluster(exported(against), settings, application_indices(settings))
-    for problem in look.unreadable:
+    found = exported_cluster(exported(against), settings, application_indices(settings))
+    for problem in found.look.unreadable:
         click.echo(f"warning: left out: {problem}", err=True)
-    return look.cache
+    return found
 
 
 def is_local(link: Connection) -> bool:

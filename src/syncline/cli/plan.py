@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.refusals import Questions
 from syncline.base.clock import SystemClock
 from syncline.cli.app.target import control_namespace
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
-from syncline.cli.looking import local_reader, look_at, look_offline, source_reader
+from syncline.cli.looking import local_reader, look_at, source_reader, stand_offline
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.planview import describe_plan
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, namespace_of
+
+if TYPE_CHECKING:
+    from syncline.assembly.offline import Exported
 
 DIFFERENCES = 2
 """Exit code where there is something to do, as ``diff`` has it."""
@@ -68,7 +75,8 @@ def plan(
     kubeconfig: str | None,
     context: str | None,
 ) -> int:
-    """Print what the next sync of an Application would do: phases, waves, actions, gates, warnings.
+    """Print what the next sync of an Application would do: phases, waves, actions, gates, warnings. The cluster is
+    asked by dry runs what it would refuse, as far as you may write there.
 
     \b
     Exit codes: 0 nothing to do, 2 changes, 3 blocked, 4 unsafe (a change would be refused, or a mass deletion)
@@ -86,11 +94,14 @@ def plan(
         if link is not None:
             place = application_ref(target, app_namespace).namespace if target else app_namespace
             control = control_namespace(link, place)
+            stand, look = None, look_at(link, control)
+        else:
+            stand = stand_offline(against or "", control)
+            look = stand.look.cache
         settings = AppSettings(control_namespace=control)
-        look = look_at(link, control) if link is not None else look_offline(against or "", control)
         request = SyncRequest(revision, prune)
         found = [
-            _planned(link, look, app, settings, request, folder)
+            _planned(link, look, app, settings, request, folder, partial(_questions, stand))
             for app in _applications(look, target, file, folder, app_namespace)
         ]
     if output:
@@ -167,7 +178,7 @@ def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync 
     """The plan of a sync that is about to be asked for, for its live view; None where it cannot be made."""
     settings = AppSettings(control_namespace=control_namespace(link, namespace_of(app)))
     try:
-        return _planned(link, look_at(link, settings.control_namespace), app, settings, request)
+        return _planned(link, look_at(link, settings.control_namespace), app, settings, request, None, None)
     except (CommandFailed, OSError):
         return None  # the sync itself will say what is wrong
 
@@ -178,13 +189,21 @@ def _planned(
     app: Obj,
     settings: AppSettings,
     request: SyncRequest,
-    folder: Path | None = None,
+    folder: Path | None,
+    ask: Callable[[Elsewhere, str], Questions | None] | None,
 ) -> PlannedSync:
+    """``ask``: whom to ask for dry runs, among the clusters of the command."""
     now = link.now() if link is not None else SystemClock().now()
     namespace = settings.control_namespace
     with Elsewhere(link, namespace, cache) as others:
+        asked = partial(ask, others) if ask is not None else None
         if folder is not None:
             reader = local_reader(folder, None, cache, namespace)
-            return planned_sync(cache, app, reader, settings, now, request, others)
+            return planned_sync(cache, app, reader, settings, now, request, others, asked)
         with source_reader(link, cache, namespace) as sources:
-            return planned_sync(cache, app, sources, settings, now, request, others)
+            return planned_sync(cache, app, sources, settings, now, request, others, asked)
+
+
+def _questions(stand: Exported | None, others: Elsewhere, server: str) -> Questions | None:
+    """The cluster itself, or what stands for it."""
+    return stand.questions if stand is not None else Questions(others.link(server))

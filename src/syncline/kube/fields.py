@@ -41,6 +41,7 @@ __all__ = [
     "decode",
     "decode_errors",
     "drop_unknown",
+    "field_problems",
     "loads",
     "strict_problems",
     "unknown_fields",
@@ -49,6 +50,8 @@ __all__ = [
 MAX_STRICT_ERRORS = 100
 """Texts per object; more tell nobody anything (sigs.k8s.io/json has the same limit)."""
 
+MAX_SHOWN = 60
+"""Characters of a value that a problem quotes."""
 RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 """Any JSON: whoever it is meant for looks at it."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
@@ -97,6 +100,42 @@ def decode_errors(obj: Obj, schema: Schema) -> list[str]:
 def drop_unknown(obj: Obj, schema: Schema) -> Obj:
     """The object without the fields that its kind does not have; the same object if there were none."""
     return decode(obj, schema).obj
+
+
+def field_problems(obj: Obj, schema: Schema, *, values: bool = True, unknown: bool = True) -> list[str]:
+    """Each field that the kind does not know and each value that does not fit, by its whole path, with what is allowed.
+
+    ``spec.replicas: found "three", must be an integer``. ``values`` False: what was found is not shown; ``unknown``
+    False: fields that are not known do not count.
+    """
+    if fits(obj, schema):
+        return []
+    reader = _Reader()
+    reader.object(obj, schema, None, _Place("", ()), 0)
+    strange = [f"{_shown(path)}: no such field" for path in reader.strange] if unknown else []
+    wrong = [f"{_shown(path)}: {_mismatch(value, wanted, values)}" for path, value, wanted in reader.wrong]
+    return [*strange, *wrong][:MAX_STRICT_ERRORS]
+
+
+def _mismatch(value: Any, schema: Schema, shown: bool) -> str:
+    kind = _kind(value)
+    article = "an" if kind[0] in "ao" else "a"
+    found = json.dumps(value)[:MAX_SHOWN] if shown and not isinstance(value, (dict, list)) else f"{article} {kind}"
+    return f"found {found}, must be {_wanted(schema)}"
+
+
+def _wanted(schema: Schema) -> str:
+    if schema.name in TIMES:
+        return "a time such as 2026-01-31T12:00:00Z"
+    if schema.name == QUANTITY:
+        return "a quantity such as 500m or 1Gi"
+    if schema.int_or_string:
+        return "an integer or a string"
+    if schema.format == "byte":
+        return "a string in base64"
+    if schema.type == "integer" and schema.format in INTEGERS:
+        return "an integer from {} to {}".format(*INTEGERS[schema.format])
+    return {"integer": "an integer", "array": "a list", "object": "a map"}.get(schema.type, f"a {schema.type}")
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -204,6 +243,10 @@ class _Reader:
         self.unknown: list[str] = []
         self.misfits: list[str] = []
         self.refusals: list[str] = []
+        self.strange: list[_Path] = []
+        """Where each of ``unknown`` stands."""
+        self.wrong: list[tuple[_Path, Any, Schema]] = []
+        """Where each value that does not fit stands, and what belongs there."""
 
     def object(self, value: Obj, schema: Schema, path: _Path, place: _Place, depth: int) -> Obj:
         if depth > MAX_DEPTH:
@@ -219,6 +262,7 @@ class _Reader:
                     made[key] = child
                 else:
                     self.unknown.append(f"unknown field {quoted(_shown((path, key)))}")
+                    self.strange.append((path, key))
                     changed = True
                 continue
             if child is None and key not in schema.properties:
@@ -229,6 +273,13 @@ class _Reader:
         return made if changed else value
 
     def value(self, value: Any, schema: Schema, path: _Path, place: _Place, depth: int) -> Any:
+        named, counted = len(self.wrong), len(self.misfits) + len(self.refusals)
+        made = self._value(value, schema, path, place, depth)
+        if len(self.misfits) + len(self.refusals) > counted and len(self.wrong) == named:
+            self.wrong.append((path, value, schema))
+        return made
+
+    def _value(self, value: Any, schema: Schema, path: _Path, place: _Place, depth: int) -> Any:
         if value is None or not (schema.type or schema.name or schema.int_or_string):
             return value
         if schema.name in ALTERNATIVES:
@@ -255,7 +306,7 @@ class _Reader:
         if isinstance(value, dict):
             told = len(self.unknown)
             made = self.object(value, props, path, place, depth)
-            del self.unknown[told:]
+            del self.unknown[told:], self.strange[told:]
             return made
         if name == OR_LIST:
             # What is neither a schema nor a list of them reads as none.

@@ -281,3 +281,14 @@ def test_an_object_without_name_is_created_by_its_prefix() -> None:
     target["metadata"] = {"namespace": "demo"}
     _, outcome = talk(apply(target))
     assert outcome.message == "resource name may not be empty: give the manifest a metadata.name"
+
+
+@pytest.mark.parametrize(
+    "printed", ['"{}"', r'"map[apiVersion:v1 data:map[password:aHVudGVy:] note:\"x\"]"', r'{"password":"aHVudGVy"}']
+)
+def test_an_object_that_a_patch_cannot_make_is_named_with_its_fields_and_without_its_values(printed: str) -> None:
+    target = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "demo"}, "data": {"n": 5}}
+    text = f' "" is invalid: patch: Invalid value: {printed}: unrecognized type: string'
+    refused = Response.of(422, {"kind": "Status", "code": 422, "reason": "Invalid", "message": text})
+    _, outcome = talk(apply(target, live(target)), Response.of(200, live(target, resourceVersion="1")), refused)
+    assert outcome.message == 'Secret "s" is invalid: data.n: found a number, must be a string in base64'

@@ -15,6 +15,7 @@ from syncline.kube.objects import ObjectRef, ResourceInfo
 
 __all__ = [
     "ALL_TASKS_RUN",
+    "DEFERRED",
     "DRY_RUN_FAILED",
     "INVALID",
     "NAMESPACE_FAILED",
@@ -43,6 +44,7 @@ SYNC_FAIL_HOOKS_FAILED = "one or more SyncFail hooks failed"
 TERMINATED = "Operation terminated"
 TERMINATED_BADLY = "Operation termination had errors"
 WAVE_CALLBACK_FAILED = "SyncWaveHook failed: "
+DEFERRED = "dry run refused as things are; repeated at its turn, after what comes before it: "
 
 _NOT_FOUND = "the server could not find the requested resource"
 _TOO_LONG = re.compile(r"metadata\.annotations: Too long: (must have at most|may not be more than) 262144 bytes")
@@ -83,7 +85,7 @@ def with_reasons(message: str, tasks: Iterable[Task]) -> str:
 
 
 def deferred_message(refused: str) -> str:
-    return f"dry run refused as things are; repeated at its turn, after what comes before it: {refused}"
+    return f"{DEFERRED}{refused}"
 
 
 def invalid_message(problems: Iterable[str]) -> str:

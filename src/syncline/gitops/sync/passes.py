@@ -10,7 +10,7 @@ story is Argo CD's (gitops-engine ``pkg/sync/sync_context.go``, Sync and Termina
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from syncline.base.clock import format_time
@@ -50,7 +50,7 @@ from syncline.gitops.sync.tasks import build_tasks
 from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
 from syncline.kube.objects import Obj, ObjectRef, meta, ref_of
 
-__all__ = ["sync_pass", "terminate_pass"]
+__all__ = ["dry_pass", "sync_pass", "terminate_pass"]
 
 
 def terminate_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
@@ -97,6 +97,16 @@ def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
         return book
     yield from _release_completed(book, runner, tasks)
     yield from _go_on(book, runner, tasks)
+    return book
+
+
+def dry_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
+    """Only the questions with which an operation begins: rows say what would be refused. Nothing is written."""
+    seen = replace(seen, options=replace(seen.options, dry_run=True, apply_out_of_sync_only=True))
+    book = Book.open(seen)
+    ready = _prepare(book)
+    if not ready.problems:
+        yield from Runner(book, now).run(_out_of_sync(seen, ready.tasks), dry=True)
     return book
 
 

@@ -8,6 +8,7 @@ what is to be done. Texts are kubectl's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import TypeAlias, assert_never
 
@@ -31,13 +32,16 @@ from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.errors import (
     AlreadyExists,
     ApiError,
+    BadRequest,
     Conflict,
     Forbidden,
+    InternalError,
     Invalid,
     NotFound,
     Unanswered,
     Unavailable,
 )
+from syncline.kube.fields import field_problems
 from syncline.kube.managedfields import upgrade_managed_fields
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
@@ -55,6 +59,7 @@ from syncline.kube.objects import (
     resource_version,
     uid_of,
 )
+from syncline.kube.schema.model import schema_for
 
 __all__ = ["FIELD_MANAGER", "SYNC_ACTIONS", "SyncPerformer"]
 
@@ -78,6 +83,8 @@ NO_ACCOUNT_YET = 'serviceaccount "default" not found'
 """How the API refuses pods of a namespace without its default service account."""
 NO_RIGHTS = (" cannot ", "attempting to grant RBAC permissions")
 """How authorization refuses, and how the API keeps people from granting more than they have."""
+_NAMELESS = re.compile(r'\s*"" is invalid: patch: Invalid value: (?:"(?:[^"\\]|\\.)*"|\{\S*\}): (?P<why>.*)', re.DOTALL)
+"""How the API refuses a patched object that does not fit its kind."""
 ADMISSION = ("admission webhook ", "failed calling webhook", "ValidatingAdmissionPolicy ", "MutatingAdmissionPolicy ")
 """How refusals of webhooks and policies begin, whatever their code is."""
 
@@ -107,9 +114,9 @@ class SyncPerformer:
             return _unknown_kind(action, gvk)
         match action:
             case ApplyObject():
-                return (yield from _Apply(info, action, dry=False).run())
+                return (yield from _Apply(info, action, dry=False).answer())
             case DryRun(of=apply, as_new=as_new):
-                return (yield from _Apply(info, apply, dry=True).ask(as_new))
+                return (yield from _Apply(info, apply, dry=True).answer(as_new))
             case DeleteHook(ending=True):
                 return Outcome(True)
             case PruneObject() | DeleteHook():
@@ -218,6 +225,13 @@ class _Apply:
         self.label = f"{info.kind.lower()}{group}/{name_of(target)}"
         self.validation = "Strict" if action.validate else "Ignore"
 
+    def answer(self, as_new: bool = False) -> Requests:
+        """``as_new``: see :class:`DryRun`."""
+        try:
+            return (yield from self.ask() if as_new else self.run())
+        except (BadRequest, Invalid, InternalError, Conflict) as error:
+            return Outcome(False, self._explained(error), refusal=_refusal(error))
+
     def run(self) -> Requests:
         action = self.action
         if action.migrate_from:
@@ -238,16 +252,14 @@ class _Apply:
                     return (yield from self._recreate())
                 case _:
                     assert_never(action.mode)
-        except (Invalid, Conflict) as error:
+        except (Invalid, Conflict):
             if action.force and not self.dry and action.mode in (ApplyMode.CLIENT_SIDE, ApplyMode.REPLACE):
                 return (yield from self._recreate())
-            return Outcome(False, self._explained(error), refusal=_refusal(error))
+            raise
 
-    def ask(self, as_new: bool) -> Requests:
-        """A dry run. An object that will be deleted first is asked for as a new one: ``already exists`` comes only
-        after everything else was found in order."""
-        if not as_new:
-            return (yield from self.run())
+    def ask(self) -> Requests:
+        """A dry run of an object that will be deleted first: ``already exists`` comes only after everything else was
+        found in order."""
         answer = yield self._post(self.target)
         if answer.status != AlreadyExists.code:
             answer.or_raise()
@@ -255,10 +267,26 @@ class _Apply:
 
     def _explained(self, error: ApiError) -> str:
         """A refused change of an immutable field says what can be done about it."""
-        if self.action.live is None or not isinstance(error, Invalid):
-            return str(error)
-        classified = classify_change(self.target, self.action.live)
-        return classified.message if classified.change is Change.REFUSE else str(error)
+        if self.action.live is not None and isinstance(error, Invalid):
+            classified = classify_change(self.target, self.action.live)
+            if classified.change is Change.REFUSE:
+                return classified.message
+        return self._with_fields(error)
+
+    def _with_fields(self, error: ApiError) -> str:
+        """The values that do not fit by their paths, where the API names none: of a patch it prints the whole object
+        instead, values of Secrets and all."""
+        text, schema = str(error), schema_for(self.info.gvk)
+        nameless = _NAMELESS.match(text)
+        if isinstance(error, Conflict) or (isinstance(error, Invalid) and nameless is None):
+            return text
+        strict, shown = self.validation == "Strict", self.info.kind != "Secret"
+        found = field_problems(self.target, schema, values=shown, unknown=strict) if schema is not None else []
+        if nameless is None:
+            unsaid = [one for one in found if one.partition(":")[0] not in text]
+            return f"{text}: {'; '.join(unsaid)}" if unsaid else text
+        why = "; ".join(found) or f"the patched object cannot be read: {nameless['why']}"
+        return f'{self.info.kind} "{name_of(self.target)}" is invalid: {why}'
 
     def _done(self, what: str) -> Outcome:
         return Outcome(True, f"{self.label} {what}{_DRY if self.dry else ''}")

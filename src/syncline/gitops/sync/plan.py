@@ -18,13 +18,13 @@ from syncline.gitops.sync.change import Change, classify_change
 from syncline.gitops.sync.decide import apply_action, delete_hook, needs_confirmation, prune_action, prune_skipped
 from syncline.gitops.sync.gates import PlannedWait, gate_after
 from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPhase, SyncPlan
-from syncline.gitops.sync.passes import sync_pass, terminate_pass
+from syncline.gitops.sync.passes import dry_pass, sync_pass, terminate_pass
 from syncline.gitops.sync.run import Flow
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["MAX_ROUNDS", "PlannedWave", "plan_preview", "plan_sync", "plan_termination", "record"]
+__all__ = ["MAX_ROUNDS", "PlannedWave", "plan_dry_run", "plan_preview", "plan_sync", "plan_termination", "record"]
 
 MAX_ROUNDS = 2000
 """Rounds of one pass: a few, plus two for each hook that a termination has to end."""
@@ -42,6 +42,11 @@ def plan_sync(seen: SyncObserved, now: datetime) -> SyncPlan:
 def plan_termination(seen: SyncObserved, now: datetime) -> SyncPlan:
     """What comes next in ending an operation, whatever its phase says."""
     return _told(seen, terminate_pass(seen, now))
+
+
+def plan_dry_run(seen: SyncObserved, now: datetime) -> SyncPlan:
+    """What comes next in asking the API whether the operation would be accepted; it writes nothing."""
+    return _told(seen, dry_pass(seen, now))
 
 
 def _told(seen: SyncObserved, story: Flow[Book]) -> SyncPlan:
