@@ -70,6 +70,17 @@ def test_a_drain_that_is_not_begun_says_why_and_what_would_help() -> None:
     assert told[3].startswith("next: add a worker node")
 
 
+def test_a_drain_that_waits_for_a_hold_names_it() -> None:
+    one = okd()
+    one.target(B)
+    one.driver.advance(300)
+    one.hold("mine")
+    one.driver.advance(30)
+    told = lines(one, NODE, "okd-worker-01")[0]
+    assert told.startswith("Node okd-worker-01 drain not begun for ")
+    assert ": pool worker is held by Hold mine of ann until " in told
+
+
 @pytest.mark.parametrize(
     ("budget", "step"),
     [

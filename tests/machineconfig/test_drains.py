@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.machineconfig.room import NODES, POOLS, RECORDS, ROLE, PoolWorld
+import pytest
+from tests.machineconfig.room import HOLDS, NODES, POOLS, RECORDS, ROLE, PoolWorld
 
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.drain.progress import BLOCKED, INSIST, PROGRESS
-from syncline.machineconfig.names import CURRENT, DESIRED_DRAIN, LAST_DRAIN, STATE
+from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, LAST_DRAIN, STATE
 
 A, B, C = "rendered-worker-a", "rendered-worker-b", "rendered-worker-c"
 MASTERS: dict[str, tuple[str, ...]] = {f"master-{n}": ("master",) for n in range(3)}
@@ -94,6 +95,55 @@ def test_a_second_worker_lets_a_blocked_drain_go_on_by_itself() -> None:
     assert one.condition("DrainBlocked")["status"] == "False"
     assert len(running(one)) == 2
     assert BLOCKED not in notes(one) and PROGRESS not in notes(one)
+
+
+@pytest.mark.parametrize("how", ["hold", "pause"])
+def test_a_blocked_drain_does_not_begin_while_its_pool_is_held_or_paused(how: str) -> None:
+    """The node was targeted before; what blocked it goes away meanwhile."""
+    one = okd()
+    one.target(B)
+    one.driver.advance(120)
+    assert BLOCKED in notes(one) and one.condition("DrainBlocked")["status"] == "True"
+    before = one.reboots()
+    if how == "hold":
+        one.hold("mine")
+    else:
+        one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})
+    one.driver.advance(5)
+    one.merge(f"{BUDGETS}/router-default", {"spec": {"minAvailable": 0}})
+    one.driver.advance(1800)
+    assert not cordoned(one) and one.reboots() == before and PROGRESS not in notes(one)
+    assert one.condition("DrainBlocked")["status"] == "False", "it is not due"
+    assert one.condition("Updating")["message"].startswith("Pool is paused")
+    if how == "hold":
+        one.send("DELETE", f"{HOLDS}/mine")
+    else:
+        one.merge(f"{POOLS}/worker", {"spec": {"paused": False}})
+    one.until_updated(B)
+    assert one.reboots()["okd-worker-01"] == before["okd-worker-01"] + 1
+
+
+def test_a_drain_that_was_asked_for_before_begins_when_the_hold_expires() -> None:
+    one = okd(budget={"minAvailable": 0})
+    before = one.reboots()["okd-worker-01"]
+    one.hold("mine", minutes=10)
+    one.driver.advance(1)
+    one.merge(f"{NODES}/okd-worker-01", {"metadata": {"annotations": {DESIRED: B}}})
+    one.driver.advance(590)
+    assert notes(one)[DESIRED_DRAIN] == f"drain-{B}" and not cordoned(one)
+    one.driver.until(lambda: one.reboots()["okd-worker-01"] > before, limit_s=600)
+
+
+def test_a_drain_that_has_begun_goes_on_although_its_pool_is_held() -> None:
+    one = okd()
+    one.merge(f"{POOLS}/worker", {"metadata": {"annotations": {INSIST: "insist"}}})
+    one.target(B)
+    one.driver.advance(120)
+    assert cordoned(one)
+    one.hold("mine")
+    one.driver.advance(5)
+    one.merge(f"{BUDGETS}/router-default", {"spec": {"minAvailable": 0}})
+    one.until_updated(B)
 
 
 def test_each_of_the_proposals_unblocks_the_drain() -> None:

@@ -43,6 +43,20 @@ def test_the_list_says_who_holds_what_since_when_and_until_when() -> None:
     assert cells[-1] == "a look at the disks"
 
 
+def test_a_pool_whose_drain_was_blocked_is_listed_as_held_once_it_is() -> None:
+    one = okd()
+    one.target(B)
+    one.driver.advance(120)
+
+    def cells() -> list[str]:
+        worker = next(row for row in listed(one) if row[0].startswith("worker"))
+        return [cell.strip() for cell in worker if cell.strip()]
+
+    assert "DrainBlocked" in cells()
+    one.hold("mine")
+    assert cells()[2] == "Held" and cells()[5] == "ann"
+
+
 def test_a_pool_and_a_node_tell_of_a_drain_that_cannot_finish() -> None:
     one = okd()
     one.target(B)

@@ -71,14 +71,14 @@ def state_of(pool: Obj, *, held: bool) -> str:
     said = {each.get("type"): each.get("status") == "True" for each in dig(pool, "status", "conditions", default=[])}
     if said.get("Degraded"):
         return "Degraded"
-    if said.get("DrainBlocked"):
-        return "DrainBlocked"
-    if said.get("Updated"):
-        return "Updated"
     if dig(pool, "spec", "paused") is True:
         return "Paused"
     if held:
         return "Held"
+    if said.get("DrainBlocked"):
+        return "DrainBlocked"
+    if said.get("Updated"):
+        return "Updated"
     return "Updating" if said.get("Updating") else "Unknown"
 
 

@@ -57,6 +57,11 @@ class Hold:
     def reason(self) -> str:
         return str(dig(self.obj, "spec", "reason", default=""))
 
+    def sentence(self) -> str:
+        """A few words about it, for conditions."""
+        until = f" until {format_time(self.expires)}" if self.expires is not None else ""
+        return f"Hold {self.name} of {self.owner or 'somebody'}{until}" + (f" ({self.reason})" if self.reason else "")
+
     def lives(self, now: datetime) -> bool:
         return self.expires is not None and now < self.expires
 

@@ -116,6 +116,10 @@ def _draining(over: Overview, node: Obj) -> Told:
     because = tuple(_eviction(each, steps) for each in verdict.blocked[:MAX_PODS])
     evidence = tuple(("would help", step) for step in steps)
     if progress is None:
+        kept = over.kept(node)
+        if kept:
+            told = Cause(str(node_ref(node)), "drain not begun", kept, then="it begins once that is over")
+            return Told(told, blocked=False)
         since = note.since if note is not None else None
         if verdict.outlook is Outlook.BLOCKED:
             text = "it is not cordoned, since the drain could not finish" if because else verdict.message()

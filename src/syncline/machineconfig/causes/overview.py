@@ -27,6 +27,7 @@ from syncline.machineconfig.names import (
     MASTER,
     POOL,
 )
+from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 from syncline.machineconfig.pools.observe import Observed, observe_plainly
 from syncline.machineconfig.pools.plan import looked
 from syncline.machineconfig.pools.rollout import PoolLook, World
@@ -98,6 +99,14 @@ class Overview:
     def _decide(self, name: str) -> Decided | None:
         seen = observe_plainly(self.look, ObjectRef(*POOL, "", name))
         return Decided(seen, *looked(seen, self.now)) if seen is not None else None
+
+    def kept(self, node: Obj) -> str:
+        """Why no update of a node may begin: its pool is paused or held; empty if it may."""
+        try:
+            pool = primary_pool(node, self.pools)
+        except MembershipError:
+            return ""
+        return drains.kept_back(pool, drains.holds_on(pool, self.look.objects(drains.HOLDS)), self.now)
 
     def rendering(self, pool: Obj) -> Decision | None:
         """What the render controller makes of the pool now; None if its kinds cannot be seen."""

@@ -12,10 +12,10 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_termin
 from syncline.kube.scheduling import Counted
 from syncline.machineconfig.drain import observe as observing
 from syncline.machineconfig.drain import plan as planning
-from syncline.machineconfig.drain.observe import BUDGET, NODE, POD, READS, Observed
+from syncline.machineconfig.drain.observe import BUDGET, HOLDS, NODE, POD, READS, Observed
 from syncline.machineconfig.drain.plan import DrainSettings
 from syncline.machineconfig.drain.progress import INSIST, PROGRESS
-from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
+from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, POOL
 
 __all__ = ["DrainController"]
 
@@ -34,6 +34,10 @@ def _allows(budget: Obj) -> Any:
     return budget.get("spec"), dig(budget, "status", "disruptionsAllowed")
 
 
+def _pauses(pool: Obj) -> Any:
+    return dig(pool, "spec", "paused")
+
+
 class DrainController:
     """Answers the drain requests of nodes."""
 
@@ -50,6 +54,8 @@ class DrainController:
             Watch(POD, observing.node_of_pod, differ(is_terminating, lambda pod: dig(pod, "status", "phase"))),
             Watch(BUDGET, observing.held_back, differ(_allows)),
             Watch(NODE, observing.held_back, differ(_places)),
+            Watch(POOL, observing.not_begun, differ(_pauses)),
+            Watch(HOLDS, observing.not_begun),
         )
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:

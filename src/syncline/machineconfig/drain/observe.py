@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from syncline.control.cache import OfKind, Snapshot
+from syncline.kube.holds import Hold, holds_of
+from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -31,12 +34,15 @@ __all__ = [
     "BUDGET",
     "DAEMON_SET",
     "HELD_BACK",
+    "HOLDS",
     "NODE",
     "ON_NODE",
     "POD",
     "READS",
     "Observed",
+    "holds_on",
     "indices",
+    "kept_back",
     "observe",
     "sight",
 ]
@@ -46,12 +52,15 @@ DAEMON_SET = GroupKind("apps", "DaemonSet")
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
 STORAGE_CLASS, CSI_NODE = GroupKind("storage.k8s.io", "StorageClass"), GroupKind("storage.k8s.io", "CSINode")
+HOLDS = HOLD.group_kind
 READS = (NAMESPACE, BUDGET, DAEMON_SET, POOL, MACHINE_CONFIG_NODE, CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE)
 ON_NODE = "drain/on-node"
 """Index: pods by the node that they are on."""
 WAITING = "drain/waiting"
 """Index: pods without a node."""
 HELD_BACK = "drain/held-back"
+"""Index: nodes whose drain is asked for and cannot finish."""
+NOT_BEGUN = "drain/not-begun"
 """Index: nodes whose drain is asked for and not begun."""
 
 
@@ -60,13 +69,19 @@ def indices() -> dict[str, object]:
         ON_NODE: OfKind(POD, lambda pod: (str(name),) if (name := dig(pod, "spec", "nodeName")) else ()),
         WAITING: OfKind(POD, lambda pod: () if dig(pod, "spec", "nodeName") else ("",)),
         HELD_BACK: OfKind(NODE, lambda node: ("",) if BLOCKED in annotations_of(node) else ()),
+        NOT_BEGUN: OfKind(NODE, lambda node: ("",) if _is_not_begun(node) else ()),
     }
+
+
+def _is_not_begun(node: Obj) -> bool:
+    have = annotations_of(node)
+    return have.get(DESIRED_DRAIN, "") != have.get(LAST_DRAIN, "") and PROGRESS not in have
 
 
 @dataclass(frozen=True)
 class Observed:
     """``leaving``: the pods that have to go; ``forecast`` is asked only before a cordon. ``trouble``: why the node is
-    in no pool. ``evicts``: the server has the eviction subresource."""
+    in no pool. ``evicts``: the server has the eviction subresource. ``holds``: those that name the pool."""
 
     node: Obj
     leaving: tuple[Obj, ...] = ()
@@ -77,6 +92,21 @@ class Observed:
     forecast: Callable[[], Sight] | None = field(default=None, compare=False)
     tries: int = 0
     """How often writing the node was refused in this pass."""
+    holds: tuple[Hold, ...] = ()
+
+    def kept(self, now: datetime) -> str:
+        """Why no update of the node may begin; empty if it may."""
+        return kept_back(self.pool, self.holds, now)
+
+
+def kept_back(pool: Obj | None, holds: Iterable[Hold], now: datetime) -> str:
+    """By what a pool is kept from updating: paused, or held. Empty if by nothing."""
+    if pool is None:
+        return ""
+    if dig(pool, "spec", "paused") is True:
+        return f"pool {name_of(pool)} is paused (spec.paused)"
+    living = [hold for hold in holds if hold.lives(now)]
+    return f"pool {name_of(pool)} is held by {'; '.join(hold.sentence() for hold in living)}" if living else ""
 
 
 def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> Observed | None:
@@ -88,7 +118,8 @@ def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> 
     asked = have.get(DESIRED_DRAIN, "") != have.get(LAST_DRAIN, "")
     if not asked and PROGRESS not in have and BLOCKED not in have:
         return None
-    if not all(cache.has_synced(kind) for kind in (POD, DAEMON_SET, BUDGET, POOL)):
+    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or nobody can take one
+    if not holds_are_known or not all(cache.has_synced(kind) for kind in (POD, DAEMON_SET, BUDGET, POOL)):
         return None
     try:
         pool, trouble = primary_pool(node, cache.objects(POOL)), ""
@@ -104,7 +135,13 @@ def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> 
         cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
         pods is None or "eviction" in pods.subresources,
         lambda: _Indexed(cache, counted),
+        holds=holds_on(pool, cache.objects(HOLDS)),
     )
+
+
+def holds_on(pool: Obj | None, holds: Iterable[Obj]) -> tuple[Hold, ...]:
+    """Those that name the pool, expired ones too."""
+    return tuple(each for each in holds_of(holds) if pool is not None and name_of(pool) in each.pools)
 
 
 def daemon_sets(cache: Snapshot) -> frozenset[ObjectRef]:
@@ -195,3 +232,8 @@ def node_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 def held_back(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     """A budget or a node changed: drains that could not finish are looked at again."""
     return (ref_of(node) for node in cache.indexed(HELD_BACK, ""))
+
+
+def not_begun(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """A pool was paused or resumed, a Hold came or went: drains that have not begun are looked at again."""
+    return (ref_of(node) for node in cache.indexed(NOT_BEGUN, ""))

@@ -118,6 +118,9 @@ def _uncordon(seen: Observed, wanted: str, now: datetime) -> Plan:
 def _drain(seen: Observed, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
     progress = Progress.of(seen.node)
     mine = progress is not None and progress.request == wanted
+    kept = "" if mine else seen.kept(now)
+    if kept:
+        return _keep(seen, kept, now)
     if not mine or not _cordoned(seen.node):
         verdict = _verdict(seen, mine, now)
         if verdict is not None and verdict.outlook is not Outlook.CAN:
@@ -132,6 +135,18 @@ def _drain(seen: Observed, wanted: str, now: datetime, settings: DrainSettings) 
     if progress.retry is not None:
         return Plan(outcome=Requeue(wait, "the next attempt to drain"), why="waits to try again")
     return _go_on(seen, progress, now, settings)
+
+
+def _keep(seen: Observed, why: str, now: datetime) -> Plan:
+    """Not begun while the pool is paused or held, whatever the node was targeted for before. The pool tells it; a note
+    that the drain cannot finish would be about a drain that is not due."""
+    gone: dict[str, str | None] = {BLOCKED: None}
+    steps = ((_write(seen.node, gone, why),),) if BLOCKED in annotations_of(seen.node) else ()
+    ends = [hold.expires for hold in seen.holds if hold.lives(now) and hold.expires is not None]
+    if not ends:
+        return Plan(steps, why=f"{why}: the drain is not begun")
+    left_s = (min(ends) - now).total_seconds()
+    return Plan(steps, Requeue(left_s, "a Hold expires", background=True), f"{why}: the drain is not begun")
 
 
 def _wait_s(progress: Progress, now: datetime) -> float:

@@ -44,7 +44,7 @@ from syncline.machineconfig.pools.candidates import LimitError, max_unavailable,
 from syncline.machineconfig.pools.membership import MembershipError, members
 from syncline.machineconfig.pools.nodestate import target_of
 from syncline.machineconfig.pools.observe import HOLDS, LEASES, NODE, OS_BUILD, OS_CONFIG
-from syncline.machineconfig.pools.plan import PoolSettings, held_by
+from syncline.machineconfig.pools.plan import PoolSettings
 from syncline.machineconfig.render.controller import RenderController
 from syncline.machineconfig.render.fixes import fix_for
 from syncline.machineconfig.render.naming import PREFIX
@@ -219,7 +219,7 @@ class _Telling:
 
     def _held(self, name: str) -> str:
         living = [hold for hold in holds_of(self._scratch.cache.objects(HOLDS)) if hold.lives(self._now)]
-        return "; ".join(held_by(hold) for hold in living if name in hold.pools)
+        return "; ".join(hold.sentence() for hold in living if name in hold.pools)
 
     # -- its nodes -----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from syncline.base.clock import LONG_AGO, format_time, time_or_none
+from syncline.base.clock import LONG_AGO, time_or_none
 from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetStatus, set_status
 from syncline.kube.holds import HELD, Hold, noted_holds
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
@@ -27,7 +27,7 @@ from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool, 
 from syncline.machineconfig.pools.status import DEGRADED_GOES_ON, put_condition
 from syncline.machineconfig.pools.waits import Reason
 
-__all__ = ["COMPONENT", "PoolSettings", "held_by", "looked", "plan", "updating_since"]
+__all__ = ["COMPONENT", "PoolSettings", "looked", "plan", "updating_since"]
 
 COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""
@@ -84,12 +84,6 @@ def _pools_at_once(name: str) -> tuple[str, ...]:
 # -- who waits -------------------------------------------------------------------------------------------------------
 
 
-def held_by(hold: Hold) -> str:
-    """A few words about a Hold, for conditions."""
-    until = f" until {format_time(hold.expires)}" if hold.expires is not None else ""
-    return f"Hold {hold.name} of {hold.owner or 'somebody'}{until}" + (f" ({hold.reason})" if hold.reason else "")
-
-
 def _held(living: Iterable[Hold]) -> dict[str, str]:
     """By pool; of several Holds the one that lasts longest."""
     latest: dict[str, Hold] = {}
@@ -98,7 +92,7 @@ def _held(living: Iterable[Hold]) -> dict[str, str]:
             other = latest.get(pool)
             if other is None or (hold.expires, hold.name) > (other.expires, other.name):
                 latest[pool] = hold
-    return {pool: held_by(hold) for pool, hold in latest.items()}
+    return {pool: hold.sentence() for pool, hold in latest.items()}
 
 
 def updating_since(pool: Obj) -> datetime | None:
