@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import http.server
 import json
 import os
@@ -20,6 +21,7 @@ import pytest
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings, Look, check_url, normalize_url
 from syncline.sources.git_process import Bounds, RemoteLimits
+from syncline.sources.requests import MAX_ADDRESSES, OTHERS, RemoteRequests
 
 
 def files_at(git: Git, url: str, revision: str, path: str = "") -> dict[str, bytes]:
@@ -369,3 +371,24 @@ def test_a_folder_that_becomes_a_file_is_refused_although_it_was_remembered(upst
     (upstream.path / "app").rmdir()
     with pytest.raises(SourceError, match="app path is not a directory"):
         repository.tree(upstream.commit({"app": "now a file"}), "app")
+
+
+def test_of_remotes_only_so_many_are_remembered_beside_those_in_use(tmp_path: Path) -> None:
+    git = Git(GitSettings(tmp_path / "cache", remembered=10))
+    used = git.repository("https://example.com/used.git")
+    for number in range(100):
+        git.repository(f"https://example.com/{number}.git")
+    gc.collect()
+    assert git.remembered == 11
+    again = git.repository("https://example.com/used.git")
+    assert again._lock is used._lock, "one place on disk has one lock"
+
+
+def test_calls_of_remotes_are_counted_by_so_many_addresses() -> None:
+    requests = RemoteRequests()
+    for number in range(MAX_ADDRESSES + 10):
+        requests.note(f"https://example.com/{number}.git", "fetch", True)
+    requests.note("https://example.com/0.git", "fetch", True)
+    counts = {address: count for address, _, _, count in requests.listed()}
+    assert len(counts) == MAX_ADDRESSES + 1
+    assert counts[OTHERS] == 10 and counts["https://example.com/0.git"] == 2

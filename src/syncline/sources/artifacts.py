@@ -13,7 +13,7 @@ import json
 import os
 import tempfile
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from syncline.sources.credentials import CredentialBook, RepositoryAccess
 from syncline.sources.errand import Failing, current
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.registry import HELM_CHART, HELM_CONFIG, Registry, is_digest, ping
+from syncline.sources.requests import RemoteRequests
 from syncline.sources.revision import parse_constraint
 from syncline.sources.tree import MemoryTree
 from syncline.sources.web import NOT_MODIFIED, WebAnswer, WebLimits, WebRequest, fetch, shown_url
@@ -82,7 +83,7 @@ class Artifacts:
         self._pins: OrderedDict[str, Found] = OrderedDict()
         self._trees: OrderedDict[str, MemoryTree] = OrderedDict()
         self._answers: OrderedDict[tuple[str, str], WebAnswer] = OrderedDict()
-        self._requests: Counter[tuple[str, str, bool]] = Counter()
+        self._requests = RemoteRequests()
 
     def learn(self, book: CredentialBook) -> None:
         """From now on repositories are reached with these credentials."""
@@ -90,8 +91,7 @@ class Artifacts:
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Calls of repositories until now: address without credentials, what for, success, how many."""
-        with self._lock:
-            return [(*key, count) for key, count in sorted(self._requests.items())]
+        return self._requests.listed()
 
     def connect(self, url: str, project: str = "") -> None:
         """Ask the repository whether it answers with these credentials. Raises :class:`SourceError` if not."""
@@ -340,14 +340,14 @@ class Artifacts:
     def _counted(self, request: WebRequest, what: str) -> WebAnswer:
         with self._asking(shown_url(request.url), what, request.access):
             answer = fetch(request)
-        self._count(shown_url(request.url), what, answer.ok or answer.status == NOT_MODIFIED)
+        self._requests.note(shown_url(request.url), what, answer.ok or answer.status == NOT_MODIFIED)
         return answer
 
     def _told(self, registry: Registry, what: str, ask: Callable[[], Asked]) -> Asked:
         shown = f"oci://{registry.host}/{registry.name}"
         with self._asking(shown, what, registry.credentials):
             found = ask()
-        self._count(shown, what, True)
+        self._requests.note(shown, what, True)
         return found
 
     @contextlib.contextmanager
@@ -363,14 +363,10 @@ class Artifacts:
         try:
             yield
         except SourceError as error:
-            self._count(shown, what, False)
+            self._requests.note(shown, what, False)
             failing.note(began, access, error)
             raise
         failing.note(began, access, None)
-
-    def _count(self, shown: str, what: str, success: bool) -> None:
-        with self._lock:
-            self._requests[shown, what, success] += 1
 
     @contextlib.contextmanager
     def _turn(self, key: str) -> Iterator[None]:

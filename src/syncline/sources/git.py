@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from syncline.base.entropy import Entropy
 from syncline.sources.address import DEFAULT_NETWORKS, check_url, normalize_url, parse_address
@@ -29,6 +30,7 @@ from syncline.sources.git_process import Bounds, GitAnswer, RemoteLimits, run_gi
 from syncline.sources.github_app import with_token
 from syncline.sources.lfs import LargeFiles
 from syncline.sources.listing import Listing, SmallFiles
+from syncline.sources.requests import RemoteRequests
 from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choose_tag, is_short_sha
 from syncline.sources.submodules import MAX_NESTED, Graft, GraftedTree, parse_modules, submodule_url
 from syncline.sources.tree import MAX_ENTRIES, SUBMODULE_MODE, Entry, Tree, checked, clean_path
@@ -55,6 +57,8 @@ class GitSettings:
     limits: RemoteLimits = field(default_factory=RemoteLimits)
     read_timeout_s: float = 90.0
     """For reading the mirror on this machine's own disk."""
+    remembered: int = 4_096
+    """Remotes of which it is remembered what they answered, beside those in use."""
 
 
 class Git:
@@ -62,12 +66,14 @@ class Git:
 
     def __init__(self, settings: GitSettings, border: Border | None = None, entropy: Entropy | None = None) -> None:
         self._settings = settings
-        self._mirrors: dict[tuple[str, str], _Mirror] = {}
+        self._mirrors: WeakValueDictionary[tuple[str, str], _Mirror] = WeakValueDictionary()
+        """All that somebody uses: one place on disk has one lock. The newest are kept when nobody does."""
+        self._recent: OrderedDict[tuple[str, str], _Mirror] = OrderedDict()
         self._border = border or Border()
         self._entropy = entropy
         self._submodules = settings.submodules
         self._small = SmallFiles()
-        self._requests: Counter[tuple[str, str, bool]] = Counter()
+        self._requests = RemoteRequests()
         self._lock = threading.Lock()
 
     def learn(self, book: CredentialBook) -> None:
@@ -81,12 +87,12 @@ class Git:
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Calls of remotes until now, in order: address without credentials, ``ls-remote`` or ``fetch``, success, how
         many."""
-        with self._lock:
-            return [(*key, count) for key, count in sorted(self._requests.items())]
+        return self._requests.listed()
 
-    def _count(self, shown: str, command: str, success: bool) -> None:
-        with self._lock:
-            self._requests[shown, command, success] += 1
+    @property
+    def remembered(self) -> int:
+        """Of how many remotes something is remembered."""
+        return len(self._mirrors)
 
     def repository(self, url: str, project: str = "", *, local: bool = True) -> Repository:
         """The repository at ``url`` as an application of ``project`` may reach it; nothing is contacted yet.
@@ -101,11 +107,14 @@ class Git:
         return self._opened(lent)
 
     def _opened(self, lent: Lent) -> Repository:
+        key = (lent.url, lent.owner)
         with self._lock:
-            key = (lent.url, lent.owner)
             mirror = self._mirrors.get(key) or _Mirror(self._settings, *key, self._entropy)
-            self._mirrors[key] = mirror
-        repository = Repository(lent.url, self._settings, mirror, lent.access, self._count, self._small)
+            self._mirrors[key] = self._recent[key] = mirror
+            self._recent.move_to_end(key)
+            while len(self._recent) > self._settings.remembered:
+                self._recent.popitem(last=False)
+        repository = Repository(lent.url, self._settings, mirror, lent.access, self._requests.note, self._small)
         repository.viewer = self._border.viewer(lent.project)
         repository.networks = self._border.networks
         repository.lend = lambda url: self._beside(repository, url, lent.project, local=False)
@@ -192,6 +201,7 @@ class Repository:
         self.access = access
         self.shown = mask_credentials(url)
         self._settings = settings
+        self._held = mirror
         self._mirror = mirror.place
         self._lock = mirror.lock
         self._asking = mirror.asking
