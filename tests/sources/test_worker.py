@@ -63,7 +63,7 @@ def test_a_limit_is_one_clear_error_and_the_next_task_gets_a_new_worker(
     with workers(**limits) as pool:
         with pytest.raises(SourceError, match=message) as caught:
             pool.run("jsonnet", program(text), label="x")
-        assert caught.value.problem in (Problem.TOO_LARGE, Problem.INVALID)
+        assert caught.value.problem in (Problem.EXHAUSTED, Problem.INVALID)
         assert "\n" not in str(caught.value)
         pool._limits = replace(pool._limits, wall_s=300.0, cpu_s=60)  # a new worker may take its time to start
         assert pool.run("jsonnet", program("1"), label="x") == ["1"]

@@ -69,7 +69,7 @@ class GitSourceReader:
         self._sources = Sources(
             GitSettings(cache_directory, allow_local=allow_local, limits=limits or RemoteLimits()), entropy
         )
-        self._cache = RenderCache()
+        self._cache = RenderCache(entropy=entropy.fork("rests") if entropy is not None else None)
         self._renderers = renderers
 
     def learn(self, book: CredentialBook) -> None:

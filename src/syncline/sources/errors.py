@@ -26,6 +26,8 @@ class Problem(StrEnum):
     REVISION_UNKNOWN = "revision unknown"
     PATH_MISSING = "path missing"
     TOO_LARGE = "too large"
+    EXHAUSTED = "exhausted"
+    """It used up the time or memory that a render may have: the same again costs as much (``sources/rests.py``)."""
     INVALID = "invalid"
     """The content is wrong; only another commit helps."""
     UNSUPPORTED = "unsupported"

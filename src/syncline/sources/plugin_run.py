@@ -103,9 +103,9 @@ class PluginRunner:
                 complaints.seek(max(0, complaints.tell() - MAX_COMPLAINT))
                 said = " ".join(complaints.read().decode("utf-8", "replace").split())
         if late:
-            raise SourceError(Problem.TOO_LARGE, f"{label}: took longer than {self.limits.wall_s:g} seconds")
+            raise SourceError(Problem.EXHAUSTED, f"{label}: took longer than {self.limits.wall_s:g} seconds")
         if len(output) > self.limits.output_bytes:
-            raise SourceError(Problem.TOO_LARGE, f"{label}: printed more than {self.limits.output_bytes} bytes")
+            raise SourceError(Problem.EXHAUSTED, f"{label}: printed more than {self.limits.output_bytes} bytes")
         if code == CANNOT and "[syncline]" in said:
             why = said.rpartition("[syncline] ")[2].removeprefix("no sandbox: ")
             message = f"{label}: plugins run in a sandbox alone, and this machine makes none: {why}"

@@ -19,8 +19,10 @@ from typing import Any
 
 import msgspec
 
+from syncline.base.entropy import Entropy
 from syncline.base.report import Position
 from syncline.sources.directory import Manifests, SourcedObject
+from syncline.sources.rests import Rests
 from syncline.sources.tree import Entry
 
 __all__ = ["CacheLimits", "RenderCache", "read_set_key"]
@@ -53,12 +55,16 @@ class CacheLimits:
 class RenderCache:
     """Least recently used out first. Safe to use from several threads."""
 
-    def __init__(self, limits: CacheLimits = CacheLimits(), folder: Path | None = None) -> None:
+    def __init__(
+        self, limits: CacheLimits = CacheLimits(), folder: Path | None = None, entropy: Entropy | None = None
+    ) -> None:
+        """``entropy``: of the rests of renders that ran out; None: the same in each run."""
         self._limits = limits
         self._folder = folder
         self._renders: OrderedDict[str, Manifests] = OrderedDict()
         self._objects = 0
         self._lock = threading.Lock()
+        self.rests = Rests(entropy or Entropy("rests"))
         self.hits = 0
         self.misses = 0
 

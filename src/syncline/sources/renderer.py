@@ -7,7 +7,9 @@ argocd-app 5.1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -451,20 +453,40 @@ def _parameters(spec: SourceSpec) -> Iterator[tuple[str, str]]:
 
 
 def _rendered(spec: SourceSpec, tree: Tree, cache: RenderCache | None, renderers: Sequence[Renderer]) -> Rendered:
+    # Some tools build or run a program to say what they read.
+    with _resting(cache, "reads", spec, lambda: tree.whole().id):
+        renderer = _renderer(spec, tree, renderers)
+        entries = renderer.reads(tree, spec)
+    key = read_set_key(renderer.source_type.value + spec.variant, tree.path, renderer.options(spec), entries)
+    found = cache.get(key) if cache is not None else None
+    if found is not None:
+        return Rendered(found.objects, spec.sha, renderer.source_type, key, found.warnings, True)
+    with _resting(cache, "renders", spec, lambda: key):
+        manifests = renderer.render(tree, spec, entries)
+    if cache is not None:
+        cache.put(key, manifests)
+    return Rendered(manifests.objects, spec.sha, renderer.source_type, key, manifests.warnings, False)
+
+
+def _resting(
+    cache: RenderCache | None, what: str, spec: SourceSpec, content: Callable[[], str]
+) -> contextlib.AbstractContextManager[None]:
+    """See :class:`~syncline.sources.rests.Rests`: each source of an Application rests by itself."""
+    if cache is None:
+        return contextlib.nullcontext()
+    options = hashlib.sha256(repr(replace(spec, sha="", revision="")).encode()).hexdigest()
+    return cache.rests.guard((what, spec.context.project, spec.context.application, spec.repo_url, options), content)
+
+
+def _renderer(spec: SourceSpec, tree: Tree, renderers: Sequence[Renderer]) -> Renderer:
     source_type = _tool(tree, spec, renderers)
     renderer = next((tool for tool in renderers if tool.source_type is source_type), None)
-    if renderer is None:
-        raise SourceError(
-            Problem.UNSUPPORTED,
-            f"{tree.path or '.'}: the source asks for the tool {source_type.value}, which is not enabled here",
-            subject=spec.repo_url,
-            field="spec.source",
-            fix="start the controllers with --plugins FOLDER" if source_type is SourceType.PLUGIN else "",
-        )
-    entries = renderer.reads(tree, spec)
-    key = read_set_key(source_type.value + spec.variant, tree.path, renderer.options(spec), entries)
-    found = cache.get(key) if cache is not None else None
-    manifests = found if found is not None else renderer.render(tree, spec, entries)
-    if cache is not None and found is None:
-        cache.put(key, manifests)
-    return Rendered(manifests.objects, spec.sha, source_type, key, manifests.warnings, found is not None)
+    if renderer is not None:
+        return renderer
+    raise SourceError(
+        Problem.UNSUPPORTED,
+        f"{tree.path or '.'}: the source asks for the tool {source_type.value}, which is not enabled here",
+        subject=spec.repo_url,
+        field="spec.source",
+        fix="start the controllers with --plugins FOLDER" if source_type is SourceType.PLUGIN else "",
+    )

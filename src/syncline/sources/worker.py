@@ -157,9 +157,9 @@ class RenderWorkers:
             timer.cancel()
         if expired.is_set():
             took = f"rendering took longer than {self._limits.wall_s:g} seconds and was ended"
-            raise SourceError(Problem.TOO_LARGE, f"{label}: {took}", subject=label)
+            raise SourceError(Problem.EXHAUSTED, f"{label}: {took}", subject=label)
         if answer is None:
-            raise SourceError(Problem.TOO_LARGE, f"{label}: {self._death(child)}", subject=label)
+            raise SourceError(Problem.EXHAUSTED, f"{label}: {self._death(child)}", subject=label)
         return answer
 
     def _exchange(self, child: subprocess.Popen[bytes], request: bytes, label: str) -> bytes | None:
@@ -174,7 +174,7 @@ class RenderWorkers:
             if size > self._limits.output_bytes:
                 _kill(child)
                 message = f"{label}: rendering gave more than {self._limits.output_bytes} bytes"
-                raise SourceError(Problem.TOO_LARGE, message, subject=label, fix="split the Application")
+                raise SourceError(Problem.EXHAUSTED, message, subject=label, fix="split the Application")
             answer = child.stdout.read(size) if len(header) == HEADER else b""
         except OSError:
             return None

@@ -74,7 +74,7 @@ def _answer(request: bytes) -> bytes:
     except SourceError as error:
         return msgspec.msgpack.encode({"error": str(error), "problem": error.problem.value})
     except MemoryError:
-        return msgspec.msgpack.encode({"error": "rendering needs too much memory", "problem": Problem.TOO_LARGE.value})
+        return msgspec.msgpack.encode({"error": "rendering needs too much memory", "problem": Problem.EXHAUSTED.value})
     except Exception as error:  # whatever a chart or program brings about is its own error, not the worker's end
         text = f"{type(error).__name__}: {error}"
         return msgspec.msgpack.encode({"error": text, "problem": Problem.INVALID.value})

@@ -184,7 +184,7 @@ class _Target:
             try:
                 self._add_file(gathered, path)
             except BuildError as error:
-                if error.malformed or error.problem is Problem.TOO_LARGE:
+                if error.malformed or error.problem in (Problem.TOO_LARGE, Problem.EXHAUSTED):
                     raise
                 with about(f"accumulation err='{error.message}'"):
                     inner = self._enter(path, component=False)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.sources.archive import unpack
+from syncline.sources.deadline import sheltered
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm import MAX_BYTES, MAX_FILES, helm_engine, is_test
 from syncline.sources.helm_values import merged, read_values
@@ -70,7 +71,7 @@ class Charts:
         for path in settings.get("additionalValuesFiles") or ():
             values = merged(values, _parsed(folder.load(path), path))
         workers = shared_workers()
-        with workers.scratch() as scratch:
+        with sheltered(), workers.scratch() as scratch:
             write_below(scratch / "chart", files.items())
             payload = {
                 "chart": str(scratch / "chart"),

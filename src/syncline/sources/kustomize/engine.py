@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.base.report import Position
+from syncline.sources.deadline import OutOfTime, within
 from syncline.sources.directory import Manifests, SourcedObject
+from syncline.sources.errors import Problem
 from syncline.sources.kustomize.argocd import KustomizeOptions, edit_of
 from syncline.sources.kustomize.build import build
 from syncline.sources.kustomize.charts import Charts
+from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.kustomization import load_kustomization
 from syncline.sources.kustomize.loader import (
     DEFAULT_LIMITS,
@@ -136,7 +139,11 @@ class KustomizeEngine:
         flags = options.flags
         charts = Charts(flags, options.kube_version, options.api_versions) if flags.helm else None
         source = Source(files, "", not flags.unrestricted, self._limits, remote=remote, charts=charts)
-        built = build(source, path, order=flags.order, edit=edit_of(options, Folder(source, path)))
+        edit = edit_of(options, Folder(source, path))
+        try:
+            built = within(self._limits.cpu_s, lambda: build(source, path, order=flags.order, edit=edit))
+        except OutOfTime as error:
+            raise BuildError(f"{path or '.'}: the build {error}", problem=Problem.EXHAUSTED) from None
         with self._lock:
             self.builds += 1
         place = Position(path or ".")

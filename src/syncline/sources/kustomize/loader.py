@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from syncline.sources.deadline import sheltered
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree
@@ -41,6 +42,8 @@ class Limits:
     files: int = 10_000
     bytes: int = 50_000_000
     """All files together."""
+    cpu_s: float = 20.0
+    """Processor time of the thread that builds; charts have their own in the render workers."""
     resources: int = 20_000
     depth: int = 64
     """Kustomizations inside kustomizations."""
@@ -222,7 +225,8 @@ class Source:
         """The content of a file by its address, which must not be a page for people."""
         remote = self._allowed(url)
         try:
-            content = remote.text(url)
+            with sheltered():
+                content = remote.text(url)
         except SourceError as error:  # it may be a repository: then the caller enters it
             raise BuildError(error.message, problem=error.problem, fix=error.fix) from None
         if content.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):
@@ -238,12 +242,14 @@ class Source:
         remote = self._allowed(name)
         url, ref, path = remote_base(name)
         try:
-            tree, sha = remote.base(url, ref)
+            with sheltered():
+                tree, sha = remote.base(url, ref)
+                files = TreeFiles(tree)
         except SourceError as error:
             raise BuildError(error.message, problem=error.problem, fix=error.fix) from None
         self.touched[f"{url}?ref={ref}"] = sha
         label = f"{url}@{sha[:7]}"
-        inner = Source(TreeFiles(tree), label, self.restricted, self.limits, remote=remote, charts=self.charts)
+        inner = Source(files, label, self.restricted, self.limits, remote=remote, charts=self.charts)
         inner.fetched = self.fetched
         return inner, path
 
@@ -251,8 +257,9 @@ class Source:
         """The packed chart of a repository; ``wanted`` is a version or a range."""
         remote = self._allowed(repository)
         try:
-            version, digest = remote.dependency(repository, chart, wanted, pin)
-            content = remote.archive(digest)
+            with sheltered():
+                version, digest = remote.dependency(repository, chart, wanted, pin)
+                content = remote.archive(digest)
         except SourceError as error:
             raise BuildError(error.message, problem=error.problem, fix=error.fix) from None
         self.touched[f"{repository}#{chart}-{version}"] = digest
@@ -291,7 +298,8 @@ class Source:
                 problem=Problem.TOO_LARGE,
                 fix="split the kustomization",
             )
-        content = self.files.read(entry)
+        with sheltered():
+            content = self.files.read(entry)
         self._contents[entry.path] = content
         self.touched[entry.path] = entry.blob
         return content

@@ -1,0 +1,121 @@
+"""A bound for computing that runs in this process: what uses up its processor time is ended where it is.
+
+``sources/kustomize/engine.py`` runs builds with :func:`within`. When the thread has used its time, :class:`_Overrun` is
+raised in it, wherever it is, so that no loop of a build has to count. What must not be cut short (conversations,
+locks, files) goes on in a :func:`sheltered` part, at whose end it is raised. C functions return first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+__all__ = ["OutOfTime", "sheltered", "within"]
+
+T = TypeVar("T")
+
+AGAIN_S = 0.05
+"""The interpreter swallows what is raised inside a destructor or its collector; work that has used so much processor
+time since then is ended once more."""
+
+
+class OutOfTime(Exception):
+    """The work used up its processor time and was ended."""
+
+
+class _Overrun(BaseException):
+    """Not to be caught by the work."""
+
+
+class _Allowance:
+    """Of one thread, for one piece of work."""
+
+    def __init__(self, cpu_s: float) -> None:
+        self._thread = threading.get_ident()
+        self._clock = time.pthread_getcpuclockid(self._thread)
+        self._end = time.clock_gettime(self._clock) + cpu_s
+        self._lock = threading.Lock()
+        self._shelters, self._due, self._closed = 0, False, False
+        self._timer = self._look_in(cpu_s)
+
+    def _look_in(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._look)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _look(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            used = time.clock_gettime(self._clock)
+            if used >= self._end:
+                self._due, self._end = True, used + AGAIN_S
+                if not self._shelters:
+                    self._raise(_Overrun)
+            self._timer = self._look_in(max(self._end - used, 0.01))
+
+    def _raise(self, what: type[BaseException] | None) -> None:
+        """In the thread, at its next step; None takes back what was not raised yet."""
+        thing = None if what is None else ctypes.py_object(what)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), thing)
+
+    def enter(self) -> None:
+        with self._lock:
+            self._shelters += 1
+            if not self._due or self._shelters > 1:
+                return
+            self._raise(None)
+        raise _Overrun
+
+    def leave(self) -> None:
+        with self._lock:
+            self._shelters -= 1
+            if not self._due or self._shelters:
+                return
+            self._raise(None)
+        raise _Overrun
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._raise(None)
+        self._timer.cancel()
+
+
+_current: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
+
+
+def within(cpu_s: float, work: Callable[[], T]) -> T:
+    """What ``work`` returns or raises; raises :class:`OutOfTime` when this thread used so much for it."""
+    allowance = _Allowance(cpu_s)
+    token = _current.set(allowance)
+    try:
+        try:
+            return work()
+        finally:
+            allowance.close()
+    except _Overrun:
+        allowance.close()
+        raise OutOfTime(f"took more than {cpu_s:g} seconds of processor time and was ended") from None
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def sheltered() -> Iterator[None]:
+    """What is done here is done to its end."""
+    allowance = _current.get()
+    if allowance is None:
+        yield
+        return
+    allowance.enter()
+    try:
+        yield
+    finally:
+        allowance.leave()
