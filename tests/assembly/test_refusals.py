@@ -163,7 +163,11 @@ def test_without_rights_to_write_schemas_still_answer_and_the_right_is_named_onc
     assert "spec.template.spec.containers[0].imagePolicy: no such field" in said
     assert 'spec.replicas: found "three", must be an integer' in said
     noted = [text for text in planned.warnings if text.startswith("not asked of the API")]
-    assert len(noted) == 2 and '(2 objects): User "reader" cannot create resource "configmaps"' in noted[0]
+    assert noted == [
+        "not asked of the API (3 objects): you may not create configmaps, create deployments.apps in namespace "
+        'default; ask for a Role in default with rules: [{apiGroups: [""], resources: ["configmaps"], '
+        'verbs: ["create"]}, {apiGroups: ["apps"], resources: ["deployments"], verbs: ["create"]}]'
+    ]
 
 
 def test_only_questions_leave_a_plan(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ values leave, and no value of a Secret is in them: both sides are masked before 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from syncline.assembly.snapshot import system_of
@@ -57,6 +57,8 @@ class AppDifferences:
     live: tuple[Obj, ...] = ()
     """The managed objects as they are in the cluster; Secrets are masked."""
     problems: tuple[str, ...] = ()
+    unread: tuple[ObjectRef, ...] = ()
+    """Objects that may not be read, and so are not compared."""
 
     @property
     def modified(self) -> tuple[ObjectDifference, ...]:
@@ -80,7 +82,7 @@ def application_differences(
     store = ManifestStore()
     seen = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
-    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
+    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(replace(seen, unread={}))]
     if problems:
         return _stopped(seen.view.mask, *problems)
     manifests = reader.read(view.sources, view.revisions_wanted, now, seen.context)
@@ -93,17 +95,19 @@ def application_differences(
     comparison = compare(wanted)
     hidden = seen.system.settings.hidden_annotations
     try:
-        pairs = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
+        every = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
+        pairs = [pair for pair in every if ref_of(pair.obj) not in seen.unread]
         found = tuple(object_difference(pair, _asked(pair, diff_settings(wanted), dry_run), hidden) for pair in pairs)
     except DiffError as error:
         return _stopped(seen.view.mask, f"ComparisonError: Failed to compare desired state to live state: {error}")
-    masked = [_masked(pair.target, pair.live, hidden) for pair in pairs]
+    masked = [_masked(pair.target, pair.live, hidden) for pair in every]
     return AppDifferences(
         revisions=manifests.revisions,
         objects=found,
         manifests=tuple(target for target, _ in masked if target is not None),
         hooks=tuple(hook for hook, _ in (_masked(one, None, hidden) for one in comparison.hooks) if hook is not None),
         live=tuple(live for _, live in masked if live is not None),
+        unread=tuple(sorted(ref_of(pair.obj) for pair in every if ref_of(pair.obj) in seen.unread)),
     )
 
 

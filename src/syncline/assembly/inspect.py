@@ -32,6 +32,7 @@ from syncline.gitops.application.observe import (
     AppObserved,
     AppSettings,
     Destinations,
+    compared_revisions,
     observe_application,
     operation_sources,
     pinned_revisions,
@@ -93,6 +94,7 @@ class Verb(StrEnum):
     RECREATE = "recreate"
     REFUSE = "refuse"
     PRUNE = "prune"
+    UNREAD = "unread"
     RUN_HOOK = "run hook"
     DELETE_HOOK = "delete hook"
     UNCHANGED = "unchanged"
@@ -186,9 +188,8 @@ class PlannedSync:
             return Verdict.UNSAFE
         if self.problems:
             return Verdict.BLOCKED
-        differs = self.sync == SyncCode.OUT_OF_SYNC or any(
-            change.verb in CHANGES for group in self.groups for change in group.changes
-        )
+        may_differ = self.sync == SyncCode.UNKNOWN and self.count(Verb.UNREAD)
+        differs = self.sync == SyncCode.OUT_OF_SYNC or _brings(self.groups) or may_differ
         return Verdict.CHANGES if differs else Verdict.NOTHING
 
     def count(self, verb: Verb) -> int:
@@ -253,7 +254,7 @@ def planned_sync(
     system = system_of(cache, settings)
     seen = observe_application(cache, view.ref, ManifestStore(), settings, system=system, destinations=destinations)
     assert seen is not None, "an Application that was put into the cache is there"
-    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(seen)]
+    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(replace(seen, unread={}))]
     if view.terminating:
         problems.append(f"{view.ref} is being deleted")
     if problems:
@@ -310,6 +311,29 @@ def _asked(view: AppView, request: SyncRequest) -> tuple[str, ...]:
     return (request.revision,) if request.revision and not view.multi_source else view.revisions_wanted
 
 
+def _brings(groups: Sequence[PlannedGroup]) -> bool:
+    return any(change.verb in CHANGES for group in groups for change in group.changes)
+
+
+def _last_sync(seen: AppObserved, manifests: Manifests, groups: Sequence[PlannedGroup]) -> str:
+    """Where not all is read: what is seen to differ, else what the controller says, if it is about these commits."""
+    if _brings(groups):
+        return str(SyncCode.OUT_OF_SYNC)
+    same = compared_revisions(seen.view) == manifests.revisions
+    return _last_known(seen, "sync") if same else str(SyncCode.UNKNOWN)
+
+
+def _perhaps_pruned(seen: AppObserved, groups: Sequence[PlannedGroup]) -> list[str]:
+    planned = {change.ref for group in groups for change in group.changes}
+    left = [ref for ref in seen.unread if ref not in planned]
+    return [f"{ref}: may not be read, so it is not known whether it would be pruned" for ref in left]
+
+
+def _last_known(seen: AppObserved, part: str) -> str:
+    """What the controller, which reads more, said of it."""
+    return str(dig(seen.view.status, part, "status", default="Unknown"))
+
+
 def _stopped(view: AppView, problems: list[str]) -> PlannedSync:
     return PlannedSync(
         view.ref,
@@ -358,11 +382,12 @@ def _planned(
     return PlannedSync(
         seen.view.ref,
         revisions=manifests.revisions,
-        sync=str(comparison.status),
-        health=str(comparison.health.status),
+        sync=_last_sync(seen, manifests, groups) if seen.unread else str(comparison.status),
+        health=_last_known(seen, "health") if seen.unread else str(comparison.health.status),
         groups=groups,
         warnings=(
             *manifests.warnings,
+            *_perhaps_pruned(seen, groups),
             *(f"{c.type}: {c.message}" for c in comparison.conditions if not c.type.endswith("Error")),
             *found.warnings,
         ),
@@ -415,9 +440,17 @@ def _groups(
     groups: list[PlannedGroup] = []
     for wave in waves:
         wanted = held_pools(seen, observed, wave.actions)
-        groups.append(_group(observed, wave, differences, tuple(sorted(wanted - held)), refused))
+        group = _group(observed, wave, differences, tuple(sorted(wanted - held)), refused)
+        groups.append(replace(group, changes=tuple(_known(change, seen.unread) for change in group.changes)))
         held |= wanted
     return tuple(groups)
+
+
+def _known(change: PlannedChange, unread: Mapping[ObjectRef, str]) -> PlannedChange:
+    """What may not be read is not taken for new."""
+    if change.verb is not Verb.CREATE or change.ref not in unread:
+        return change
+    return replace(change, verb=Verb.UNREAD, why="may not be read: created, configured or left as it is")
 
 
 def _difference(

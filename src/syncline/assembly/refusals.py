@@ -24,6 +24,7 @@ from syncline.kube.errors import Unanswered
 from syncline.kube.fields import field_problems
 from syncline.kube.images import image_problems
 from syncline.kube.objects import GVK, GroupKind, ObjectRef, gvk_of, name_of, ref_of
+from syncline.kube.rights import ask_for, missing_right
 from syncline.kube.schema.model import Schema, schema_for
 
 __all__ = ["MAX_ASKED", "NO_REFUSALS", "Questions", "Refusals", "find_refusals"]
@@ -98,10 +99,10 @@ def _changes(seen: SyncObserved, action: ApplyObject) -> bool:
 
 def _homeless(seen: SyncObserved, waves: Sequence[PlannedWave], there: Snapshot | None) -> dict[str, tuple[str, bool]]:
     """Namespaces that do not exist and that no manifest brings: a sentence, and whether something that comes before
-    their first object may make them (a hook, an operator). Empty where Namespaces could not be listed."""
-    if there is None or not there.has_synced(NAMESPACE):
+    their first object may make them (a hook, an operator). One that may not be read counts as there."""
+    if there is None:
         return {}
-    known = {name_of(obj) for obj in there.objects(NAMESPACE)}
+    known: set[str] = set()
     found: dict[str, tuple[str, bool]] = {}
     changed: set[str] = set()
     for action in (one for wave in waves for one in wave.actions if wave.phase is not SyncPhase.SYNC_FAIL):
@@ -110,11 +111,16 @@ def _homeless(seen: SyncObserved, waves: Sequence[PlannedWave], there: Snapshot 
         if action.ref.group_kind == NAMESPACE:
             known.add(name_of(action.target))
         place = _place(seen, action.ref)
-        if place and place not in known and place not in found:
+        if place and place not in known | found.keys() and not _may_be_there(there, place):
             found[place] = _homeless_text(seen, place, bool(changed)), bool(changed)
         if _changes(seen, action) and place not in found:
             changed.add(str(action.ref))
     return found
+
+
+def _may_be_there(there: Snapshot, namespace: str) -> bool:
+    ref = ObjectRef(*NAMESPACE, "", namespace)
+    return there.get(ref) is not None or bool(there.unread(ref))
 
 
 def _homeless_text(seen: SyncObserved, namespace: str, curable: bool) -> str:
@@ -158,7 +164,9 @@ class _OnlyQuestions:
 class _Asker:
     """Answers dry runs of a pass. What the person may not ask, and what is left, counts as accepted and is noted."""
 
-    def __init__(self, questions: Questions, performer: SyncPerformer) -> None:
+    def __init__(self, questions: Questions, performer: SyncPerformer, unread: Callable[[ObjectRef], str]) -> None:
+        """``unread``: why an object may not be read; the plan says so of it, and whoever may not read cannot apply."""
+        self._unread = unread
         self._transport = _OnlyQuestions(questions.transport)
         self._whole = questions.whole
         self._performer = performer
@@ -169,7 +177,7 @@ class _Asker:
         """Why dry runs were not allowed, and of how many objects."""
 
     def answer(self, action: SyncAction) -> Outcome:
-        if not isinstance(action, DryRun):
+        if not isinstance(action, DryRun) or self._unread(action.ref):
             return Outcome(True)
         if self.asked >= MAX_ASKED:
             self.left += 1
@@ -192,13 +200,21 @@ class _Asker:
         return Outcome(True)
 
     def notes(self) -> list[str]:
-        found = [f"not asked of the API ({count} objects): {why}" for why, count in self.refusals.items()]
+        rights = {why: right for why in self.refusals if (right := missing_right(why)) is not None}
+        found = [f"not asked of the API ({n} objects): {why}" for why, n in self.refusals.items() if why not in rights]
+        count = sum(self.refusals[why] for why in rights)
+        found += [f"not asked of the API ({count} objects): {text}" for text in ask_for(rights.values())]
         return found + ([f"not asked of the API: {self.left} more objects than {MAX_ASKED}"] if self.left else [])
 
 
 def _ask(seen: SyncObserved, questions: Questions, there: Snapshot | None, now: datetime) -> _Asked:
     assert there is not None, "who can be asked was looked at"
-    asker = _Asker(questions, SyncPerformer(there.mapper))
+    observed, looked = seen, there
+    asker = _Asker(
+        questions,
+        SyncPerformer(there.mapper),
+        lambda ref: looked.unread(ref._replace(namespace=_place(observed, ref))),
+    )
     plan = plan_dry_run(seen, now)
     while not plan.ended:
         answers = tuple(tuple(asker.answer(action) for action in step) for step in plan.steps)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.application.orphans import orphans
-from syncline.gitops.health import Health, health_of
+from syncline.gitops.health import Health, HealthStatus, health_of
 from syncline.kube.objects import Obj, ObjectRef, dig, meta, ref_of, uid_of
 
 __all__ = ["ResourceNode", "orphaned_resources", "resource_tree", "walk"]
@@ -23,13 +23,15 @@ MAX_DEPTH = 32
 
 @dataclass(frozen=True, slots=True)
 class ResourceNode:
-    """One object with what it owns. ``live`` None: it is in the source only. ``row``: its row in ``status.resources``,
-    empty for objects that no manifest describes."""
+    """One object with what it owns. ``live`` None: it is in the source only, or unread. ``row``: its row in
+    ``status.resources``, empty for objects that no manifest describes."""
 
     ref: ObjectRef
     live: Obj | None
     row: Mapping[str, object]
     children: tuple[ResourceNode, ...] = ()
+    unread: str = ""
+    """Why it is not known whether it is there."""
 
     @property
     def created(self) -> str:
@@ -37,6 +39,9 @@ class ResourceNode:
 
     @property
     def health(self) -> Health | None:
+        told = dig(self.row, "health", default={}) if self.unread else {}
+        if told.get("status") in tuple(HealthStatus):
+            return Health(HealthStatus(told["status"]), str(told.get("message") or ""))
         return None if self.live is None else health_of(self.live)
 
 
@@ -46,7 +51,8 @@ def resource_tree(cache: Cache, app: Obj) -> tuple[ResourceNode, ...]:
     for row in dig(app, "status", "resources", default=[]):
         ref = ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name")))
         live = cache.get(ref)
-        trees.append(ResourceNode(ref, live, row, _children(cache, live, 0)))
+        unread = "" if live is not None else cache.unread(ref)
+        trees.append(ResourceNode(ref, live, row, _children(cache, live, 0), unread))
     return tuple(trees)
 
 

@@ -10,21 +10,17 @@ from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 
 from syncline.assembly.lua_worker import LuaWorker
+from syncline.assembly.pulled import listed
 from syncline.control.cache import Cache, IndexFn
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
 from syncline.gitops.application.system import SystemBook
 from syncline.gitops.system import System
-from syncline.kube import client
 from syncline.kube.client import Request, Response
+from syncline.kube.errors import ApiError
 from syncline.kube.mapper import Mapper, discover, server_version
-from syncline.kube.objects import GroupKind, Obj, ResourceInfo
+from syncline.kube.objects import GroupKind
 
 __all__ = ["ClusterLook", "application_indices", "index_as", "look_at_cluster", "system_of"]
-
-PAGE = 500
-"""Objects per request, as kubectl asks for them."""
-MAX_PAGES = 2000
-"""A million objects of one kind: more than a cluster of one machine holds, so a list that goes on is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +63,13 @@ def look_at_cluster(
     for info in mapper.all():
         if "list" not in info.verbs or (only is not None and info.group_kind not in only):
             continue
-        problem = yield from _list(cache, info)
-        if problem:
-            unreadable.append(problem)
-        else:
-            cache.mark_synced(info.group_kind)
-    return ClusterLook(cache, tuple(unreadable))
-
-
-def _list(cache: Cache, info: ResourceInfo) -> Generator[Request, Response, str]:
-    """Why the kind cannot be read, empty when it was. A list whose token expires begins again."""
-    found: list[Obj] = []
-    token = ""
-    for _ in range(MAX_PAGES):
-        answer = yield client.list_(info, limit=PAGE, continue_=token)
-        if token and answer.status == 410:
-            found, token = [], ""
+        try:
+            found = yield from listed(info)
+        except ApiError as error:
+            unreadable.append(f"{info.group_resource}: {error}")
+            cache.mark_unread(info.group_kind, str(error))
             continue
-        if not answer.ok:
-            return f"{info.group_resource}: {_message(answer.obj)}"
-        found += answer.obj.get("items") or ()
-        token = str((answer.obj.get("metadata") or {}).get("continue") or "")
-        if not token:
-            for item in found:
-                cache.put(info.group_kind, {"apiVersion": info.api_version, "kind": info.kind} | item)
-            return ""
-    return f"{info.group_resource}: the list did not end after {MAX_PAGES} pages"
-
-
-def _message(body: object) -> str:
-    return str(body.get("message") or "refused") if isinstance(body, dict) else "refused"
+        for item in found:
+            cache.put(info.group_kind, item)
+        cache.mark_synced(info.group_kind)
+    return ClusterLook(cache, tuple(unreadable))

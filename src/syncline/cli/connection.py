@@ -21,11 +21,12 @@ from syncline.base.clock import SystemClock
 from syncline.cli.failure import CommandFailed
 from syncline.control.executor import run_in_place
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.errors import ApiError, Forbidden, error_from_status
 from syncline.kube.http import BlockingClient, HttpClient
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import GVK, Obj, ResourceInfo
+from syncline.kube.rights import missing_right, role_for
 
 __all__ = ["Connection", "connection_options", "default_kubeconfig", "state_directory"]
 
@@ -81,6 +82,12 @@ class _Proxied:
         self._loop.close()
 
 
+def _with_right(error: ApiError) -> str:
+    """A refusal for lack of rights, with the Role to ask for."""
+    right = missing_right(str(error)) if isinstance(error, Forbidden) else None
+    return str(error) if right is None else f"{error}; ask for {role_for([right])}"
+
+
 def _client_of(access: ClusterAccess) -> BlockingClient | _Proxied:
     return _Proxied(access) if access.proxy_url else BlockingClient(access)
 
@@ -126,11 +133,11 @@ class Connection:
         try:
             return self._client.send(request)
         except ApiError as error:
-            raise self._failed(error) from error
+            raise self.failed(error) from error
 
-    def _failed(self, error: ApiError) -> CommandFailed:
+    def failed(self, error: ApiError) -> CommandFailed:
         """With the server's name, which a sentence about reaching it has already."""
-        text = str(error)
+        text = _with_right(error)
         return CommandFailed(text if self.server in text else f"{self.server}: {text}")
 
     def ask(self, request: Request) -> Any:
@@ -142,14 +149,14 @@ class Connection:
         try:
             return answer.or_raise()
         except ApiError as error:
-            raise CommandFailed(str(error)) from error
+            raise CommandFailed(_with_right(error)) from error
 
     def run(self, steps: Generator[Any, Any, T]) -> T:
         """Drive a generator of requests to its end; a refusal that it does not take is a failure of the command."""
         try:
             return run_in_place(steps, self)
         except ApiError as error:
-            raise self._failed(error) from error
+            raise self.failed(error) from error
 
     @property
     def access(self) -> ClusterAccess:
@@ -189,4 +196,4 @@ class Connection:
                     raise CommandFailed(str(error_from_status(event.get("object"))))
                 yield event
         except ApiError as error:
-            raise self._failed(error) from error
+            raise self.failed(error) from error

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from syncline.assembly.snapshot import application_indices, index_as, look_at_cluster
+from syncline.assembly.pulled import PulledCache, pulled
+from syncline.assembly.snapshot import application_indices, index_as
 from syncline.cli.connection import Connection
 from syncline.cli.failure import CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.clusters import ClusterError, cluster_access, clusters_of, is_cluster_secret, resolve_destination
 from syncline.kube import client
+from syncline.kube.errors import ApiError, Forbidden
 from syncline.kube.objects import GVK, Obj, dig
 
 __all__ = ["Elsewhere"]
@@ -33,8 +35,10 @@ class Elsewhere:
         self._cache = cache
         self._declared: list[Obj] | None = None
         self._links: dict[str, Connection] = {}
-        self._looks: dict[str, Cache] = {}
+        self._looks: dict[str, PulledCache] = {}
         self._problems: dict[str, str] = {}
+        self._unread = ""
+        """Why it is not known which clusters are declared."""
 
     def __enter__(self) -> Elsewhere:
         return self
@@ -42,6 +46,10 @@ class Elsewhere:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for server, look in self._looks.items():
+            if self._cache is not None and isinstance(self._cache, PulledCache):
+                for text in look.sentences(aside=value is not None):
+                    self._cache.note(f"cluster {server}: {text}")
         for link in self._links.values():
             link.__exit__(kind, value, trace)
 
@@ -50,14 +58,19 @@ class Elsewhere:
     def snapshot(self, server: str) -> Cache | None:
         if server not in self._looks and server not in self._problems:
             try:
-                settings = AppSettings(control_namespace=self._namespace)
-                look = self._link(server).run(look_at_cluster(application_indices(settings)))
-                if self._cache is not None:
-                    index_as(self._cache, look.cache, settings)
-                self._looks[server] = look.cache
-            except (CommandFailed, OSError) as error:
+                self._looks[server] = self._looked(self._link(server))
+            except (CommandFailed, OSError, ApiError) as error:
                 self._problems[server] = f"cluster {server}: {str(error).removeprefix(f'{server}: ')}"
         return self._looks.get(server)
+
+    def _looked(self, link: Connection) -> PulledCache:
+        settings = AppSettings(control_namespace=self._namespace)
+        look = pulled(link, application_indices(settings))
+        if self._cache is not None:
+            index_as(self._cache, look, settings)
+        if isinstance(self._cache, PulledCache):
+            look.followed = self._cache.followed
+        return look
 
     def problem(self, server: str) -> str:
         self.snapshot(server)
@@ -91,7 +104,7 @@ class Elsewhere:
         """Empty for the cluster in which Applications live."""
         cluster = resolve_destination(dig(app, "spec", "destination", default={}), clusters_of(self._secrets()))
         if isinstance(cluster, str):
-            raise CommandFailed(cluster)
+            raise CommandFailed(self._unread or cluster)
         return "" if cluster.is_here else cluster.server
 
     def _link(self, server: str) -> Connection:
@@ -113,6 +126,8 @@ class Elsewhere:
             self._declared = []
             if self._home is not None:
                 answer = self._home.send(client.list_(self._home.resource(SECRET), self._namespace))
+                if answer.status == Forbidden.code:
+                    self._unread = f"which clusters are declared is not known: {answer.refusal()}"
                 items = (answer.obj.get("items") or []) if answer.ok else []
                 self._declared = [one for one in items if is_cluster_secret(one)]
         return self._declared

@@ -12,7 +12,7 @@ from syncline.cli.connection import Connection, connection_options
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.explainview import describe_cause
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
-from syncline.cli.looking import look_at, source_reader
+from syncline.cli.looking import include, looking, source_reader
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.shortnames import SHORT
 from syncline.control.cache import Cache
@@ -60,15 +60,13 @@ def explain(
         raise CommandFailed(f"{' '.join(words)!r}: explain tells of one object; write KIND/NAME", USAGE)
     target = "/".join(words)
     with Connection(kubeconfig, context) as link:
-        control = control_namespace(link, app_namespace)
-        settings = AppSettings(control_namespace=control)
-        cache = look_at(link, control)
-        spaces = (namespace or link.namespace, app_namespace)
-        ref = object_ref(cache.mapper, target, spaces)
-        if cache.get(ref) is None:
-            raise CommandFailed(_missing(cache, ref, target))
-        with Elsewhere(link, control, cache) as others:
-            found = _found(link, others, cache, ref, settings)
+        settings = AppSettings(control_namespace=control_namespace(link, app_namespace))
+        with looking(link, settings.control_namespace) as cache:
+            ref = object_ref(cache.mapper, target, (namespace or link.namespace, app_namespace))
+            if cache.get(ref) is None:
+                raise CommandFailed(cache.unread(ref) or _missing(cache, ref, target))
+            with Elsewhere(link, settings.control_namespace, cache) as others:
+                found = _found(link, others, cache, ref, settings)
         now = link.now()
     if output:
         print_documents(cause_to_obj(found.cause) | {"blocked": found.blocked}, output)
@@ -111,6 +109,7 @@ def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, se
     assert obj is not None, "it was there a moment ago"
     if ref.group_kind != APPLICATION.group_kind:
         return explain_object(View(cache, now, _logs(link)), obj)
+    include(cache, obj, settings.control_namespace)
     with source_reader(link, cache, settings.control_namespace) as reader:
         seen = observed_application(cache, ref, reader, settings, now, others)
     assert seen is not None, "the Application was there a moment ago"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
+from syncline.assembly.pulled import PulledCache, pulled
 from syncline.assembly.reading import FolderReader, GitSourceReader
 from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.source_rules import MAPS as RULE_MAPS
 from syncline.assembly.source_rules import source_rules
 from syncline.base.scratch import scratch
 from syncline.cli.connection import Connection
@@ -19,10 +21,12 @@ from syncline.cli.disktree import DiskTree, repository_root
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.system import CONFIG_MAP, parse_system
+from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APP_PROJECT
-from syncline.kube.objects import GroupKind, Obj, name_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
 from syncline.kube.yaml import Budget, load_all
-from syncline.sources.credentials import credential_book
+from syncline.sources.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, credential_book
 from syncline.sources.sourcing import SourceRules
 
 if TYPE_CHECKING:
@@ -30,27 +34,73 @@ if TYPE_CHECKING:
 
 __all__ = [
     "exported",
+    "include",
     "is_local",
     "local_reader",
     "look_at",
     "look_offline",
+    "looking",
     "rules_in",
     "source_reader",
     "stand_offline",
 ]
 
 SECRETS = GroupKind("", "Secret")
-CONFIG_MAPS = GroupKind("", "ConfigMap")
+ACCESS_MAPS = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP)
+"""ConfigMaps that say whom to trust."""
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_EXPORT = 256 * 1024 * 1024
 """Bytes of one file of an export."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
+@contextlib.contextmanager
+def looking(link: Connection, control_namespace: str, *, tell: bool = True) -> Iterator[PulledCache]:
+    """The cluster, read where it is looked at. What may not be read is said on stderr at the end (unless ``tell`` is
+    False), with the rights to ask for: the answer knows less then."""
+    indices = application_indices(AppSettings(control_namespace=control_namespace))
+    cache = None
+    failed = True
+    try:
+        cache = pulled(link, indices)
+        yield cache
+        failed = False
+    except ApiError as error:
+        raise link.failed(error) from error
+    finally:
+        for text in cache.sentences(aside=failed) if tell and cache is not None else ():
+            click.echo(f"warning: {text}", err=True)
+
+
+def include(cache: Cache, app: Obj, control_namespace: str) -> None:
+    """Look for what this Application tracks, too. A project that may not be read is taken for one without limits: the
+    controller, which may read it, applies it in any case."""
+    if not isinstance(cache, PulledCache):
+        return
+    cache.followed.append(app)
+    name = str(dig(app, "spec", "project") or "default")
+    ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, control_namespace, name)
+    if cache.unread(ref):
+        cache.note(f"project {name} may not be read, so its rules are not checked here")
+        cache.put(APP_PROJECT.group_kind, _without_limits(ref))
+
+
+def _without_limits(ref: ObjectRef) -> Obj:
+    anything = {"group": "*", "kind": "*"}
+    spec = {
+        "sourceRepos": ["*"],
+        "sourceNamespaces": ["*"],
+        "destinations": [{"server": "*", "namespace": "*"}],
+        "clusterResourceWhitelist": [anything],
+        "namespaceResourceWhitelist": [anything],
+    }
+    metadata = {"name": ref.name, "namespace": ref.namespace}
+    return {"apiVersion": APP_PROJECT.api_version, "kind": APP_PROJECT.kind, "metadata": metadata, "spec": spec}
+
+
 def look_at(link: Connection, control_namespace: str) -> Cache:
-    """Everything that may be listed. What may not is said on stderr: the answer knows less then."""
-    settings = AppSettings(control_namespace=control_namespace)
-    look = link.run(look_at_cluster(application_indices(settings)))
+    """Everything that may be listed, for questions about the whole cluster."""
+    look = link.run(look_at_cluster(application_indices(AppSettings(control_namespace=control_namespace))))
     for problem in look.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
     return look.cache
@@ -62,10 +112,15 @@ def source_reader(link: Connection | None, cache: Cache, control_namespace: str)
     ``link`` None: there is no cluster but the one in ``cache``."""
     with scratch() as folder:
         reader = GitSourceReader(folder, allow_local=link is None or is_local(link))
-        secrets, maps = (cache.objects(kind, control_namespace) for kind in (SECRETS, CONFIG_MAPS))
-        reader.learn(credential_book(secrets, maps))
+        secrets = cache.objects(SECRETS, control_namespace)
+        reader.learn(credential_book(secrets, _config_maps(cache, control_namespace, ACCESS_MAPS)))
         reader.learn_rules(rules_in(cache, control_namespace))
         yield reader
+
+
+def _config_maps(cache: Cache, namespace: str, names: Iterable[str]) -> list[Obj]:
+    refs = [ObjectRef("", "ConfigMap", namespace, name) for name in names]
+    return [found for ref in refs if (found := cache.get(ref)) is not None]
 
 
 def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespace: str) -> FolderReader:
@@ -79,9 +134,21 @@ def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespac
 
 def rules_in(cache: Cache, control_namespace: str) -> SourceRules:
     """What the settings and projects that may be read say about reading sources."""
-    maps = cache.objects(CONFIG_MAPS, control_namespace)
+    maps = _config_maps(cache, control_namespace, RULE_MAPS)
     # A project that may not be read is no project that lists nothing: the credentials are the person's own.
-    return source_rules(cache.objects(APP_PROJECT.group_kind, control_namespace), maps, unseen=True)
+    return source_rules(_projects(cache, control_namespace), maps, unseen=True)
+
+
+def _projects(cache: Cache, namespace: str) -> list[Obj]:
+    """Those of the Applications that are followed, and the global ones; all where none is."""
+    kind = APP_PROJECT.group_kind
+    if not isinstance(cache, PulledCache) or not cache.followed:
+        return cache.objects(kind, namespace)
+    settings = dig(cache.get(ObjectRef("", "ConfigMap", namespace, CONFIG_MAP)), "data", default={}) or {}
+    names = [str(dig(app, "spec", "project") or "default") for app in cache.followed]
+    names += [one.name for one in parse_system(settings).global_projects]
+    refs = [ObjectRef(*kind, namespace, name) for name in dict.fromkeys(names)]
+    return [found for ref in refs if (found := cache.get(ref)) is not None]
 
 
 def exported(against: str) -> list[Obj]:

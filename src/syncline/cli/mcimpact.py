@@ -134,9 +134,13 @@ def _look(link: Connection | None, against: str | None, namespace: str, given: S
 
 
 def _has_pool(cache: Cache, name: str) -> None:
-    from syncline.kube.objects import name_of
+    from syncline.kube.objects import GroupKind, ObjectRef, name_of
     from syncline.machineconfig.names import POOL
 
+    for kind in (GroupKind(*POOL), GroupKind("", "Node")):
+        unread = cache.unread(ObjectRef(*kind, "", ""))
+        if unread:
+            raise CommandFailed(f"a forecast needs every {kind.kind}: {unread}")
     pools = [name_of(one) for one in cache.objects(POOL)]
     if not pools:
         raise CommandFailed(

@@ -18,7 +18,7 @@ from syncline.cli.app.target import control_namespace
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
-from syncline.cli.looking import local_reader, look_at, source_reader, stand_offline
+from syncline.cli.looking import include, local_reader, looking, source_reader, stand_offline
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.planview import describe_plan
 from syncline.control.cache import Cache
@@ -88,13 +88,14 @@ def plan(
         raise click.UsageError("give either APP, -f FILE or --local FOLDER")
     if folder is not None and revision:
         raise click.UsageError("--local is what lies on the disk; it has no --revision")
-    with contextlib.ExitStack() as open_links:
-        link = None if against is not None else open_links.enter_context(Connection(kubeconfig, context))
+    with contextlib.ExitStack() as stack:
+        link = None if against is not None else stack.enter_context(Connection(kubeconfig, context))
         control = app_namespace
+        stand = None
         if link is not None:
             place = application_ref(target, app_namespace).namespace if target else app_namespace
             control = control_namespace(link, place)
-            stand, look = None, look_at(link, control)
+            look: Cache = stack.enter_context(looking(link, control))
         else:
             stand = stand_offline(against or "", control)
             look = stand.look.cache
@@ -137,7 +138,9 @@ def _applications(
     ref = application_ref(target, namespace)
     found = cache.get(ref)
     if found is None:
-        raise CommandFailed(f"Application {ref.namespace}/{ref.name} does not exist; see `syncline app list`")
+        raise CommandFailed(
+            cache.unread(ref) or f"Application {ref.namespace}/{ref.name} does not exist; see `syncline app list`"
+        )
     return [found]
 
 
@@ -178,7 +181,8 @@ def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync 
     """The plan of a sync that is about to be asked for, for its live view; None where it cannot be made."""
     settings = AppSettings(control_namespace=control_namespace(link, namespace_of(app)))
     try:
-        return _planned(link, look_at(link, settings.control_namespace), app, settings, request, None, None)
+        with looking(link, settings.control_namespace, tell=False) as look:
+            return _planned(link, look, app, settings, request, None, None)
     except (CommandFailed, OSError):
         return None  # the sync itself will say what is wrong
 
@@ -195,6 +199,7 @@ def _planned(
     """``ask``: whom to ask for dry runs, among the clusters of the command."""
     now = link.now() if link is not None else SystemClock().now()
     namespace = settings.control_namespace
+    include(cache, app, namespace)
     with Elsewhere(link, namespace, cache) as others:
         asked = partial(ask, others) if ask is not None else None
         if folder is not None:

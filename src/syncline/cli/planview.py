@@ -22,6 +22,7 @@ MARKS = {
     Verb.PRUNE: "-",
     Verb.RUN_HOOK: "▸",
     Verb.DELETE_HOOK: "-",
+    Verb.UNREAD: "?",
     Verb.UNCHANGED: " ",
 }
 GATE_NAMES = 3
@@ -103,9 +104,9 @@ def _listed(label: str, texts: Sequence[str]) -> list[str]:
 
 
 def _summary(plan: PlannedSync) -> str:
-    counts = [f"{plan.count(verb)} to {verb}" for verb in Verb if verb is not Verb.UNCHANGED and plan.count(verb)]
-    if plan.count(Verb.UNCHANGED):
-        counts.append(f"{plan.count(Verb.UNCHANGED)} unchanged")
+    states = (Verb.UNREAD, Verb.UNCHANGED)
+    counts = [f"{plan.count(verb)} to {verb}" for verb in Verb if verb not in states and plan.count(verb)]
+    counts += [f"{plan.count(verb)} {verb}" for verb in states if plan.count(verb)]
     what = "; ".join(counts) or "no objects"
     match plan.verdict:
         case Verdict.NOTHING:

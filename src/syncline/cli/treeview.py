@@ -21,7 +21,7 @@ def app_tree(nodes: Nodes, now: datetime, *, detailed: bool = False) -> str:
     rows = []
     for lead, node in _lines(nodes, ""):
         health = node.health
-        state = "Missing" if node.live is None else (str(health.status) if health else " ")
+        state = "Missing" if node.live is None and not node.unread else (str(health.status) if health else " ")
         message = health.message if health else ""
         middle = (_age(node, now),) if detailed else ()
         name = f"{lead}{node.ref.kind}/{node.ref.name}"

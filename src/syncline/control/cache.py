@@ -93,6 +93,15 @@ class Snapshot(Protocol):
         """False until the first list of that kind arrived."""
         ...
 
+    def unread(self, ref: ObjectRef) -> str:
+        """Why it is not known whether there is such an object, as its kind may not be read; empty where ``get`` knows.
+        Without a name: of all objects of the kind in that namespace."""
+        ...
+
+    def reads_all(self) -> bool:
+        """Whether nothing is unread of what was looked at."""
+        ...
+
 
 _Place = tuple[GroupKind, str, str]
 
@@ -162,6 +171,7 @@ class Cache:
         self._names: dict[tuple[GroupKind, str], list[str]] = {}
         """Sorted names of a namespace, made when asked for and kept until one comes or goes."""
         self._synced: set[GroupKind] = set()
+        self._unread: dict[GroupKind, str] = {}
         self._revision: dict[GroupKind, int] = {}
         self._owned: dict[str, set[_Place]] = {}
         self._indices: dict[str, IndexFn] = dict(indices or {})
@@ -214,6 +224,11 @@ class Cache:
 
     def mark_synced(self, kind: GroupKind) -> None:
         self._synced.add(kind)
+        self._unread.pop(kind, None)
+
+    def mark_unread(self, kind: GroupKind, why: str) -> None:
+        """A kind is served and may not be listed: that it has no object here says nothing."""
+        self._unread[kind] = why
 
     def forget_kind(self, kind: GroupKind) -> list[Obj]:
         """A kind is no longer served: everything of it goes."""
@@ -221,6 +236,7 @@ class Cache:
         for obj in gone:
             self.drop(kind, namespace_of(obj), name_of(obj))
         self._synced.discard(kind)
+        self._unread.pop(kind, None)
         return gone
 
     def saw_revision(self, kind: GroupKind, revision: str) -> None:
@@ -376,6 +392,12 @@ class Cache:
 
     def has_synced(self, kind: GroupKind) -> bool:
         return kind in self._synced
+
+    def unread(self, ref: ObjectRef) -> str:
+        return self._unread.get(ref.group_kind, "")
+
+    def reads_all(self) -> bool:
+        return not self._unread
 
     def kinds(self) -> Iterator[GroupKind]:
         yield from sorted(self._objects)

@@ -49,6 +49,7 @@ from syncline.machineconfig.names import MACHINE_CONFIG, POOL
 
 __all__ = ["explain_application"]
 
+MAY_NOT = "you may not read it"
 MAX_ROWS = 5
 """Failed or unhealthy resources that are followed; the Application's own rows show all of them."""
 MAX_CONFIGS = 10
@@ -184,6 +185,8 @@ def _answer(view: View, action: SyncAction) -> Outcome | None:
     if isinstance(action, AfterWave):
         return None
     live = view.cluster.get(action.ref)
+    if live is None and view.cluster.unread(action.ref):
+        return None
     match action:
         case ReadObject():
             return Outcome(ok=live is not None, not_found=live is None, obj=live)
@@ -208,7 +211,7 @@ def _conditions(view: View, seen: AppObserved) -> Found | None:
     """A broken spec or source, by the conditions of the status or, before there is one, by the spec itself."""
     told = [c for c in seen.view.status.get("conditions") or [] if str(c.get("type")).endswith("Error")]
     if not told:
-        told = [{"type": p.type, "message": p.message} for p in spec_problems(seen)]
+        told = [{"type": p.type, "message": p.message} for p in spec_problems(replace(seen, unread={}))]
     if not told:
         return None
     first = told[0]
@@ -316,7 +319,10 @@ def _unwell(view: View, seen: AppObserved, row: Obj) -> Found:
         return Found(Cause(str(ref), state, refused), blocked=False)
     live = view.cluster.get(ref)
     if live is None:
-        return Found(Cause(str(ref), state, "is in the source and not in the cluster"), blocked=False)
+        said = view.cluster.unread(ref)
+        told = str(dig(row, "health", "message", default=""))
+        text = f"{told}; {MAY_NOT}" if told else MAY_NOT
+        return Found(Cause(str(ref), state, text if said else "is in the source and not in the cluster"), blocked=False)
     below = explain_object(view, live)
     said = below.cause.message or str(dig(row, "health", "message", default=""))
     return Found(

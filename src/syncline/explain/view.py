@@ -12,10 +12,10 @@ from functools import cached_property
 
 from syncline.base.cause import Cause
 from syncline.control.cache import Snapshot
-from syncline.kube.objects import GroupKind, Obj, dig, name_of, namespace_of, resource_version, uid_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, resource_version, uid_of
 from syncline.machineconfig.causes.overview import Overview
 
-__all__ = ["EVENT", "Found", "LogTail", "View", "no_logs", "one_line", "warnings_of"]
+__all__ = ["EVENT", "Found", "LogTail", "View", "no_logs", "one_line", "unread", "warnings_of"]
 
 EVENT = GroupKind("", "Event")
 LogTail = Callable[[str, str, str], tuple[str, ...]]
@@ -64,6 +64,12 @@ def warnings_of(view: View, obj: Obj) -> list[Obj]:
         if event.get("type") == "Warning" and _regards(event, obj)
     ]
     return sorted(about, key=_said_at, reverse=True)
+
+
+def unread(view: View, kind: GroupKind, namespace: str) -> tuple[Cause, ...]:
+    """That objects of a kind may not be read: then there may be some although none is seen."""
+    why = view.cluster.unread(ObjectRef(*kind, namespace, ""))
+    return (Cause(f"{kind.kind}s of {namespace}", "unread", one_line(why)),) if why else ()
 
 
 def _regards(event: Obj, obj: Obj) -> bool:

@@ -10,8 +10,8 @@ from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.pods import condition, explain_pod
-from syncline.explain.view import Found, View, one_line, warnings_of
-from syncline.kube.objects import GroupKind, Obj, dig, generation, name_of, ref_of, uid_of
+from syncline.explain.view import Found, View, one_line, unread, warnings_of
+from syncline.kube.objects import GroupKind, Obj, dig, generation, name_of, namespace_of, ref_of, uid_of
 
 __all__ = ["explain_job", "explain_workload"]
 
@@ -75,7 +75,9 @@ def _running_job(view: View, job: Obj, pods: list[Obj]) -> Found:
         refused = _refused(view, job)
         if refused is not None:
             return Found(refused, blocked=True)
-        return Found(_cause(job, "Running", "no pod of it exists yet", started), blocked=False)
+        hidden = unread(view, POD, namespace_of(job))
+        text = "what its pods do is not known" if hidden else "no pod of it exists yet"
+        return Found(_cause(job, "Running", text, started, *hidden), blocked=False)
     under_way = tuple(explain_pod(view, pod).cause for pod in alive[:1])
     return Found(_cause(job, "Running", _tally(job), started, *under_way), blocked=False)
 
@@ -117,7 +119,8 @@ def _short_of_pods(view: View, obj: Obj, wanted: int, available: int) -> Found:
     because = (*refused, *_troubled(view, pods))
     if not because:
         unready = [found.cause for pod in pods if (found := explain_pod(view, pod)).cause.state != "Running"]
-        because = tuple(unready[:1])
+        space = namespace_of(obj)
+        because = tuple(unready[:1]) or (*unread(view, REPLICA_SET, space), *unread(view, POD, space))
         return Found(_cause(obj, "Progressing", text, since, *because), blocked=timed_out)
     return Found(_cause(obj, "Progressing" if not timed_out else "Degraded", text, since, *because), blocked=True)
 

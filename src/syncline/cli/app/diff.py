@@ -21,8 +21,9 @@ from syncline.cli.connection import Connection, connection_options
 from syncline.cli.diffview import describe_difference, header, object_text
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import CommandFailed
-from syncline.cli.looking import look_at, source_reader
+from syncline.cli.looking import include, looking, source_reader
 from syncline.cli.output import output_option, print_documents
+from syncline.cli.planview import short_ref
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.compare import asks_server
 from syncline.gitops.diff import Prediction
@@ -34,6 +35,8 @@ __all__ = ["compared", "diff", "manifests"]
 
 GENERAL_ERROR = 20
 """argocd's exit code of a comparison that could not be made; 1 says that there are differences."""
+SHOWN = 5
+"""Objects that a message names."""
 EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
 
 
@@ -71,6 +74,11 @@ def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **
         print_documents([_as_obj(one) for one in found.modified], output)
     for one in () if output else found.modified:
         print(_external(one) if os.environ.get(EXTERNAL_DIFF) else describe_difference(one))
+    if found.unread:
+        names = ", ".join(map(short_ref, found.unread[:SHOWN]))
+        raise CommandFailed(
+            f"{len(found.unread)} objects may not be read and were not compared: {names}", GENERAL_ERROR
+        )
     return diff_exit_code if found.modified and exit_code else 0
 
 
@@ -114,14 +122,15 @@ def compared(link: Connection, app: Obj, given: Mapping[str, Any]) -> AppDiffere
     """The two sides of ``app``, with the sources that ``given`` names. Raises CommandFailed."""
     app = revised(app, given)
     namespace = control_namespace(link, namespace_of(app))
-    cache = look_at(link, namespace)
     settings = AppSettings(control_namespace=namespace)
-    with source_reader(link, cache, namespace) as remote, Elsewhere(link, namespace, cache) as others:
-        reader = folder_reader(given, cache, namespace) or remote
-        asked = given.get("server_side_diff")
-        server_side = asks_server(app, False) if asked is None else asked
-        dry_run = _dry_run(others.link_to(app)) if server_side else None
-        found = application_differences(cache, app, reader, settings, link.now(), others, dry_run)
+    with looking(link, namespace) as cache, Elsewhere(link, namespace, cache) as others:
+        include(cache, app, namespace)
+        with source_reader(link, cache, namespace) as remote:
+            reader = folder_reader(given, cache, namespace) or remote
+            asked = given.get("server_side_diff")
+            server_side = asks_server(app, False) if asked is None else asked
+            dry_run = _dry_run(others.link_to(app)) if server_side else None
+            found = application_differences(cache, app, reader, settings, link.now(), others, dry_run)
     if found.problems:
         raise CommandFailed("; ".join(found.problems))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -11,14 +10,13 @@ from dataclasses import dataclass
 import click
 
 from syncline.assembly.resource_tree import ResourceNode, resource_tree, walk
-from syncline.cli.app.target import control_namespace, get_app, namespace_option, split
+from syncline.cli.app.looked import looked_for
+from syncline.cli.app.target import namespace_option, split
 from syncline.cli.connection import Connection, connection_options
-from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import CommandFailed
-from syncline.cli.looking import look_at
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
-from syncline.kube.objects import GVK, Obj, ObjectRef, dig, namespace_of
+from syncline.kube.objects import GVK, Obj, ObjectRef, dig
 
 __all__ = ["Stream", "logs", "streams_of"]
 
@@ -73,13 +71,9 @@ def logs(
     """
     given = {"tailLines": tail, "sinceSeconds": since_seconds, "previous": previous or None, "follow": follow or None}
     query = {key: "true" if value is True else str(value) for key, value in given.items() if value is not None}
-    with contextlib.ExitStack() as stack:
-        home = stack.enter_context(Connection(kubeconfig, context))
-        app = get_app(home, split(name, app_namespace))
-        control = control_namespace(home, namespace_of(app))
-        others = stack.enter_context(Elsewhere(home, control))
-        link, cache = others.link_to(app), others.look_for(app, look_at(home, control))
-        trees = _chosen(resource_tree(cache, app), ObjectRef(group, kind, namespace, resource))
+    with Connection(kubeconfig, context) as home, looked_for(home, split(name, app_namespace)) as look:
+        link = look.others.link_to(look.app)
+        trees = _chosen(resource_tree(look.there, look.app), ObjectRef(group, kind, namespace, resource))
         streams = streams_of(trees, container, namespace)
         if not streams:
             raise CommandFailed(f"no pods to read; `syncline app resources {name} -o tree` shows what there is")

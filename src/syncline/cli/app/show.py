@@ -112,13 +112,11 @@ def get(
             print(describe_app(found, windows))
             return
         from syncline.assembly.resource_tree import resource_tree
-        from syncline.cli.elsewhere import Elsewhere
-        from syncline.cli.looking import look_at
+        from syncline.cli.app.looked import looked_for
         from syncline.cli.treeview import app_tree
 
-        home = look_at(link, control)
-        with Elsewhere(link, control, home) as others:
-            nodes = resource_tree(others.look_for(found, home), found)
+        with looked_for(link, where, found) as look:
+            nodes = resource_tree(look.there, found)
         print(describe_app(found, windows, resources=False))
         print()
         print(app_tree(nodes, link.now(), detailed=output == "tree=detailed"))

@@ -27,7 +27,7 @@ from syncline.cli.appview import operation_block
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.diffview import describe_difference
 from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
-from syncline.cli.looking import look_at
+from syncline.cli.looking import include, looking
 from syncline.cli.output import output_option, print_documents
 from syncline.cli.plan import plan_ahead
 from syncline.cli.progress import Progress, progress_for
@@ -198,11 +198,12 @@ def _check_request(app: Obj, given: Mapping[str, Any]) -> None:
 def _local_manifests(link: Connection, app: Obj, namespace: str, given: Mapping[str, Any]) -> list[str]:
     """What the folder renders to, each object as JSON, as upstream's client sends them."""
     settings = AppSettings(control_namespace=namespace)
-    cache = look_at(link, namespace)
-    reader = folder_reader(given, cache, namespace)
-    assert reader is not None, "--local was given"
     view = AppView(app)
-    found = reader.read(view.sources, view.revisions_wanted, link.now(), render_context(view, settings))
+    with looking(link, namespace) as cache:
+        include(cache, app, namespace)
+        reader = folder_reader(given, cache, namespace)
+        assert reader is not None, "--local was given"
+        found = reader.read(view.sources, view.revisions_wanted, link.now(), render_context(view, settings))
     if found.error:
         raise CommandFailed(f"--local {given['local']}: {found.error}")
     return [json.dumps(obj, separators=(",", ":")) for obj in found.objects]

@@ -90,6 +90,8 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
     mine = [name for name in finalizers(view.obj) if name.startswith(OURS)]
     if not mine:
         return Plan(why="deleted without cascade: its resources stay")
+    if not view.is_in(seen.clusters) and seen.clusters_unread:
+        return _failed(view, f"which clusters are declared is not known: {seen.clusters_unread}", now)
     if not view.is_in(seen.clusters):
         why = "its destination is not there: what it made is left alone"
         return _release(view, mine, why, _left(view, why) if _cascading(mine) else ())
@@ -105,6 +107,8 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
         return _failed(view, f"Failed to load live state: {seen.remote_problem}", now)
     if seen.account_problem:
         return _failed(view, seen.account_problem, now)
+    if seen.unread:
+        return _failed(view, f"Failed to load live state: {min(seen.unread.values())}", now)
     for held, work in stages:
         if not held:
             continue

@@ -50,6 +50,7 @@ __all__ = [
     "AppObserved",
     "AppSettings",
     "Destinations",
+    "compared_revisions",
     "local_texts",
     "observe_application",
     "pinned_revisions",
@@ -128,6 +129,12 @@ class AppObserved:
     pinned_reading: Reading | None = None
     """That of the operation in progress."""
     namespace_live: Obj | None = None
+    unread: Mapping[ObjectRef, str] = field(default_factory=dict)
+    """Of its objects those that may not be read, and why: that they are not in ``live`` says nothing."""
+    project_unread: str = ""
+    """Why it is not known what its project says."""
+    clusters_unread: str = ""
+    """Why it is not known which clusters are declared."""
     clusters: tuple[Cluster, ...] = (HERE,)
     """Clusters that a destination may name."""
     pools: tuple[Obj, ...] = ()
@@ -380,13 +387,7 @@ def observe_application(
     context = render_context(view, settings)
     project = _project(cache, project_ref, system.settings)
     latest = _kept_local(view, project) or store.get(view.sources, view.revisions_wanted, context)
-    pinned = pinned_reading = None
-    if view.operation is not None:
-        sources = operation_sources(view)
-        asked = pinned_revisions(view) or wanted_revisions(view)
-        local = local_texts(view)
-        pinned_reading = None if local else store.reading(sources, asked, context)
-        pinned = local_manifests(local, asked, operation_start(view)) if local else store.get(sources, asked, context)
+    pinned, pinned_reading = _of_operation(view, store, context)
     all_holds = holds_of(looked.objects(HOLD.group_kind))
     label = application_label(app)
     kinds = KindTable({info.gvk: info for info in looked.mapper.versions()})
@@ -406,6 +407,9 @@ def observe_application(
         settings=settings,
         kube_version=looked.mapper.version,
         namespace_live=looked.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
+        unread=_unread(looked, view, renders, kinds),
+        project_unread=cache.unread(project_ref) if project is None else "",
+        clusters_unread=cache.unread(ObjectRef(*SECRETS, settings.control_namespace, "")),
         clusters=clusters,
         pools=tuple(pool for pool in pools if reach.holds(name_of(pool))),
         other_pools=tuple(pool for pool in pools if not reach.holds(name_of(pool))),
@@ -421,6 +425,19 @@ def observe_application(
         remote=remote,
         remote_problem=problem if there is None or problem else "",
     )
+
+
+def _of_operation(
+    view: AppView, store: ManifestStore, context: RenderContext
+) -> tuple[Manifests | None, Reading | None]:
+    """Manifests of the operation in progress, and the render of them that goes on."""
+    if view.operation is None:
+        return None, None
+    sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
+    local = local_texts(view)
+    if local:
+        return local_manifests(local, asked, operation_start(view)), None
+    return store.get(sources, asked, context), store.reading(sources, asked, context)
 
 
 def _application(cache: Snapshot, reach: Reach, ref: ObjectRef) -> Obj | None:
@@ -453,7 +470,8 @@ def _project(cache: Snapshot, ref: ObjectRef, system: SystemSettings) -> Obj | N
     found = cache.get(ref)
     if found is None or not system.global_projects:
         return found
-    named = {name_of(one): one for one in cache.objects(ref.group_kind, ref.namespace)}
+    refs = [ref._replace(name=entry.name) for entry in system.global_projects]
+    named = {one.name: project for one in refs if (project := cache.get(one)) is not None}
     return with_globals(found, system.global_projects, named)
 
 
@@ -477,6 +495,20 @@ def _live(
             if obj_ is not None:
                 found[ref] = obj_
     return found
+
+
+def _unread(
+    cache: Snapshot, view: AppView, renders: tuple[Manifests | None, ...], kinds: KindTable
+) -> dict[ObjectRef, str]:
+    """Of what the manifests and the status name."""
+    if cache.reads_all():
+        return {}
+    rows = dig(view.status, "resources", default=[])
+    named = {ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name"))) for row in rows}
+    for manifests in renders:
+        if manifests is not None:
+            named.update(live_refs(manifests.objects, kinds, view.destination_namespace))
+    return {ref: why for ref in sorted(named) if (why := cache.unread(ref))}
 
 
 def _is_child(obj: Obj, view: AppView) -> bool:

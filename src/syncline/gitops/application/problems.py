@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from syncline.gitops.application.holds import refused_pools
 from syncline.gitops.application.observe import AppObserved, operation_sources
+from syncline.gitops.clusters import resolve_destination
 from syncline.gitops.conditions import Condition
 from syncline.gitops.parameters import PARAMETERS_MAP
 from syncline.gitops.spec import validate_spec
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, dig
 
 __all__ = ["spec_problems"]
+
+MAX_UNREAD = 5
+"""Reasons why live objects are not known that are named."""
 
 
 def spec_problems(seen: AppObserved) -> list[Condition]:
@@ -26,6 +30,7 @@ def spec_problems(seen: AppObserved) -> list[Condition]:
     texts = list(seen.system.settings.problems)
     if seen.remote_problem:
         texts.append(f"Failed to load live state: {seen.remote_problem}")
+    texts += [f"Failed to load live state: {why}" for why in sorted(set(seen.unread.values()))[:MAX_UNREAD]]
     return [*found, *(Condition("ComparisonError", text) for text in texts)]
 
 
@@ -42,6 +47,13 @@ def _not_enabled(seen: AppObserved) -> list[Condition]:
 
 
 def _judged(seen: AppObserved, app: Obj) -> list[Condition]:
+    """What may not be read is no reason to call the spec wrong: neither its project nor its cluster is absent."""
+    cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, seen.clusters)
+    if seen.project_unread:
+        why = f"what project {seen.view.project} permits is not known: {seen.project_unread}"
+        return [Condition("UnknownError", why)]
+    if seen.clusters_unread and isinstance(cluster, str):
+        return [Condition("UnknownError", f"which clusters are declared is not known: {seen.clusters_unread}")]
     return validate_spec(app, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters)
 
 

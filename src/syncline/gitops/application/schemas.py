@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncline.control.cache import Snapshot
-from syncline.kube.objects import GVK, GroupKind, Obj, dig, resource_version, uid_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, resource_version, uid_of
 from syncline.kube.schema.model import Schema, schema_for
 
 __all__ = ["SchemaBook"]
@@ -25,15 +25,15 @@ class SchemaBook:
         self._built: dict[tuple[str, str], dict[GVK, Schema]] = {}
 
     def reader(self, cache: Snapshot) -> Callable[[GVK], Schema | None]:
-        """A look-up over the definitions as they are in ``cache`` now."""
-        definitions = {
-            (dig(crd, "spec", "group", default=""), dig(crd, "spec", "names", "kind", default="")): crd
-            for crd in cache.objects(CRDS)
-        }
+        """A look-up over the definitions as they are in ``cache`` when it is asked."""
 
         def find(gvk: GVK) -> Schema | None:
-            crd = definitions.get((gvk.group, gvk.kind))
-            return schema_for(gvk) if crd is None else self._schemas(crd).get(gvk)
+            built_in = schema_for(gvk)
+            info = cache.mapper.preferred(gvk.group_kind)
+            if built_in is not None or info is None or not info.group:
+                return built_in
+            crd = cache.get(ObjectRef(*CRDS, "", f"{info.plural}.{info.group}"))
+            return None if crd is None else self._schemas(crd).get(gvk)
 
         return find
 

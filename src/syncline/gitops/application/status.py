@@ -29,6 +29,7 @@ SOURCE_WAIT = "SourceWaitWarning"
 """The source is being read for longer than a moment; what the status says is from before."""
 EVALUATED = (
     "InvalidSpecError",
+    "UnknownError",
     "ComparisonError",
     "SharedResourceWarning",
     "PoolNotHeldWarning",

@@ -1,0 +1,47 @@
+"""One Application with the clusters in which it and its objects are, for the verbs that show what it has."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from syncline.cli.app.target import control_namespace, get_app
+from syncline.cli.connection import Connection
+from syncline.cli.elsewhere import Elsewhere
+from syncline.cli.looking import looking
+from syncline.control.cache import Cache
+from syncline.gitops.application.observe import AppSettings
+from syncline.kube.kinds.argoproj import APP_PROJECT
+from syncline.kube.objects import Obj, ObjectRef, dig
+
+__all__ = ["Looked", "looked_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    app: Obj
+    settings: AppSettings
+    home: Cache
+    others: Elsewhere
+    there: Cache
+    """What is in the cluster of its destination."""
+
+    @property
+    def project(self) -> Obj:
+        """Empty where there is none, or it may not be read."""
+        name = str(dig(self.app, "spec", "project") or "default")
+        found = self.home.get(ObjectRef(*APP_PROJECT.group_kind, self.settings.control_namespace, name))
+        return found or {}
+
+
+@contextlib.contextmanager
+def looked_for(link: Connection, where: tuple[str, str], app: Obj | None = None) -> Iterator[Looked]:
+    """The Application at (namespace, name); ``app``: as it was read already. Raises CommandFailed."""
+    app = app or get_app(link, where)
+    settings = AppSettings(control_namespace=control_namespace(link, where[0]))
+    with (
+        looking(link, settings.control_namespace) as home,
+        Elsewhere(link, settings.control_namespace, home) as others,
+    ):
+        yield Looked(app, settings, home, others, others.look_for(app, home))
