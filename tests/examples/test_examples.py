@@ -123,5 +123,15 @@ def test_what_does_not_come_about_in_its_time_names_the_step(tmp_path: Path) -> 
     (tmp_path / "repository" / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     show = VirtualShowing(replace(read_story(tmp_path), name="late"), tmp_path / "scratch")
     show.begin()
-    with pytest.raises(CommandFailed, match="late: For ever: node/node-1 Shining: not reached within 1m0s"):
+    with pytest.raises(
+        CommandFailed, match=r"late: For ever: node/node-1 Shining: not reached within 1m0s\nlate: .*Synced"
+    ):
         show.play(show.story.steps[0])
+
+
+def test_a_folder_of_stories_names_them_and_a_folder_without_manifests_says_so(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match=r"holds 3 stories and is none; .*job-image-change/replace"):
+        read_story(EXAMPLES / "job-image-change")
+    (tmp_path / "README.md").touch()
+    with pytest.raises(CommandFailed, match=r"holds no file that is one of \.yaml"):
+        read_story(tmp_path)

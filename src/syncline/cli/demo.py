@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -176,7 +176,7 @@ class Showing:
         else:
             print(f"\n{step.say}{f': commit {self._commit[:7]}' if commits else ''}\n", flush=True)
         patience = max(PATIENCE_S, step.within.total_seconds()) if step.until else PATIENCE_S
-        async with _within(patience, step.say):
+        async with _within(patience, step.say, self.stage.reasons):
             if commits:
                 planned = await _plan(cluster, app, self._scratch / "plan", self._clock)
                 self.stage.begin(step, app)
@@ -201,12 +201,12 @@ class Showing:
 
 
 @contextlib.asynccontextmanager
-async def _within(patience_s: float, what: str) -> AsyncIterator[None]:
+async def _within(patience_s: float, what: str, reasons: Callable[[], str] = str) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(patience_s):
             yield
     except TimeoutError as error:
-        raise CommandFailed(f"{what}: not done within {patience_s:g} s", BLOCKED) from error
+        raise CommandFailed(f"{what}: not done within {patience_s:g} s\n{reasons()}".rstrip(), BLOCKED) from error
 
 
 def _example() -> Path:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from syncline.cli.failure import CommandFailed
+from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube.durations import DurationError, parse_duration
 from syncline.kube.objects import Obj
 from syncline.kube.yaml import YamlError, load
@@ -48,6 +48,10 @@ class Ends:
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     RUNNING = "Running"
+
+
+MANIFESTS = (".yaml", ".yml", ".json", ".jsonnet", ".bu", "Kustomization")
+"""How the name of a file ends that a folder without a ``story.yaml`` is deployed from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,11 @@ def read_story(folder: Path) -> Story:
     """The story of a folder. Raises :class:`CommandFailed` that names the key, what it found and what is allowed."""
     file = folder / "story.yaml"
     if not file.is_file():
+        if stories := sorted(path.parent for path in folder.glob("*/story.yaml")):
+            names = ", ".join(str(path) for path in stories)
+            raise CommandFailed(f"{folder}: holds {len(stories)} stories and is none; name one of them: {names}", USAGE)
+        if not any(path.is_file() and path.name.endswith(MANIFESTS) for path in folder.iterdir()):
+            raise CommandFailed(f"{folder}: holds no file that is one of {', '.join(MANIFESTS)}", USAGE)
         source = {"path": folder.name, "targetRevision": "main", "repoURL": PLACE}
         policy = {"automated": {"prune": True, "selfHeal": True}, "syncOptions": ["CreateNamespace=true"]}
         return Story(folder, folder.name, namespace=folder.name, sources=(source,), policy=policy, whole=True)

@@ -131,6 +131,12 @@ class Stage:
         """Whether the Applications are where the step ends."""
         return over(self.story, step, commit, self.applications())
 
+    def reasons(self) -> str:
+        """What ``syncline explain`` says of each Application that the story waits for."""
+        found = self.applications()
+        known = [name for name in self.story.waited_for() if name in found]
+        return "\n".join(f"{name}: {self.explained(f'app/{name}').strip()}" for name in known)
+
     def is_so(self, until: Until) -> bool:
         info, ref = self._resource(until.target)
         answer = self._transport.send(client.get(info, ref.namespace, ref.name))

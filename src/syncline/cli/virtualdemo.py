@@ -87,4 +87,4 @@ class VirtualShowing:
         try:
             return self.world.driver.until(reached, limit_s=limit_s)
         except NotIdleError as error:
-            raise CommandFailed(f"{self.story.name}: {late}", BLOCKED) from error
+            raise CommandFailed(f"{self.story.name}: {late}\n{self.stage.reasons()}", BLOCKED) from error
