@@ -52,9 +52,10 @@ def asks_for_socket(headers: Mapping[str, str]) -> bool:
 
 
 def outgoing(incoming: web.BaseRequest, status: int, headers: CIMultiDict[str]) -> Outgoing:
+    events = "json" in headers.get("Content-Type", "json")
     if status != 200 or not asks_for_socket(incoming.headers):
-        return Lines(status, headers)
-    return Messages(incoming, events="json" in headers.get("Content-Type", "json"))
+        return Lines(status, headers, events=events)
+    return Messages(incoming, events=events)
 
 
 async def told(incoming: web.BaseRequest, content: bytes) -> web.StreamResponse:
@@ -72,9 +73,10 @@ async def told(incoming: web.BaseRequest, content: bytes) -> web.StreamResponse:
 
 
 class Lines:
-    """One frame a line, in chunks."""
+    """In chunks: events of a watch, one a line; or a log as its container wrote it."""
 
-    def __init__(self, status: int, headers: CIMultiDict[str]) -> None:
+    def __init__(self, status: int, headers: CIMultiDict[str], *, events: bool) -> None:
+        self._end = b"\n" if events else b""
         self.response = web.StreamResponse(status=status, headers=headers)
         self.response.enable_chunked_encoding()
 
@@ -82,7 +84,7 @@ class Lines:
         await self.response.prepare(incoming)
 
     async def send(self, frames: list[bytes]) -> None:
-        await self.response.write(b"\n".join(frames) + b"\n")
+        await self.response.write(self._end.join(frames) + self._end)
 
     async def end(self) -> None:
         await self.response.write_eof()
@@ -92,7 +94,7 @@ class Lines:
 
 
 class Messages:
-    """One frame a message. ``events``: they are those of a watch; else the lines of a log."""
+    """One frame a message. ``events``: they are those of a watch; else pieces of a log."""
 
     def __init__(self, incoming: web.BaseRequest, *, events: bool) -> None:
         spoken = [
@@ -111,7 +113,7 @@ class Messages:
 
     async def send(self, frames: list[bytes]) -> None:
         for frame in frames:
-            await self._message(frame + b"\n")
+            await self._message(frame + b"\n" if self._events else frame)
 
     async def send_all(self, content: bytes) -> None:
         """A log that is there as a whole, piece by piece."""

@@ -155,7 +155,8 @@ class Stream(Protocol):
     """Called (at most once per emptiness) when :meth:`take` would return something, or the stream ended."""
 
     def take(self, limit: int = 1000) -> list[bytes]:
-        """The next encoded watch events (one JSON object each, no newline), oldest first; empty: nothing now."""
+        """The next encoded watch events (one JSON object each, no newline) or lines of a log (with the newline that
+        the container wrote), oldest first; empty: nothing now."""
         ...
 
     @property

@@ -183,13 +183,27 @@ def test_files_and_variables_tell_what_a_container_has(cluster: Cluster) -> None
 
 
 def test_a_container_leaves_a_message(cluster: Cluster) -> None:
-    cluster.run("says", "sh", "-c", "echo -n because > /dev/termination-log; exit 1")
-    cluster.run(
-        "logs", "sh", "-c", "echo last words; exit 1", container={"terminationMessagePolicy": "FallbackToLogsOnError"}
-    )
-    path = "jsonpath={.status.containerStatuses[0].state.terminated.message}"
-    assert cluster.oc("get", "pod", "says", "-o", path) == "because"
-    assert cluster.oc("get", "pod", "logs", "-o", path).strip() == "last words"
+    """The end of its file, or of its log where that is asked for and it failed; as it was written."""
+    fallback = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    said: dict[str, tuple[str, Obj, str]] = {
+        "says": ("echo -n because > /dev/termination-log; exit 1", {}, "because"),
+        "lines": ("echo because > /dev/termination-log", fallback, "because\n"),
+        "logs": ("echo first; printf 'last words'; exit 1", fallback, "first\nlast words"),
+        "well": ("echo no failure", fallback, ""),
+        "long": (
+            "head -c 5000 /dev/zero | tr '\\0' a > /dev/termination-log; echo -n b >> /dev/termination-log",
+            {},
+            "",
+        ),
+        "place": ("echo -n there > /tmp/said", {"terminationMessagePath": "/tmp/said"}, "there"),
+    }
+    for name, (script, more, _) in said.items():
+        cluster.start(f"message-{name}", "sh", "-c", script, container=more)
+    said["long"] = ("", {}, "a" * 4095 + "b")
+    for name, (_, _, wanted) in said.items():
+        cluster.end(f"message-{name}")
+        ended = json.loads(cluster.oc("get", "pod", f"message-{name}", "-o", "json"))["status"]["containerStatuses"][0]
+        assert ended["state"]["terminated"].get("message", "") == wanted, name
 
 
 @pytest.mark.parametrize("path", ["/work/out/made", "/work/../../../../../../tmp/made"])

@@ -20,7 +20,7 @@ from syncline.kube.errors import BadRequest
 from syncline.kube.integers import natural
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 
-__all__ = ["LINE_COST", "LogBook", "MachineLogs", "Throttle"]
+__all__ = ["LINE_COST", "Line", "LogBook", "MachineLogs", "Throttle"]
 
 LONG_AGO_S = 10 * 365 * 86400
 """No log is older."""
@@ -34,14 +34,25 @@ MAX_LINE_BYTES = 16 * 1024
 """Longer lines are cut in pieces, as container runtimes do."""
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """``continues`` a line that was too long for one."""
+
+    at: datetime
+    text: bytes
+    continues: bool = False
+
+
 @dataclass(slots=True)
 class _Log:
-    """``lines`` hold instant and text without its end; ``first`` counts the lines that fell out."""
+    """``lines`` as they were written: those that were cut, and one that was never ended, have no newline. ``first``
+    counts the lines that fell out; ``begun`` is when the unfinished one began."""
 
-    lines: deque[tuple[datetime, bytes]] = field(default_factory=deque)
+    lines: deque[Line] = field(default_factory=deque)
     first: int = 0
     size: int = 0
     partial: bytes = b""
+    begun: datetime | None = None
     closed: bool = False
     followers: list[_Follower] = field(default_factory=list)
 
@@ -72,12 +83,14 @@ class LogBook:
         """Add output as it comes; whole lines are shown, a last unfinished one when the container ends."""
         with self._lock:
             log = self._logs.setdefault((pod_uid, container, attempt), _Log())
-            *lines, log.partial = (log.partial + data).split(b"\n")
-            while len(log.partial) > MAX_LINE_BYTES:
-                lines.append(log.partial[:MAX_LINE_BYTES])
-                log.partial = log.partial[MAX_LINE_BYTES:]
+            *lines, rest = (log.partial + data).split(b"\n")
             for line in lines:
-                self._add(log, now, line)
+                self._add(log, log.begun or now, line + b"\n")
+                log.begun = None
+            while len(rest) > MAX_LINE_BYTES:
+                self._add(log, log.begun or now, rest[:MAX_LINE_BYTES])
+                rest = rest[MAX_LINE_BYTES:]
+            log.partial, log.begun = rest, (log.begun or now) if rest else None
             followers = list(log.followers)
         self._wake(followers)
 
@@ -86,7 +99,7 @@ class LogBook:
         with self._lock:
             log = self._logs.setdefault((pod_uid, container, attempt), _Log())
             if log.partial:
-                self._add(log, now, log.partial)
+                self._add(log, log.begun or now, log.partial)
             log.partial, log.closed = b"", True
             followers = list(log.followers)
         self._wake(followers)
@@ -99,15 +112,15 @@ class LogBook:
                 log.closed = True
         self._wake(followers)
 
-    def lines(self, pod_uid: str, container: str, attempt: int) -> list[tuple[datetime, bytes]]:
+    def lines(self, pod_uid: str, container: str, attempt: int) -> list[Line]:
         """What there is now, with an unfinished last line."""
         with self._lock:
             log = self._logs.get((pod_uid, container, attempt))
             if log is None:
                 return []
             found = list(log.lines)
-            if log.partial:
-                found.append((found[-1][0] if found else datetime.max, log.partial))
+            if log.partial and log.begun is not None:
+                found.append(Line(log.begun, log.partial, _is_open(log)))
             return found
 
     def follow(self, pod_uid: str, container: str, attempt: int, skip: int, show: _Show) -> Stream:
@@ -119,11 +132,13 @@ class LogBook:
             return follower
 
     @staticmethod
-    def _add(log: _Log, now: datetime, line: bytes) -> None:
-        log.lines.append((now, line))
-        log.size += len(line) + LINE_COST
+    def _add(log: _Log, at: datetime, line: bytes) -> None:
+        for start in range(0, len(line), MAX_LINE_BYTES):
+            piece = Line(at, line[start : start + MAX_LINE_BYTES], _is_open(log))
+            log.lines.append(piece)
+            log.size += len(piece.text) + LINE_COST
         while log.size > MAX_LOG_BYTES and len(log.lines) > 1:
-            log.size -= len(log.lines.popleft()[1]) + LINE_COST
+            log.size -= len(log.lines.popleft().text) + LINE_COST
             log.first += 1
 
     @staticmethod
@@ -133,7 +148,12 @@ class LogBook:
                 follower.on_ready()
 
 
-_Show = Callable[[datetime, bytes], bytes]
+def _is_open(log: _Log) -> bool:
+    """What comes next goes on with the last line."""
+    return bool(log.lines) and not log.lines[-1].text.endswith(b"\n")
+
+
+_Show = Callable[[Line], bytes]
 
 
 class _Follower:
@@ -151,7 +171,7 @@ class _Follower:
             start = max(self._at - self._log.first, 0)
             found = list(islice(self._log.lines, start, start + limit))
             self._at = self._log.first + start + len(found)
-        return [self._show(at, line) for at, line in found]
+        return [self._show(line) for line in found]
 
     @property
     def ended(self) -> bool:
@@ -179,7 +199,7 @@ class MachineLogs:
         skip = len(lines) - len(_chosen(lines, query, now))
         if query.get("follow") == "true" and record.state(now) is not ContainerState.EXITED:
             return self._book.follow(record.pod_uid, container, record.attempt, skip, show)
-        text = b"".join(show(at, line) + b"\n" for at, line in lines[skip:])
+        text = b"".join(show(line) for line in lines[skip:])
         return text[: natural(query.get("limitBytes", ""))]
 
     def _record(self, pod: Obj, container: str, *, previous: bool, now: datetime) -> Container:
@@ -204,17 +224,17 @@ def _waiting(pod: Obj, container: str) -> str:
     return "ContainerCreating"
 
 
-def _plain(at: datetime, line: bytes) -> bytes:
-    return line
+def _plain(line: Line) -> bytes:
+    return line.text
 
 
-def _with_time(at: datetime, line: bytes) -> bytes:
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode() + line
+def _with_time(line: Line) -> bytes:
+    if line.continues:
+        return line.text
+    return line.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode() + line.text
 
 
-def _chosen(
-    lines: list[tuple[datetime, bytes]], query: Mapping[str, str], now: datetime
-) -> list[tuple[datetime, bytes]]:
+def _chosen(lines: list[Line], query: Mapping[str, str], now: datetime) -> list[Line]:
     """The last lines that the options ask for."""
     since: datetime | None = None
     seconds = natural(query.get("sinceSeconds", ""))
@@ -225,7 +245,7 @@ def _chosen(
             since = parse_time(query["sinceTime"])
         except ValueError as error:
             raise BadRequest(f"sinceTime: {error}") from error
-    found = [each for each in lines if since is None or each[0] >= since]
+    found = [each for each in lines if since is None or each.at >= since]
     tail = natural(query.get("tailLines", ""))
     if tail is not None:
         found = found[-tail:] if tail else []

@@ -68,10 +68,13 @@ TOOLS = f"{OURS}/bin"
 READ_BYTES = 65536
 LAST_WORDS, LAST_WORDS_BYTES = "/dev/termination-log", 4096
 """Where a container leaves its termination message, and how much of it is kept."""
+POD_WORDS_BYTES = 12 * 1024
+"""Of the messages of all containers of a pod."""
 FALLBACK_BYTES, FALLBACK_LINES = 2048, 80
 """How much of the log stands in for a message, where the container asks for that."""
 END_S = 2.0
 """The kernel ends a sandbox in milliseconds; a machine that is stuck shall not hold us."""
+CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 MAX_SESSIONS = 32
 """Commands inside containers at once (``kubectl exec``): each holds threads and a process."""
 SLOT_BLOCKS, SLOTS_EACH = 4096, 4096
@@ -150,6 +153,8 @@ class _Running:
     container: dict[str, Any]
     spec: Mapping[str, Any] = field(default_factory=dict)
     """How it was started; empty without a sandbox."""
+    containers: int = 1
+    """Of its pod."""
     line: int = -1
     """Where it tells what it uses."""
     verdict: int = -1
@@ -347,7 +352,7 @@ class ProcessRuntime:
         if self._gateway is None:
             self._write_volumes(place, volumes)
             bare = self._spawn_bare(order, argv, variables, place, volumes)
-            return _Running(bare, ref_of(order.pod), order.container)
+            return _Running(bare, ref_of(order.pod), order.container, containers=_containers(order.pod))
         for volume in volumes.values():
             if volume.writable:
                 (place / "volumes" / volume.name).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -398,7 +403,7 @@ class ProcessRuntime:
         finally:
             os.close(theirs)
         del spec["files"]
-        return _Running(process, ref_of(order.pod), order.container, spec, line, verdict)
+        return _Running(process, ref_of(order.pod), order.container, spec, _containers(order.pod), line, verdict)
 
     def _take_line(self) -> int:
         with self._lock:
@@ -490,17 +495,19 @@ class ProcessRuntime:
             json.dump(config, file)
         return str(target)
 
-    def _message(self, key: _Key, container: dict[str, Any], code: int) -> str:
-        """The termination message: what the container left in its file, or the end of its log where it asks for it."""
+    def _message(self, key: _Key, container: dict[str, Any], code: int, containers: int) -> str:
+        """The termination message: the end of what the container left in its file, or of its log where it asks for
+        that. All containers of a pod share a bound."""
         try:
             with _last_words(self.scratch / key[0], container).open("rb") as file:
+                file.seek(max(file.seek(0, os.SEEK_END) - LAST_WORDS_BYTES, 0))
                 said = file.read(LAST_WORDS_BYTES)
         except OSError:
             said = b""
         if not said and code != 0 and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
-            lines = [text for _, text in self._book.lines(*key)][-FALLBACK_LINES:]
-            said = b"".join(line + b"\n" for line in lines)[-FALLBACK_BYTES:]
-        return said.decode("utf-8", "replace")
+            lines = self._book.lines(*key)[-FALLBACK_LINES:]
+            said = b"".join(line.text for line in lines)[-FALLBACK_BYTES:]
+        return said[: POD_WORDS_BYTES // containers].decode("utf-8", "replace")
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
@@ -535,7 +542,7 @@ class ProcessRuntime:
             if record is not None:
                 code = code if code >= 0 else 128 - code
                 reason = "StartError" if code == CANNOT else "OOMKilled" if over.startswith("memory") else ""
-                message = self._message(key, running.container, code)
+                message = self._message(key, running.container, code, running.containers)
                 message = message or (over and f"ended by its sandbox, it used too much {over}")
                 self._table.put(replace(record, ends_at=now, exit_code=code, reason=reason, message=message))
         if running.process.stdin is not None:
@@ -575,6 +582,10 @@ def _verdict(running: _Running) -> str:
     os.close(running.verdict)
     running.verdict = -1
     return said.decode("utf-8", "replace")
+
+
+def _containers(pod: dict[str, Any]) -> int:
+    return sum(len(dig(pod, "spec", part, default=())) for part in CONTAINERS)
 
 
 def _last_words(place: Path, container: dict[str, Any]) -> Path:
