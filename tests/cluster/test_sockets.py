@@ -62,7 +62,7 @@ async def _read(protocol: str, *, followed: bool) -> list[Any]:
     async with served() as world, aiohttp.ClientSession() as session:
         answer = Response(200, headers=PLAIN, stream=frames) if followed else Response.encoded(200, b"one\ntwo", PLAIN)
         world.api.answers["/api/v1/namespaces/demo/pods/web/log"] = answer
-        frames.push(b"one", b"two", over=True)
+        frames.push(b"one\n", b"two", over=True)
         socket = await opened(session, world, LOG, *([protocol] if protocol else []))
         assert (socket.protocol or "") == protocol
         messages = [one.data async for one in socket]
@@ -73,7 +73,7 @@ async def _read(protocol: str, *, followed: bool) -> list[Any]:
 @pytest.mark.parametrize("protocol", ["", "binary.k8s.io"])
 def test_a_log_comes_in_binary_messages_after_an_empty_one(protocol: str) -> None:
     assert asyncio.run(_read(protocol, followed=False)) == [b"", b"one\ntwo"]
-    assert asyncio.run(_read(protocol, followed=True)) == [b"", b"one\n", b"two\n"]
+    assert asyncio.run(_read(protocol, followed=True)) == [b"", b"one\n", b"two"]
 
 
 def test_a_log_comes_in_base64_where_the_client_says_so() -> None:
