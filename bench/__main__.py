@@ -23,6 +23,7 @@ from bench import (
     monorepo,
     overlapping,
     pool,
+    separate,
     syncing,
     verbs,
     virtual,
@@ -51,6 +52,7 @@ ALONE: dict[str, Any] = {
     "machineconfig": machineconfig,
     "overlapping": overlapping,
     "pool": pool,
+    "separate": separate,
 }
 """Those that need no server, or start their own: long ones in virtual time, translators, hostile pods."""
 BUSY = 0.5

@@ -27,6 +27,8 @@ FIRST_PORT, PORTS = 12_000, 18_000
 """Below what Linux gives to who asks for any port (from 32768), and below the NodePorts of a real cluster."""
 _given = itertools.count()
 LOOK_EVERY_S = 0.005
+IDLE_S = 5.0
+"""After which a connection is opened again."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -155,13 +157,20 @@ class Blocking:
     def __init__(self, server: Server) -> None:
         context = client_context(server.kubeconfig)
         self._link = http.client.HTTPSConnection(urlsplit(server.url).netloc, context=context, timeout=60)
+        self._used = time.perf_counter()
 
     def send(self, method: str, path: str, body: Any = None, content: str = "application/json") -> Any:
         """The decoded answer; a refusal ends the run."""
+        return json.loads(self.text(path, method, body, content))
+
+    def text(self, path: str, method: str = "GET", body: Any = None, content: str = "application/json") -> str:
         raw = body if body is None or isinstance(body, bytes) else json.dumps(body)
+        if time.perf_counter() - self._used > IDLE_S:
+            self._link.close()  # the server may have done so, and a write is not repeated
+        self._used = time.perf_counter()
         self._link.request(method, path, raw, {"Content-Type": content})
         answer = self._link.getresponse()
         text = answer.read()
         if answer.status >= 300:
             raise SystemExit(f"{method} {path}: {answer.status} {text[:400]!r}")
-        return json.loads(text)
+        return text.decode()
