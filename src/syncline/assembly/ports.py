@@ -1,17 +1,40 @@
-"""The way to an API over HTTP: bounded connections for requests, one more for each watch."""
+"""The way to an API over HTTP: as many requests at once as the server takes, one more connection for each watch."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from syncline.kube.client import Batch, Request, Response
+from syncline.kube.errors import TooManyRequests, Unanswered
 from syncline.kube.http import Fence, HttpClient
 from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.pace import Pace
 
 __all__ = ["HttpPort"]
 
-CONNECTIONS = 24
-"""Requests at once: the workers of the loop and some lists; each new connection costs both sides a handshake."""
+CONNECTIONS = 100
+"""Open at once, those of requests that are slow included."""
+TRIES = 6
+"""Of a request that a server sends away with 429 and ``Retry-After``: it was not looked at."""
+LONGEST_WAIT_S = 10.0
+"""Of what the server may ask for between two of them; asked for more, the refusal is the answer."""
+SLOW_S = 1.0
+"""A request that takes longer waits for a webhook, or for a server that hangs, and keeps no other one waiting."""
+EVICTION = "/eviction"
+"""There 429 is the word of a disruption budget."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """Of one request among those under way."""
+
+    free: bool = False
+    answer: Response | None = None
+    sort: str = ""
+    seconds: float = 0.0
 
 
 class HttpPort:
@@ -25,6 +48,8 @@ class HttpPort:
         self._requests = HttpClient(access, connections=CONNECTIONS, fence=fence, wary=True)
         self._watches = HttpClient(access, connections=0, wary=True)
         self._old: list[HttpClient] = []
+        self.pace = Pace()
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     def use(self, access: ClusterAccess) -> None:
         """From now on. What is under way, watches too, ends as it began."""
@@ -33,7 +58,63 @@ class HttpPort:
         self._watches = HttpClient(access, connections=0, wary=True)
 
     async def send(self, request: Request) -> Response:
-        return await self._requests.send(request)
+        answer = await self._paced(request)
+        for _ in range(TRIES - 1):
+            wait = _asked_to_wait(request, answer)
+            if wait is None:
+                break
+            await asyncio.sleep(wait)
+            answer = await self._paced(request)
+        return answer
+
+    async def _paced(self, request: Request) -> Response:
+        await self._turn()
+        loop = asyncio.get_running_loop()
+        began, place = loop.time(), _Place()
+        slow = loop.call_later(SLOW_S, self._free, place)
+        try:
+            answer = place.answer = await self._requests.send(request)
+            return answer
+        finally:
+            slow.cancel()
+            place.sort, place.seconds = _sort(request), loop.time() - began
+            self._free(place)
+
+    def _free(self, place: _Place) -> None:
+        """Once: when the request ends, or takes so long that it waits for something else than the server's turn."""
+        if place.free:
+            return
+        place.free = True
+        answer = place.answer
+        if answer is None:
+            self.pace.dropped()
+        elif answer.status == TooManyRequests.code or isinstance(answer.error, Unanswered):
+            self.pace.refused()
+        else:
+            self.pace.answered(place.sort, place.seconds)
+        self._next()
+
+    async def _turn(self) -> None:
+        """First come, first served. The place is taken when this returns."""
+        if self.pace.room and not self._waiting:
+            self.pace.begins()
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # the place came in the same moment
+                self.pace.dropped()
+                self._next()
+            raise
+
+    def _next(self) -> None:
+        while self._waiting and self.pace.room:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self.pace.begins()
+                turn.set_result(None)
 
     def watch(self, request: Request) -> AsyncIterator[Batch]:
         return self._watches.watch(request)
@@ -43,3 +124,17 @@ class HttpPort:
         await self._watches.close()
         for each in self._old:
             await each.close()
+
+
+def _sort(request: Request) -> str:
+    """Requests that a server answers equally fast, as far as can be told: a list takes longer than an object."""
+    question = " dry run" if "dryRun" in request.query else ""
+    return f"{request.method} {request.path.count('/')}{question}"
+
+
+def _asked_to_wait(request: Request, answer: Response) -> float | None:
+    """Seconds; None: the answer stands."""
+    if answer.status != TooManyRequests.code or request.path.endswith(EVICTION) or "retry-after" not in answer.headers:
+        return None
+    wait = answer.refusal().retry_after_s
+    return wait if wait <= LONGEST_WAIT_S else None

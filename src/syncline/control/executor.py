@@ -7,6 +7,7 @@ action type has one performer, registered by ``assembly``; a plan with an unknow
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
@@ -33,9 +34,9 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, Obj, ResourceInfo, gvk_of
 from syncline.kube.patches import create_merge_patch
 
-__all__ = ["Execution", "KubePerformer", "execute", "kube_performers", "run_in_place"]
+__all__ = ["Execution", "KubePerformer", "Together", "execute", "kube_performers", "run_in_place"]
 
-Execution = Generator["Request | Work", Any, tuple[Result, ...]]
+Execution = Generator["Request | Work | Together", Any, tuple[Result, ...]]
 """Yields requests and work, is sent the answers, returns what became of each action."""
 
 T = TypeVar("T")
@@ -45,26 +46,39 @@ Tell = Callable[[Action], Callable[[Result], None]]
 """Called when an action begins; what it answers is called with the result."""
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Generators of requests and work that may be driven side by side; the answer are their results in order."""
+
+    parts: tuple[Generator[Any, Any, Any], ...]
+
+
 def execute(plan: Plan, performers: Mapping[type, Performer], tell: Tell = lambda _action: _nobody) -> Execution:
     """Perform steps in order, then the status actions; see :class:`~syncline.control.plan.Plan` for the stop rule."""
     results: list[Result] = []
     for step in plan.steps:
         step_results: list[Result] = []
-        for action in step:
-            ended = tell(action)
-            step_results.append((yield from _attempt(action, performers)))
-            ended(step_results[-1])
+        if plan.together and len(step) > 1:
+            step_results += yield Together(tuple(_told(action, performers, tell) for action in step))
+        else:
+            for action in step:
+                step_results.append((yield from _told(action, performers, tell)))
         results += step_results
         if not all(result.ok for result in step_results):
             break
     for action in plan.status:
-        ended = tell(action)
-        results.append((yield from _attempt(action, performers)))
-        ended(results[-1])
+        results.append((yield from _told(action, performers, tell)))
     return tuple(results)
 
 
 def _nobody(_result: Result) -> None: ...
+
+
+def _told(action: Action, performers: Mapping[type, Performer], tell: Tell) -> Generator[Any, Any, Result]:
+    ended = tell(action)
+    result = yield from _attempt(action, performers)
+    ended(result)
+    return result
 
 
 def _attempt(action: Action, performers: Mapping[type, Performer]) -> Generator[Any, Any, Result]:
@@ -191,7 +205,9 @@ def run_in_place(steps: Generator[Any, Any, T], transport: client.Transport) -> 
             result: T = stop.value
             return result
         failure, answer = None, None
-        if isinstance(wanted, Work):
+        if isinstance(wanted, Together):
+            answer = [run_in_place(part, transport) for part in wanted.parts]
+        elif isinstance(wanted, Work):
             try:
                 answer = wanted.run()
             except Exception as error:  # handed to the generator, which raises what it cannot deal with

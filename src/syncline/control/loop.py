@@ -17,7 +17,7 @@ from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
 from syncline.control.controller import Concerns, Controller, MapToKeys, Settling, settles
-from syncline.control.executor import Execution, execute
+from syncline.control.executor import Execution, Together, execute
 from syncline.control.informer import Change
 from syncline.control.plan import Delete, Done, Emit, Evict, Plan, Requeue, Result, Retry, SetStatus, Stalled
 from syncline.control.workqueue import BACKOFF_BASE_S, Key, WorkQueue
@@ -41,7 +41,7 @@ TWINS = frozenset({GroupKind("events.k8s.io", "Event")})
 MAX_ROUNDS = 1000
 """Rounds of one pass: a sync pass has a few; beyond this a controller talks to itself."""
 
-Pass = Generator["Request | Work", Any, None]
+Pass = Generator["Request | Work | Together", Any, None]
 """One reconcile of one key, to be driven to its end."""
 
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from syncline.base.action import Work
 from syncline.base.clock import Clock, steady_now
+from syncline.control.executor import Together
 from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
 from syncline.control.pools import Pools
@@ -41,6 +42,9 @@ its own, so a key that waits for work does not count."""
 SLOW_S = 2.0
 """A key that is worked on for longer does not count either: it waits for a cluster that hangs, which must not keep the
 keys of others. Their number is bounded by that of the keys."""
+AT_ONCE = 8
+"""Actions of one pass on their way at once, where their order does not matter: enough to keep a server busy, and few
+enough that a pass of thousands leaves room for others."""
 MAX_IDLE_S = 30.0
 """Longest nap of the dispatcher: a bound in case a wake-up is lost."""
 WATCH_BATCH = 100
@@ -148,13 +152,33 @@ async def drive(steps: Generator[Any, Any, T], port: Port, run: Callable[[Work],
             return result
         failure, answer = None, None
         try:
-            if isinstance(wanted, Work):
+            if isinstance(wanted, Together):
+                answer = await _together(wanted, port, run)
+            elif isinstance(wanted, Work):
                 answer = await run(wanted)
             else:
                 answer = await port.send(wanted)
         except Exception as error:  # the generator deals with it or raises it
             failure = error
     raise AssertionError("unreachable: the count does not end")
+
+
+async def _together(wanted: Together, port: Port, run: Callable[[Work], Awaitable[Any]]) -> list[Any]:
+    """The results in order; :data:`AT_ONCE` of them are on their way at a time. Raises the first failure."""
+    results: list[Any] = [None] * len(wanted.parts)
+    left = iter(enumerate(wanted.parts))
+
+    async def some() -> None:
+        for number, part in left:
+            results[number] = await drive(part, port, run)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(AT_ONCE, len(results))):
+                group.create_task(some())
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return results
 
 
 class LiveManager:

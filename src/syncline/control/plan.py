@@ -258,6 +258,8 @@ class Plan:
     outcome: Outcome = field(default_factory=Done)
     why: str = ""
     status: tuple[Action, ...] = ()
+    together: bool = False
+    """Whether a driver may perform the actions of a step side by side; their results stay in order."""
 
     @property
     def actions(self) -> tuple[Action, ...]:
