@@ -6,6 +6,7 @@ are shared and read-only.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -102,6 +103,14 @@ class Snapshot(Protocol):
         """Whether nothing is unread of what was looked at."""
         ...
 
+    def changes(self, kind: GroupKind) -> int:
+        """How often anything of a kind arrived, changed or went: while it stays, what was read of the kind holds."""
+        ...
+
+    def follows(self, kind: GroupKind) -> bool:
+        """Whether it was listed and its watch works: here is what the server has, but for what is on its way."""
+        ...
+
 
 _Place = tuple[GroupKind, str, str]
 
@@ -172,7 +181,9 @@ class Cache:
         """Sorted names of a namespace, made when asked for and kept until one comes or goes."""
         self._synced: set[GroupKind] = set()
         self._unread: dict[GroupKind, str] = {}
+        self._behind: set[GroupKind] = set()
         self._revision: dict[GroupKind, int] = {}
+        self._changes: Counter[GroupKind] = Counter()
         self._owned: dict[str, set[_Place]] = {}
         self._indices: dict[str, IndexFn] = dict(indices or {})
         self._indexed: dict[str, dict[str, set[_Place]]] = {name: {} for name in self._indices}
@@ -207,6 +218,7 @@ class Cache:
         if old is None:
             self._names.pop((kind, namespace), None)
         bucket[name] = obj
+        self._changes[kind] += 1
         for view in self._views.get(kind, _NO_VIEWS).values():
             view.changed(namespace, name, arrived=old is None)
         self._reindex((kind, namespace, name), old, obj)
@@ -216,6 +228,7 @@ class Cache:
         bucket = self._objects.get(kind, {}).get(namespace, {})
         old = bucket.pop(name, None)
         if old is not None:
+            self._changes[kind] += 1
             self._names.pop((kind, namespace), None)
             for view in self._views.get(kind, _NO_VIEWS).values():
                 view.left(namespace, name)
@@ -225,10 +238,18 @@ class Cache:
     def mark_synced(self, kind: GroupKind) -> None:
         self._synced.add(kind)
         self._unread.pop(kind, None)
+        self._behind.discard(kind)
 
     def mark_unread(self, kind: GroupKind, why: str) -> None:
         """A kind is served and may not be listed: that it has no object here says nothing."""
         self._unread[kind] = why
+
+    def mark_behind(self, kind: GroupKind, behind: bool = True) -> None:
+        """The watch of a kind failed, or works again."""
+        if behind:
+            self._behind.add(kind)
+        else:
+            self._behind.discard(kind)
 
     def forget_kind(self, kind: GroupKind) -> list[Obj]:
         """A kind is no longer served: everything of it goes."""
@@ -237,6 +258,7 @@ class Cache:
             self.drop(kind, namespace_of(obj), name_of(obj))
         self._synced.discard(kind)
         self._unread.pop(kind, None)
+        self._behind.discard(kind)
         return gone
 
     def saw_revision(self, kind: GroupKind, revision: str) -> None:
@@ -398,6 +420,12 @@ class Cache:
 
     def reads_all(self) -> bool:
         return not self._unread
+
+    def changes(self, kind: GroupKind) -> int:
+        return self._changes[kind]
+
+    def follows(self, kind: GroupKind) -> bool:
+        return kind in self._synced and kind not in self._behind
 
     def kinds(self) -> Iterator[GroupKind]:
         yield from sorted(self._objects)

@@ -103,6 +103,7 @@ class Informer:
         """Take watch events. An ERROR event, and what is no event, ends the batch: what came before it counts, and the
         error is returned (Gone: call :meth:`failed`, the next step is a list)."""
         changes: list[Change] = []
+        self._cache.mark_behind(self.info.group_kind, False)
         for each in batch:
             try:
                 what, obj = _event_of(each) if isinstance(each, bytes) else each
@@ -129,6 +130,7 @@ class Informer:
 
     def failed(self, error: ApiError) -> None:
         """An error of list or watch: too old means list again, others are tried again by the driver."""
+        self._cache.mark_behind(self.info.group_kind)
         if error.code == 410:
             self.relist()
 

@@ -152,6 +152,8 @@ class AppObserved:
     """Why that cluster cannot be seen now."""
     held_there: Callable[[ObjectRef], Obj | None] = field(default=lambda _ref: None, compare=False, repr=False)
     """What the destination holds under a reference; only :meth:`lookup` asks it."""
+    follows: Callable[[GroupKind], bool] = field(default=lambda _kind: False, compare=False, repr=False)
+    """Whether a working watch of the destination shows the objects of a kind."""
     before: tuple[Obj | ObjectRef, ...] = ()
     """Applications that this one depends on, and theirs; a reference where the project sees none."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
@@ -416,6 +418,7 @@ def observe_application(
         holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
         all_holds=all_holds,
         held_there=looked.get,
+        follows=looked.follows,
         before=dependencies(partial(_application, cache, reach), app),
         orphans=count_orphans(looked, app, project, settings.tracking),
         compared=store.get(view.sources, compared_revisions(view), context),

@@ -312,7 +312,13 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
         return replace(end, observed=observed, sync=sync) if isinstance(end, OperationPlan) else end
     held = None if terminating else taken(seen, observed, sync, now)
     return held or OperationPlan(
-        steps=seen.at_destination(sync.steps), why=sync.why, observed=observed, sync=sync, pinned=pinned, view=seen.view
+        steps=seen.at_destination(sync.steps),
+        why=sync.why,
+        together=True,
+        observed=observed,
+        sync=sync,
+        pinned=pinned,
+        view=seen.view,
     )
 
 
@@ -457,6 +463,7 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         health=seen.health,
         lookup=seen.lookup,
         refuses=seen.reach.refuses,
+        follows=seen.follows,
         namespace_live=seen.namespace_live,
         operation=_attempt(view, started, attempt),
     )

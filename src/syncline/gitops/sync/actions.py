@@ -55,6 +55,8 @@ class ApplyObject:
     kind_may_appear: bool = False
     """The definition of its kind comes with this operation: an unknown kind is waited for."""
     propagation: str = "Foreground"
+    observed: bool = False
+    """``live`` is what a working watch shows, in the version of the manifest: it need not be read first."""
 
     def describe(self) -> str:
         moved = f" (field manager {self.migrate_from} moved first)" if self.migrate_from else ""

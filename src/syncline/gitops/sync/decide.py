@@ -21,7 +21,7 @@ from syncline.gitops.sync.definition import is_definition
 from syncline.gitops.sync.model import SyncObserved
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import stamp_of, stamped
-from syncline.kube.objects import Obj, annotations_of, dig, is_terminating, labels_of, uid_of
+from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, is_terminating, labels_of, uid_of
 
 __all__ = [
     "IGNORED",
@@ -133,7 +133,15 @@ def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
         migrate_from=_manager_to_move(seen, task) if server_side and not dry else "",
         kind_may_appear=seen.durable and (task.gvk.group, task.gvk.kind) in seen.defined_kinds,
         propagation=seen.options.prune_propagation,
+        observed=_is_observed(seen, task),
     )
+
+
+def _is_observed(seen: SyncObserved, task: Task) -> bool:
+    """A kind is watched in one version, and a patch is made against the manifest's own."""
+    if not seen.durable or not seen.follows(task.gvk.group_kind):
+        return False
+    return task.live is None or gvk_of(task.live) == task.gvk
 
 
 def dry_run(seen: SyncObserved, task: Task) -> DryRun:

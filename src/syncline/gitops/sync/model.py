@@ -266,6 +266,10 @@ def _refuse_none(_ref: ObjectRef) -> str:
     return ""
 
 
+def _follow_none(_kind: GroupKind) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class SyncObserved:
     """Everything that one pass of an operation looks at."""
@@ -298,6 +302,8 @@ class SyncObserved:
     """What the destination holds under a reference, for conditions that manifests name."""
     refuses: Callable[[ObjectRef], str] = _refuse_none
     """Why the project does not let its Applications see an object that a manifest names; empty: it does."""
+    follows: Callable[[GroupKind], bool] = _follow_none
+    """Whether a working watch shows the objects of a kind, so that what it shows need not be read again."""
     answers: tuple[Answers, ...] = ()
     """What the actions of this pass answered so far; see :func:`syncline.gitops.sync.plan.record`."""
 

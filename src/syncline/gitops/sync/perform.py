@@ -24,6 +24,7 @@ from syncline.gitops.sync.actions import (
     SyncAction,
 )
 from syncline.gitops.sync.annotations import HOOK_FINALIZER, OPERATION
+from syncline.gitops.sync.applied import Applied
 from syncline.gitops.sync.change import Change, classify_change
 from syncline.gitops.sync.model import Outcome, Refusal, WaitKind
 from syncline.gitops.sync.three_way import apply_patch, with_last_applied
@@ -94,6 +95,7 @@ class SyncPerformer:
 
     def __init__(self, mapper: Mapper) -> None:
         self._mapper = mapper
+        self._applied = Applied(FIELD_MANAGER)
 
     def perform(self, action: SyncAction) -> Requests:
         try:
@@ -114,9 +116,9 @@ class SyncPerformer:
             return _unknown_kind(action, gvk)
         match action:
             case ApplyObject():
-                return (yield from _Apply(info, action, dry=False).answer())
+                return (yield from _Apply(info, action, self._applied, dry=False).answer())
             case DryRun(of=apply, as_new=as_new):
-                return (yield from _Apply(info, apply, dry=True).answer(as_new))
+                return (yield from _Apply(info, apply, self._applied, dry=True).answer(as_new))
             case DeleteHook(ending=True):
                 return Outcome(True)
             case PruneObject() | DeleteHook():
@@ -212,9 +214,10 @@ def _with_meta(obj: Obj, **fields: object) -> Obj:
 class _Apply:
     """One manifest on its way to the cluster, for real or as a question."""
 
-    def __init__(self, info: ResourceInfo, action: ApplyObject, *, dry: bool) -> None:
+    def __init__(self, info: ResourceInfo, action: ApplyObject, applied: Applied, *, dry: bool) -> None:
         self.info = info
         self.action = action
+        self.applied = applied
         self.dry = dry
         self.place = _place(info, action.ref)
         target = action.target
@@ -335,18 +338,50 @@ class _Apply:
             if not generated:
                 return Outcome(False, "resource name may not be empty: give the manifest a metadata.name")
             return Outcome(False, f"from {generated}: cannot use generate name with apply")
+        if self.action.observed:
+            found = yield from self._apply_to_observed()
+            if found is not None:
+                return found
         for last in range(CONFLICT_TRIES):
             live = yield from self._read()
             if live is None:
                 return (yield from self._create(with_last_applied(self.target)))
             kind, patch = apply_patch(gvk_of(self.target), self.target, live)
             if not patch:
-                return self._done("configured" if self.dry else "unchanged")
+                return self._unchanged(live)
             answer = yield self._patch(kind, patch)
             if answer.status != Conflict.code or last == CONFLICT_TRIES - 1:
-                answer.or_raise()
-                return self._done("configured")
+                return self._kept(answer.or_raise(), "configured")
         raise AssertionError("the last try returns or raises")
+
+    def _apply_to_observed(self) -> Generator[Request, Response, Outcome | None]:
+        """As :meth:`_apply`, without a question first; None where something else is there than what was seen. A patch
+        names the version that it was made for."""
+        live = self.action.live
+        if live is None:
+            answer = yield self._post(with_last_applied(self.target))
+            return None if answer.status == AlreadyExists.code else self._kept(answer.or_raise(), "created")
+        if self.applied.holds(self.action):
+            return self._done("configured" if self.dry else "unchanged")
+        kind, patch = apply_patch(gvk_of(self.target), self.target, live)
+        if not patch:
+            return self._unchanged(live)
+        answer = yield self._patch(kind, _with_meta(patch, resourceVersion=resource_version(live)))
+        if answer.status in (Conflict.code, NotFound.code):
+            return None
+        return self._kept(answer.or_raise(), "configured")
+
+    def _unchanged(self, live: Obj) -> Outcome:
+        self._note(live)
+        return self._done("configured" if self.dry else "unchanged")
+
+    def _kept(self, left: Obj, what: str) -> Outcome:
+        self._note(left)
+        return self._done(what)
+
+    def _note(self, left: Obj) -> None:
+        if not self.dry:
+            self.applied.note(self.action, left)
 
     def _patch(self, kind: PatchType, patch: Obj) -> Request:
         return client.patch(
@@ -363,6 +398,8 @@ class _Apply:
     def _server_side(self) -> Requests:
         if self.action.force:
             return Outcome(False, "error validating options: --force cannot be used with --server-side")
+        if self.action.observed and not self.action.migrate_from and self.applied.holds(self.action):
+            return self._done("serverside-applied")
         answer = yield client.server_side_apply(
             self.info,
             self.target,
@@ -371,8 +408,7 @@ class _Apply:
             dry_run=self.dry,
             field_validation=self.validation,
         )
-        answer.or_raise()
-        return self._done("serverside-applied")
+        return self._kept(answer.or_raise(), "serverside-applied")
 
     def _replace(self) -> Requests:
         """PUT with the live resourceVersion; a newer object in between is read and replaced in its turn."""
