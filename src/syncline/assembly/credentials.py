@@ -1,7 +1,7 @@
 """Keeps the reader of repositories informed about credentials, settings and projects of the control namespace.
 
-Wraps the performer of :class:`Render`: before each render the Secrets, ConfigMaps and AppProjects of the cache are
-looked at, in the loop's own thread, and read anew only if one of them changed.
+Wraps the performer of :class:`Render`: before each render it is seen, in the loop's own thread, whether anything of the
+kinds that are read arrived since the last one; then what is read of them, and only if that changed it is parsed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from syncline.gitops.application.manifests import (
 )
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.kinds.argoproj import APP_PROJECT
-from syncline.kube.objects import GroupKind, labels_of, name_of, resource_version
+from syncline.kube.objects import GroupKind, ObjectRef, labels_of, name_of, resource_version
 from syncline.sources.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, SECRET_TYPE, CredentialBook, credential_book
 from syncline.sources.sourcing import SourceRules
 
 __all__ = ["CredentialedRenders"]
 
 SECRETS = GroupKind("", "Secret")
-CONFIG_MAPS = GroupKind("", "ConfigMap")
+NAMED = sorted((KNOWN_HOSTS_MAP, CERTIFICATES_MAP, *MAPS))
+"""ConfigMaps that are read."""
 
 
 @runtime_checkable
@@ -51,6 +52,8 @@ class CredentialedRenders(RenderPerformer):
         self._learner = reader if isinstance(reader, _Learns) else None
         self._cache = cache
         self._namespace = settings.control_namespace
+        self._seen: tuple[object, ...] = ()
+        """What the cache counted when it was looked at last."""
         self._known: tuple[tuple[str, str], ...] = ()
 
     def perform(self, action: Render | Join) -> Generator[Work, Any, Manifests | Reading | None]:
@@ -59,9 +62,14 @@ class CredentialedRenders(RenderPerformer):
         return (yield from super().perform(action))
 
     def _teach(self, learner: _Learns) -> None:
+        named = (self._cache.get(ObjectRef("", "ConfigMap", self._namespace, name)) for name in NAMED)
+        maps = [found for found in named if found is not None]
+        changes = (self._cache.changes(kind) for kind in (SECRETS, APP_PROJECT.group_kind))
+        seen = (*changes, *(f"{name_of(found)} {resource_version(found)}" for found in maps))
+        if seen == self._seen:
+            return
+        self._seen = seen
         secrets = [s for s in self._cache.objects(SECRETS, self._namespace) if SECRET_TYPE in labels_of(s)]
-        named = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP, *MAPS)
-        maps = [m for m in self._cache.objects(CONFIG_MAPS, self._namespace) if name_of(m) in named]
         projects = self._cache.objects(APP_PROJECT.group_kind, self._namespace)
         state = tuple((name_of(obj), resource_version(obj)) for obj in (*secrets, *maps, *projects))
         if state != self._known:

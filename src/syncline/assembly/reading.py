@@ -15,7 +15,7 @@ from syncline.sources.credentials import CredentialBook
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 from syncline.sources.errand import Errand, errand
 from syncline.sources.errors import SourceError
-from syncline.sources.git import GitSettings, Look
+from syncline.sources.git import GitSettings, Look, moment
 from syncline.sources.git_process import RemoteLimits
 from syncline.sources.kustomize.program import KustomizeProgram
 from syncline.sources.plugin_run import PluginRunner
@@ -84,11 +84,20 @@ class GitSourceReader:
         """Calls of remotes until now: address, command, success, how many."""
         return self._sources.requests()
 
+    def moment(self) -> int:
+        return moment()
+
     def read(
-        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        wanted: int = 0,
     ) -> Manifests:
         """Never raises for what a repository may contain."""
-        return self._read(sources, revisions, context, Look(now))
+        return self._read(sources, revisions, context, Look(now, wanted=wanted))
 
     def poll(
         self,
@@ -98,9 +107,10 @@ class GitSourceReader:
         context: RenderContext = NO_CONTEXT,
         *,
         since: datetime | None,
+        wanted: int = 0,
     ) -> Manifests:
         """As :meth:`read`, content with what a host answered to somebody else at ``since`` or later."""
-        return self._read(sources, revisions, context, Look(now, since, asked=False))
+        return self._read(sources, revisions, context, Look(now, since, asked=False, wanted=wanted))
 
     def _read(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look

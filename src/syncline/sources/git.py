@@ -8,13 +8,13 @@ follows a path, link or address out of where the settings allow it.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -27,16 +27,17 @@ from syncline.sources.errand import Failing, current
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.git_access import git_environment, git_options, out_of_arguments
 from syncline.sources.git_process import Bounds, GitAnswer, RemoteLimits, run_git
+from syncline.sources.git_tree import GitTree
 from syncline.sources.github_app import with_token
 from syncline.sources.lfs import LargeFiles
 from syncline.sources.listing import Listing, SmallFiles
 from syncline.sources.requests import RemoteRequests
 from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choose_tag, is_short_sha
 from syncline.sources.submodules import MAX_NESTED, Graft, GraftedTree, parse_modules, submodule_url
-from syncline.sources.tree import MAX_ENTRIES, SUBMODULE_MODE, Entry, Tree, checked, clean_path
+from syncline.sources.tree import Tree, clean_path
 from syncline.sources.turns import away
 
-__all__ = ["Git", "GitSettings", "GitTree", "Look", "Repository", "check_url", "normalize_url"]
+__all__ = ["Git", "GitSettings", "Look", "Repository", "check_url", "moment", "normalize_url"]
 
 
 MODULES = ".gitmodules"
@@ -140,17 +141,27 @@ class Look:
     since: datetime | None = None
     asked: bool = True
     """Somebody waits: a remote that failed a short while ago is asked once more."""
+    wanted: int = 0
+    """The :func:`moment` at which it was wanted; 0: when it comes to the remote."""
 
     def takes(self, at: datetime) -> bool:
         return self.since is not None and at >= self.since
 
 
+_moments = itertools.count(1)
+
+
+def moment() -> int:
+    """A number for now: what begins later has a higher one. Clocks stand still for too long to tell it."""
+    return next(_moments)
+
+
 @dataclass(frozen=True, slots=True)
 class Advertised:
-    """What a remote answered when it was asked at ``at`` with ``access``, in the look with this number."""
+    """What a remote answered when it was asked at ``at`` with ``access``, at this :func:`moment`."""
 
     at: datetime
-    number: int
+    moment: int
     access: RepositoryAccess | None
     found: Refs | SourceError
 
@@ -167,7 +178,6 @@ class _Kept:
     """By commit and viewer, with the credentials of the parent."""
     asked_for: tuple[str, int] = ("", 0)
     present: set[str] = field(default_factory=set)
-    looks: int = 0
     advertised: Advertised | None = None
 
 
@@ -179,6 +189,7 @@ class _Mirror:
         self.place = settings.cache_directory / f"{name}.git"
         self.lock = threading.Lock()
         self.asking = threading.Lock()
+        self.reading = threading.Lock()
         self.kept = _Kept()
         self.failing = Failing(entropy or Entropy(url))
 
@@ -205,6 +216,8 @@ class Repository:
         self._mirror = mirror.place
         self._lock = mirror.lock
         self._asking = mirror.asking
+        self.reading = mirror.reading
+        """Held while files are read ahead."""
         self._kept = mirror.kept
         self._failing = mirror.failing
         self.small = small
@@ -226,22 +239,21 @@ class Repository:
         Failures are shared, too: a remote that does not answer is not asked by a thousand applications in turn."""
         if look is None:
             return self.refs()
-        arrived = self._kept.looks
+        wanted = look.wanted or moment()
         with self._asking:
             kept = self._kept.advertised
-            if kept is None or kept.access != self.access or not (kept.number > arrived or look.takes(kept.at)):
-                self._kept.looks += 1
-                kept = self._kept.advertised = self._look(look.now, self._kept.looks)
+            if kept is None or kept.access != self.access or not (kept.moment > wanted or look.takes(kept.at)):
+                kept = self._kept.advertised = self._look(look.now, moment())
         if isinstance(kept.found, SourceError):
             raise kept.found
         return kept.found
 
-    def _look(self, now: datetime, number: int) -> Advertised:
+    def _look(self, now: datetime, begun: int) -> Advertised:
         access = self.access
         try:
-            return Advertised(now, number, access, self.refs())
+            return Advertised(now, begun, access, self.refs())
         except SourceError as error:
-            return Advertised(now, number, access, error)
+            return Advertised(now, begun, access, error)
 
     def refs(self) -> Refs:
         """What the remote advertises now: the cheap question whether anything moved."""
@@ -318,6 +330,11 @@ class Repository:
         made = Listing(sha, self.whole_tree(sha).entries)
         self._kept.listing = made
         return made
+
+    def listed(self, sha: str) -> Listing | None:
+        """The files of the commit, if they were listed because many folders of it are read."""
+        kept = self._kept.listing
+        return kept if kept is not None and kept.sha == sha else None
 
     def ensure(self, revision: ResolvedRevision) -> None:
         """Bring the commit into the mirror, with all branches and tags, unless it is there."""
@@ -594,94 +611,6 @@ def _parse_refs(text: str) -> Refs:
     return Refs(tuple(Ref(name, shas[name]) for name in sorted(shas)), head)
 
 
-class GitTree:
-    """A folder at a commit. The list of files is read when first asked for, contents in one go."""
-
-    def __init__(
-        self, repository: Repository, sha: str, path: str, tree_id: str, entries: tuple[Entry, ...] | None = None
-    ) -> None:
-        if entries is not None:
-            self.entries = entries
-        self._repository = repository
-        self.sha = sha
-        self.path = path
-        self.id = tree_id
-
-    def is_of(self, repository: Repository) -> bool:
-        """Whether it reads as ``repository`` does: large files are brought with the rights of one project."""
-        mine, other = self._repository.access, repository.access
-        if not any(one is not None and one.lfs for one in (mine, other)):
-            return True
-        return mine == other and self._repository.viewer == repository.viewer
-
-    @cached_property
-    def entries(self) -> tuple[Entry, ...]:
-        answer = self._repository.read_mirror(["ls-tree", "-r", "-z", "-l", "--full-tree", self.id])
-        if answer.code != 0:
-            raise SourceError(
-                Problem.INVALID, f"{self.path or '.'}: {answer.complaint}", subject=self._repository.shown
-            )
-        label = f"{self._repository.shown}: {self.path or '.'}"
-        if answer.output.count(b"\0") > MAX_ENTRIES:
-            raise SourceError(Problem.TOO_LARGE, f"{label}: more than {MAX_ENTRIES} files", subject=label)
-        return tuple(checked(sorted(_parse_entry(line) for line in answer.output.split(b"\0") if line), label))
-
-    def read(self, entries: Iterable[Entry]) -> dict[str, bytes]:
-        return self._repository.smudged(self.sha, self._stored(list(entries)))
-
-    def _stored(self, wanted: list[Entry]) -> dict[str, bytes]:
-        small = self._repository.small
-        if small is None:
-            return self._asked(wanted)
-        known = small.get(entry.blob for entry in wanted)
-        missing = [entry for entry in wanted if entry.blob not in known]
-        found = self._asked(missing) if missing else {}
-        small.put((entry.blob, found[entry.path]) for entry in missing)
-        return {entry.path: found[entry.path] if entry.path in found else known[entry.blob] for entry in wanted}
-
-    def _asked(self, wanted: list[Entry]) -> dict[str, bytes]:
-        answer = self._repository.read_mirror(
-            ["cat-file", "--batch"], "".join(f"{entry.blob}\n" for entry in wanted).encode()
-        )
-        if answer.code != 0:
-            why = answer.complaint or f"git ended with code {answer.code}"
-            raise SourceError(Problem.UNREACHABLE, f"mirror of {self._repository.shown}: {why}")
-        contents: dict[str, bytes] = {}
-        position = 0
-        for entry in wanted:
-            end = answer.output.find(b"\n", position)
-            header = answer.output[position:end].split(b" ")
-            if end < 0 or len(header) != 3:
-                raise SourceError(Problem.INVALID, f"{entry.path}: the object {entry.blob} is not in the mirror")
-            size = int(header[2])
-            contents[entry.path] = answer.output[end + 1 : end + 1 + size]
-            position = end + 1 + size + 1
-        return contents
-
-    def follow(self, entry: Entry) -> Entry | None:
-        if not entry.is_symlink:
-            return entry
-        full = f"{self.path}/{entry.path}" if self.path else entry.path
-        kind, blob = self._repository.object_at(self.sha, full)
-        if kind == "tree":
-            return None
-        if kind in ("dangling", "missing", "notdir"):
-            return None
-        if kind != "blob":
-            ends = "leaves the repository" if kind == "symlink" else "does not end at a file"
-            raise SourceError(
-                Problem.REFUSED,
-                f"{full}: the symbolic link {ends}",
-                subject=self._repository.shown,
-                fix="link to a file of the same repository by a relative path",
-            )
-        size = self._repository.read_mirror(["cat-file", "-s", blob]).output
-        return Entry(entry.path, "100644", blob, int(size))
-
-    def whole(self) -> GitTree:
-        return self._repository.whole_tree(self.sha)
-
-
 def _answered(output: bytes) -> tuple[str, bytes]:
     """The first answer of ``--batch-check``; what ends at a link or nowhere takes a second line for the path."""
     line, _, rest = output.partition(b"\n")
@@ -690,10 +619,3 @@ def _answered(output: bytes) -> tuple[str, bytes]:
     if word in ("symlink", "dangling", "loop", "notdir") and size.isdigit():
         rest = rest[int(size) + 1 :]
     return text, rest
-
-
-def _parse_entry(line: bytes) -> Entry:
-    """``MODE TYPE OBJECT SIZE<tab>PATH``; bytes of a name that are no UTF-8 are shown as escapes."""
-    head, _, path = line.partition(b"\t")
-    mode, _, blob, size = head.decode().split()
-    return Entry(path.decode("utf-8", "backslashreplace"), mode, blob, 0 if mode == SUBMODULE_MODE else int(size))

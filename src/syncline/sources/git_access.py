@@ -85,12 +85,31 @@ def git_environment(
         yield {}
         return
     inherited = {} if access.anonymous else os.environ if inherited is None else inherited
-    with tempfile.TemporaryDirectory(prefix="syncline-git-", dir=credentials_folder()) as made:
-        folder = Path(made)
-        values = _http(access, folder) if _is_http(access) else _ssh(access, folder)
+    with contextlib.ExitStack() as closing:
+        place = _Place(closing)
+        address = parse_address(access.url)
+        values = _http(access, place) if _is_http(access) else {} if address.is_local else _ssh(access, place)
         config = _config(_settings(access), inherited)
-        own = _NOBODY if access.anonymous and parse_address(access.url).host else {}
+        own = _NOBODY if access.anonymous and address.host else {}
         yield own | values | config
+
+
+class _Place:
+    """Where the files of one call lie: made with the first of them."""
+
+    def __init__(self, closing: contextlib.ExitStack) -> None:
+        self._closing = closing
+        self._folder: Path | None = None
+
+    def file(self, name: str, content: str) -> str:
+        """Its path; only this user can read it."""
+        if self._folder is None:
+            made = tempfile.TemporaryDirectory(prefix="syncline-git-", dir=credentials_folder())
+            self._folder = Path(self._closing.enter_context(made))
+        place = self._folder / name
+        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(content)
+        return str(place)
 
 
 def _is_http(access: RepositoryAccess) -> bool:
@@ -103,7 +122,7 @@ def _origin(access: RepositoryAccess) -> str:
     return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _http(access: RepositoryAccess, folder: Path) -> dict[str, str]:
+def _http(access: RepositoryAccess, place: _Place) -> dict[str, str]:
     values: dict[str, str] = {}
     if access.password is not None:
         values |= {
@@ -114,10 +133,10 @@ def _http(access: RepositoryAccess, folder: Path) -> dict[str, str]:
     if access.insecure:
         values["GIT_SSL_NO_VERIFY"] = "true"
     elif access.ca_pem:
-        values["GIT_SSL_CAINFO"] = _file(folder, "ca.pem", access.ca_pem)
+        values["GIT_SSL_CAINFO"] = place.file("ca.pem", access.ca_pem)
     if access.certificate_pem and access.certificate_key is not None:
-        values["GIT_SSL_CERT"] = _file(folder, "certificate.pem", access.certificate_pem)
-        values["GIT_SSL_KEY"] = _file(folder, "key.pem", access.certificate_key.reveal())
+        values["GIT_SSL_CERT"] = place.file("certificate.pem", access.certificate_pem)
+        values["GIT_SSL_KEY"] = place.file("key.pem", access.certificate_key.reveal())
     if access.no_proxy:
         values["no_proxy"] = access.no_proxy
     return values
@@ -154,24 +173,17 @@ def _config(pairs: list[tuple[str, str]], inherited: Mapping[str, str]) -> dict[
     return values
 
 
-def _ssh(access: RepositoryAccess, folder: Path) -> dict[str, str]:
+def _ssh(access: RepositoryAccess, place: _Place) -> dict[str, str]:
     command = [*SSH]
     if access.anonymous:
         command += ["-F", "none", "-oIdentitiesOnly=yes", "-oIdentityAgent=none", "-oIdentityFile=none"]
     if access.ssh_key is not None:
         key = access.ssh_key.reveal()
-        place = _file(folder, "key", key if key.endswith("\n") else key + "\n")
-        command += ["-oIdentitiesOnly=yes", "-oIdentityAgent=none", "-i", place]
+        file = place.file("key", key if key.endswith("\n") else key + "\n")
+        command += ["-oIdentitiesOnly=yes", "-oIdentityAgent=none", "-i", file]
     if access.insecure:
         command += ["-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR"]
     elif access.known_hosts is not None:
-        hosts = _file(folder, "known_hosts", access.known_hosts)
+        hosts = place.file("known_hosts", access.known_hosts)
         command += ["-oStrictHostKeyChecking=yes", f"-oUserKnownHostsFile={hosts}", "-oGlobalKnownHostsFile=/dev/null"]
     return {"GIT_SSH_COMMAND": shlex.join(command), "GIT_SSH_VARIANT": "ssh"}
-
-
-def _file(folder: Path, name: str, content: str) -> str:
-    place = folder / name
-    with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(content)
-    return str(place)

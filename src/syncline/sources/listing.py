@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from syncline.sources.tree import Entry
@@ -26,6 +26,7 @@ class Listing:
         self.sha = sha
         self._entries = entries
         self._paths = [entry.path for entry in entries]
+        self._named = bytearray(len(self._paths))
 
     def has_file(self, path: str) -> bool:
         at = bisect.bisect_left(self._paths, path)
@@ -41,12 +42,27 @@ class Listing:
         cut = len(prefix)
         return tuple(sorted(replace(entry, path=entry.path[cut:]) for entry in self._entries[start:end]))
 
+    def ahead(self, path: str, *, each: int, together: int, files: int) -> Iterator[Entry]:
+        """Regular files from ``path`` on in their order, none larger than ``each``, and no more than ``together`` and
+        ``files`` allow. Each is named once: what is forgotten again is not read ahead a second time."""
+        start = bisect.bisect_left(self._paths, path)
+        left = together
+        for at in range(start, min(start + files, len(self._entries))):
+            entry = self._entries[at]
+            if self._named[at] or not entry.is_file or entry.size > each:
+                continue
+            left -= entry.size
+            if left < 0:
+                return
+            self._named[at] = 1
+            yield entry
+
 
 class SmallFiles:
     """Contents by blob, least recently used out first. Safe to use from several threads."""
 
     def __init__(self, *, each: int = 64 * 1024, together: int = 32 * 1024 * 1024) -> None:
-        self._each = each
+        self.each = each
         self._together = together
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
@@ -62,10 +78,15 @@ class SmallFiles:
                     found[blob] = self._kept[blob]
         return found
 
+    def unknown(self, blobs: Iterable[str]) -> set[str]:
+        """Those that are not known."""
+        with self._lock:
+            return {blob for blob in blobs if blob not in self._kept}
+
     def put(self, contents: Iterable[tuple[str, bytes]]) -> None:
         with self._lock:
             for blob, content in contents:
-                if len(content) > self._each or blob in self._kept:
+                if len(content) > self.each or blob in self._kept:
                     continue
                 self._kept[blob] = content
                 self._size += len(content)

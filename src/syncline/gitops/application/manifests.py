@@ -145,6 +145,38 @@ class PollingReader(Protocol):
         ...
 
 
+@runtime_checkable
+class SharingReader(PollingReader, Protocol):
+    """A reader that answers many from one question to a remote."""
+
+    def moment(self) -> int:
+        """A number for now: what begins later has a higher one."""
+        ...
+
+    def read(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        wanted: int = 0,
+    ) -> Manifests:
+        """As that of :class:`SourceReader`; what a remote was asked after the moment ``wanted`` will do."""
+        ...
+
+    def poll(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        since: datetime | None,
+        wanted: int = 0,
+    ) -> Manifests: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Render:
     """Resolve ``revisions`` (as asked: branch, tag, SHA, empty for HEAD) and render the sources there."""
@@ -251,6 +283,7 @@ class RenderPerformer:
     ) -> None:
         self._patience_s = patience_s
         self._reader = reader
+        self._sharing = reader if isinstance(reader, SharingReader) else None
         self._store = store
         self._clock = clock
 
@@ -260,9 +293,10 @@ class RenderPerformer:
             return None
         now = self._clock.now()
         begun: list[datetime] = []
+        wanted = self._sharing.moment() if self._sharing is not None else 0
         found = yield Work(
             action.describe(),
-            partial(self._read, action, now, begun),
+            partial(self._read, action, now, begun, wanted),
             Purpose.SOURCES,
             project=action.context.project,
             hosts=tuple(dict.fromkeys(filter(None, (host_of(str(one.get("repoURL"))) for one in action.sources)))),
@@ -272,18 +306,23 @@ class RenderPerformer:
             return self._keep(action, now, found, (action.answers,))
         return self._store.begin(action, now, begun)
 
-    def _read(self, action: Render, now: datetime, begun: list[datetime]) -> Manifests:
+    def _read(self, action: Render, now: datetime, begun: list[datetime], wanted: int) -> Manifests:
         """In the driver's thread, once there is a place."""
         begun.append(self._clock.now())
         if begun[0] > now + timedelta(seconds=READ_LIMIT_S):
             error = f"no turn to read the source within {READ_LIMIT_S:g} s: its project or its host has too many reads"
             return Manifests((), (), (), begun[0], error=error)
         reader, since = self._reader, None
-        if action.asked or not isinstance(reader, PollingReader):
-            return reader.read(action.sources, action.revisions, now, action.context)
+        asked = action.sources, action.revisions, now, action.context
         if action.may_be_old_s:
             since = now - timedelta(seconds=action.may_be_old_s)
-        return reader.poll(action.sources, action.revisions, now, action.context, since=since)
+        if self._sharing is not None:
+            if action.asked:
+                return self._sharing.read(*asked, wanted=wanted)
+            return self._sharing.poll(*asked, since=since, wanted=wanted)
+        if action.asked or not isinstance(reader, PollingReader):
+            return reader.read(*asked)
+        return reader.poll(*asked, since=since)
 
     def _keep_late(self, action: Render, now: datetime, found: Any) -> None:
         answers = self._store.end(action, now)
