@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +83,79 @@ def test_app_namespace_is_that_of_the_application_and_not_of_its_project(
     assert "stray" in json.dumps(orphans)
     assert shell.json("plan", "team-apps/away")["verdict"]
     assert "away" in shell("explain", "app/team-apps/away")
+
+
+def test_what_is_stored_was_judged_as_a_server_would(shell: Shell, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "judged")
+    repository.commit(menu=CONFIG % "leek")
+    shell("proj", "create", "narrow", "--src", "https://127.0.0.1:1/*", "--dest", f"{HERE},narrow")
+    create = ("app", "create", "judged", "--repo", str(repository.folder), "--dest-namespace", "narrow")
+    for flags, words in (
+        (("--project", "nosuch"), "Application referencing project nosuch which does not exist"),
+        (("--project", "narrow"), "is not permitted in project 'narrow'"),
+        (("--dest-server", "https://127.0.0.1:9"), 'cluster "https://127.0.0.1:9" not found'),
+        (("--path", "nosuch"), "nosuch"),
+        (("--revision", "nosuch"), "nosuch"),
+        (("--repo", str(tmp_path / "nowhere")), "nowhere"),
+        (("--dest-name", "nosuch"), "there are no clusters with this name: nosuch"),
+    ):
+        text = shell(*create, *flags, code=20)
+        assert words in text and "application spec for judged is invalid" in text
+        assert "does not exist" in shell("app", "get", "judged", code=20), "nothing was written"
+    assert "not permitted" in shell(*create, "--project", "narrow", "--validate=false", code=20), "in any case"
+    shell(*create, "--path", "nosuch", "--validate=false")
+    refused = shell("app", "set", "judged", "--revision", "other", code=20)
+    assert "give --validate=false" in refused
+    shell("app", "set", "judged", "--path", ".")
+    assert "is not permitted" in shell("app", "set", "judged", "--project", "narrow", code=20)
+    unknown = json.dumps({"spec": {"sauce": {}}})
+    patched = shell("app", "patch", "judged", "--type", "merge", "--patch", unknown, code=20)
+    assert 'unknown field "spec.sauce"' in patched
+
+
+def test_applications_are_made_of_the_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "piped"},
+        "spec": {"source": {"repoURL": "https://127.0.0.1:1/r", "path": "."}, "destination": {"server": HERE}},
+    }
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(app).encode())))
+    shell("app", "create", "-f", "-", "--validate=false", "-l", "a=b", "--helm-set", "soup=leek")
+    found = shell.json("app", "get", "piped")
+    assert found["metadata"]["labels"] == {"a": "b"}
+    assert "soup   leek" in shell("app", "get", "piped", "--show-params")
+    assert "the Application has 1 sources" in shell(
+        "app", "get", "piped", "--show-params", "--source-position", "3", code=2
+    )
+    assert "piped" in shell("app", "list", "-p", "default", "-p", "narrow", "-o", "name")
+    assert shell("app", "list", "-p", "nosuch", "-o", "name") == ""
+
+
+def test_contexts_are_those_of_the_kubeconfig(shell: Shell, cluster: Served) -> None:
+    [current] = [one for one in shell.json("context") if one["current"]]
+    assert current["server"].startswith("https://127.0.0.1:")
+    assert f"*         {current['name']}" in shell("context")
+    assert shell("context", current["name"]) == f"Already at context '{current['name']}'\n"
+    assert "does not exist" in shell("context", "nosuch", code=20)
+    assert "kubectl config delete-context" in shell("context", current["name"], "--delete", code=20)
+
+
+def test_a_cluster_is_declared_with_labels_and_a_proxy(shell: Shell, cluster: Served) -> None:
+    name = shell.json("context")[0]["name"]
+    shell(
+        "cluster", "add", name, "--name", "near", "--in-cluster", "--label", "region=eu", "--shard", "2", "--yes",
+        "--proxy-url", "http://127.0.0.1:3128", "--annotation", "a=b",
+    )  # fmt: skip
+    with Connection(str(cluster.kubeconfig)) as link:
+        secrets = link.ask(client.list_(link.resource(GVK("", "v1", "Secret")), "argocd", label_selector="region=eu"))
+    [found] = secrets["items"]
+    fields = {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
+    assert (fields["server"], fields["shard"]) == (HERE, "2")
+    assert json.loads(fields["config"])["proxyUrl"] == "http://127.0.0.1:3128"
+    assert found["metadata"]["annotations"]["a"] == "b"
+    assert "not run for other clusters" in shell("cluster", "add", name, "--exec-command", "aws", code=20)
+    shell("cluster", "rm", "near", "-y")
 
 
 def test_a_project_has_roles_policies_and_groups(shell: Shell) -> None:

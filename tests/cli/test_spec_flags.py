@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from syncline.base.clock import EPOCH
-from syncline.cli.app.create import _from_flags, create
+from syncline.cli.app.create import _from_flags, create, with_overrides
 from syncline.cli.app.history import rollback_operation
+from syncline.cli.app.logs import _wanted
+from syncline.cli.app.objects import filtered
 from syncline.cli.app.revised import revised
 from syncline.cli.app.selected import expanded, labelled, selected
 from syncline.cli.app.settings import without
@@ -97,7 +99,7 @@ def test_one_of_several_sources_has_to_be_named() -> None:
 def test_parameters_and_images_replace_those_of_the_same_name() -> None:
     spec = with_flags(BASE, {"helm_set": ("a=1", "b=2"), "kustomize_images": ("web=mine:1", "db:1")})
     spec = with_flags(spec, {"helm_set": ("a=3",), "kustomize_images": ("db:2",)})
-    assert spec["source"]["helm"] == {"parameters": [{"name": "b", "value": "2"}, {"name": "a", "value": "3"}]}
+    assert spec["source"]["helm"] == {"parameters": [{"name": "a", "value": "3"}, {"name": "b", "value": "2"}]}
     assert spec["source"]["kustomize"] == {"images": ["web=mine:1", "db:2"]}
 
 
@@ -290,14 +292,91 @@ def test_a_parameter_given_again_takes_the_place_of_the_first() -> None:
     once = with_flags(BASE, {"helm_set_string": ("a=1",), "kustomize_replicas": ("web=1", "db=1")})
     twice = with_flags(once, {"helm_set_string": ("a=2",), "kustomize_replicas": ("web=2",)})
     assert twice["source"]["helm"]["parameters"] == [{"name": "a", "value": "2", "forceString": True}]
-    assert twice["source"]["kustomize"]["replicas"] == [{"name": "db", "count": 1}, {"name": "web", "count": 2}]
+    assert twice["source"]["kustomize"]["replicas"] == [{"name": "web", "count": 2}, {"name": "db", "count": 1}]
 
 
-def test_values_as_text_take_the_place_of_values_as_an_object(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flag", "field", "value"),
+    [
+        ("helm_set", "parameters", "value"),
+        ("helm_set_string", "parameters", "value"),
+        ("helm_set_file", "fileParameters", "path"),
+    ],
+)
+def test_of_a_parameter_that_is_given_twice_at_once_the_last_one_counts(flag: str, field: str, value: str) -> None:
+    made = with_flags(BASE, {flag: ("foo=bar", "foo=baz", "app=x")})["source"]["helm"][field]
+    assert [(one["name"], one[value]) for one in made] == [("foo", "baz"), ("app", "x")]
+
+
+def test_values_of_a_file_take_the_place_of_all_inline_values_as_an_object(tmp_path: Path) -> None:
     (tmp_path / "v.yaml").write_text("a: 1\n")
-    known = BASE | {"source": BASE["source"] | {"helm": {"valuesObject": {"b": 2}}}}
+    known = BASE | {"source": BASE["source"] | {"helm": {"valuesObject": {"b": 2}, "values": "c: 3"}}}
     made = with_flags(known, {"values_literal_file": str(tmp_path / "v.yaml")})
-    assert made["source"]["helm"] == {"values": "a: 1\n"}
+    assert made["source"]["helm"] == {"valuesObject": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("- a\n", "holds no mapping of values"), ("a: [", "v.yaml"), (None, "No such file")],
+    ids=["a list", "no YAML", "no file"],
+)
+def test_values_of_a_file_that_cannot_be_used_are_refused(text: str | None, message: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "v.yaml").write_text(text)
+    with pytest.raises(CommandFailed, match=message):
+        with_flags(BASE, {"values_literal_file": str(tmp_path / "v.yaml")})
+    with pytest.raises(CommandFailed, match="nothing is fetched here"):
+        with_flags(BASE, {"values_literal_file": "https://example.com/v.yaml"})
+
+
+def test_flags_change_an_application_of_a_file_unless_it_has_several_sources() -> None:
+    given = {"labels": ("a=b",), "annotations": (), "set_finalizer": True, "revision": "v2"}
+    app = {"metadata": {"name": "shop", "labels": {"c": "d"}}, "spec": BASE}
+    made = with_overrides(app, "shop", "", given, single=True)
+    assert made["spec"]["source"] == BASE["source"] | {"targetRevision": "v2"}
+    assert made["metadata"]["labels"] == {"a": "b", "c": "d"} and made["metadata"]["finalizers"]
+    several = with_overrides(app | {"spec": TWO}, None, "renamed", given, single=True)
+    assert several["spec"] == TWO and several["metadata"]["name"] == "renamed"
+    with pytest.raises(CommandFailed, match=r"app name 'other' does not match app spec metadata\.name 'shop'"):
+        with_overrides(app, "other", "", given, single=True)
+
+
+@pytest.mark.parametrize(
+    ("paths", "left"),
+    [
+        ([], {"metadata": {"name": "web"}, "a": {"b": 1, "c": 2}, "l": [{"x": 1, "y": 2}, {"y": 3}]}),
+        ([("a", "b")], {"metadata": {"name": "web"}, "a": {"b": 1}}),
+        ([("a", "b"), ("a", "c"), ("no", "such")], {"metadata": {"name": "web"}, "a": {"b": 1, "c": 2}}),
+        ([("l", "y")], {"metadata": {"name": "web"}, "l": [{"y": 2}, {"y": 3}]}),
+    ],
+)
+def test_fields_of_a_live_object_are_chosen_by_their_paths(paths: list[tuple[str, ...]], left: Obj) -> None:
+    obj = {"metadata": {"name": "web"}, "a": {"b": 1, "c": 2}, "l": [{"x": 1, "y": 2}, {"y": 3}]}
+    assert filtered(obj, paths) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "match_case", "shown"),
+    [("soup", False, True), ("soup", True, False), ("!soup", False, False), ("!soup", True, True)],
+)
+def test_a_filter_of_logs_tells_capitals_only_where_it_is_asked_to(text: str, match_case: bool, shown: bool) -> None:
+    assert _wanted("Tomato SOUP", text, match_case) is shown
+
+
+def test_further_flags_of_argocd_reach_their_fields() -> None:
+    flags = {"disable_extension_filter": True, "tag_prefix": "app-", "sync_retry_refresh": True}
+    made = with_flags(BASE, flags)
+    assert made["source"]["directory"] == {"disableExtensionFilter": True}
+    assert made["source"]["tagPrefix"] == "app-"
+    assert made["syncPolicy"] == {"retry": {"refresh": True}}
+    hydrated = with_flags(BASE, {"dry_source_repo": "u", "sync_source_path": "p", "hydrate_to_branch": "next"})
+    assert hydrated["sourceHydrator"] == {
+        "drySource": {"repoURL": "u"},
+        "syncSource": {"path": "p"},
+        "hydrateTo": {"targetBranch": "next"},
+    }
+    assert "hydrateTo" not in with_flags(hydrated, {"hydrate_to_branch": ""})["sourceHydrator"]
+    assert without({"source": {"ref": "values", "repoURL": "u"}}, {"ref": True})["source"] == {"repoURL": "u"}
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,10 @@ def test_the_spec_follows_the_flags(shell: Shell, tmp_path: Path) -> None:
     shell("app", "set", "set", "--sync-option", "!Prune=false", "--sync-retry-limit", "0")
     assert "syncPolicy" not in spec()
     assert spec()["source"]["targetRevision"] == "main"
-    shell("app", "set", "set", "--namesuffix", "-x", "--kustomize-image", "web=mine:1")
+    kustomized = ("app", "set", "set", "--namesuffix", "-x", "--kustomize-image", "web=mine:1")
+    refused = shell(*kustomized, code=20)
+    assert "application spec for set is invalid" in refused and "kustomization.yaml" in refused, "it is read first"
+    shell(*kustomized, "--validate=false")
     shell("app", "unset", "set", "--kustomize-image", "web", "--namesuffix")
     assert "kustomize" not in spec()["source"]
     merge = json.dumps({"spec": {"revisionHistoryLimit": 3}})

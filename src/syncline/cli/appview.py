@@ -18,6 +18,7 @@ __all__ = [
     "describe_app",
     "history_text",
     "operation_block",
+    "parameter_rows",
     "resource_rows",
     "short_revision",
     "windows_lines",
@@ -143,6 +144,12 @@ def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = Tru
     if rows_:
         lines += ["", table(RESOURCE_HEADERS, [[cell or " " for cell in row] for row in rows_])]
     return "\n".join(lines)
+
+
+def parameter_rows(source: Obj) -> str:
+    """The Helm parameters of a source, long values cut."""
+    parameters = dig(source, "helm", "parameters", default=[])
+    return table(("NAME", "VALUE"), [(str(one.get("name")), str(one.get("value"))[:80]) for one in parameters])
 
 
 def windows_lines(project: Obj, app: Obj, now: datetime) -> list[str]:

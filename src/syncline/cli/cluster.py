@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -55,6 +56,14 @@ def cluster() -> None:
 @click.option("--namespace", "namespaces", multiple=True, help="Manage only this namespace; repeatable.")
 @click.option("--cluster-resources", is_flag=True, help="With --namespace: manage cluster-scoped objects too.")
 @click.option("--project", default="", help="Only for Applications of this project.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label of its Secret; repeatable.")
+@click.option("--annotation", "annotations", multiple=True, metavar="KEY=VALUE", help="Annotation; repeatable.")
+@click.option("--shard", type=click.IntRange(min=0), default=None, help="For an Argo CD beside us.")
+@click.option("--in-cluster", is_flag=True, help="It is the cluster of the controllers, by its own address.")
+@click.option("--proxy-url", default="", help="Reach it by this proxy [default: the kubeconfig's].")
+@click.option("--server-proxy-url", default=None, help="The same for the controllers alone; empty for none.")
+@click.option("--disable-compression", is_flag=True, help="For an Argo CD beside us.")
+@click.option("-y", "--yes", is_flag=True, help="Taken for compatibility; nothing is asked.")
 @click.option("--upsert", is_flag=True, help="Change what is declared for this server.")
 @namespace_option
 @connection_options
@@ -71,10 +80,17 @@ def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: 
         access = load_kubeconfig(source, wanted)
     except (KubeconfigError, OSError) as error:
         raise CommandFailed(str(error)) from error
-    fields = secret_fields(access, given["name"] or wanted)
+    proxy = given["proxy_url"] or access.proxy_url
+    proxy = proxy if given["server_proxy_url"] is None else given["server_proxy_url"]
+    server = IN_CLUSTER_SERVER if given["in_cluster"] else access.server
+    access = replace(access, proxy_url=proxy, server=server)
+    fields = secret_fields(access, given["name"] or wanted, compressed=not given["disable_compression"])
+    fields |= {"shard": str(given["shard"])} if given["shard"] is not None else {}
     fields |= {"project": given["project"], "namespaces": ",".join(given["namespaces"])}
     fields |= {"clusterResources": "true"} if given["cluster_resources"] else {}
     secret = secret_object("cluster", namespace, cluster_secret_name(access.server), fields)
+    for kind in ("labels", "annotations"):
+        secret["metadata"][kind] |= _pairs(kind, given[kind])
     with Connection(given["kubeconfig"], given["context"]) as link:
         if access.server.rstrip("/") == IN_CLUSTER_SERVER and _is_disabled(link, namespace):
             raise CommandFailed(
@@ -84,7 +100,7 @@ def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: 
     print(f"Cluster '{access.server}' {'added' if did == 'created' else did}")
 
 
-def secret_fields(access: ClusterAccess, name: str) -> dict[str, str]:
+def secret_fields(access: ClusterAccess, name: str, *, compressed: bool = True) -> dict[str, str]:
     """The fields of a cluster Secret; ``config`` is JSON, as Argo CD reads it (``ClusterConfig``)."""
     tls: Obj = {"insecure": access.skip_tls_verify, "serverName": access.tls_server_name}
     if access.ca_pem and not access.skip_tls_verify:
@@ -94,6 +110,8 @@ def secret_fields(access: ClusterAccess, name: str) -> dict[str, str]:
     if access.key_pem is not None:
         tls["keyData"] = _encoded(access.key_pem.reveal())
     config: Obj = {"tlsClientConfig": {key: value for key, value in tls.items() if value != ""}}
+    config |= {"proxyUrl": access.proxy_url} if access.proxy_url else {}
+    config |= {} if compressed else {"disableCompression": True}
     if access.token is not None:
         config["bearerToken"] = access.token.reveal()
     if access.token_file is not None:
@@ -158,9 +176,10 @@ def get(wanted: str, output: str | None, namespace: str, kubeconfig: str | None,
 
 @cluster.command()
 @click.argument("wanted", metavar="SERVER | NAME")
+@click.option("-y", "--yes", is_flag=True, help="Taken for compatibility; nothing is asked.")
 @namespace_option
 @connection_options
-def rm(wanted: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+def rm(wanted: str, yes: bool, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Remove a declared destination; what was synced there stays.
 
     \b

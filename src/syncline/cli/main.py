@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "backup": ("backup:backup", "Write a cluster's data to a file, while it serves."),
     "cluster": ("cluster:cluster", "List, add and remove destination clusters; list managed ones."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
+    "context": ("context:context", "List the contexts of the kubeconfig."),
     "controller": ("controller:controller", "Run the GitOps controllers against any cluster."),
     "demo": ("demo:demo", "Show the main job: a Git repository becomes a running cluster."),
     "explain": ("explain:explain", "Say in a few lines what blocks an object, down to the cause."),

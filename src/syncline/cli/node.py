@@ -73,7 +73,7 @@ def _quantity(option: str, text: str) -> str:
 
 
 @node.command("list")
-@output_option("json", "yaml", "name")
+@output_option("wide", "json", "yaml", "name")
 @connection_options
 def list_nodes(output: str | None, kubeconfig: str | None, context: str | None) -> None:
     """List nodes: ready or not, their pool, and from which config to which they move.
@@ -86,10 +86,10 @@ def list_nodes(output: str | None, kubeconfig: str | None, context: str | None) 
         now = link.now()
     if output == "name":
         print_names("node", map(name_of, nodes))
-    elif output:
+    elif output in ("json", "yaml"):
         print_documents([_row(one, pools) for one in nodes], output)
     else:
-        print_table(node_table(nodes, pools, now), len(nodes), "nodes")
+        print_table(node_table(nodes, pools, now, wide=output == "wide"), len(nodes), "nodes")
 
 
 @node.command("get")

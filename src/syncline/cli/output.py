@@ -52,10 +52,23 @@ def one_line(text: str) -> str:
     return "; ".join(part.strip() for part in text.split("\n") if part.strip())
 
 
-def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``-o/--output`` with these forms; empty is the table."""
+def output_option(*forms: str, also: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-o/--output`` with these forms; empty is the table, and so is ``wide`` where a table knows no wider form.
+    ``also``: other names of the flag."""
+    known = forms if "wide" in forms else (*forms, "wide")
+
+    def narrowed(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+        return value if value in forms else None
+
     return click.option(
-        "-o", "--output", "output", type=click.Choice(forms), default=None, help=f"One of {', '.join(forms)}."
+        "-o",
+        "--output",
+        *also,
+        "output",
+        type=click.Choice(known),
+        default=None,
+        callback=narrowed,
+        help=f"One of {', '.join(known)}.",
     )
 
 

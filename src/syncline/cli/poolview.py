@@ -182,9 +182,21 @@ def roles_of(node: Obj) -> str:
     return ",".join(sorted(label.removeprefix(prefix) for label in labels_of(node) if label.startswith(prefix)))
 
 
-def node_table(nodes: Sequence[Obj], pools: Sequence[Obj], now: datetime) -> str:
+WIDE = ("VERSION", "INTERNAL-IP", "OS-IMAGE", "KERNEL-VERSION", "CONTAINER-RUNTIME")
+
+
+def _machine(node: Obj) -> tuple[str, ...]:
+    """What ``kubectl get nodes -o wide`` adds."""
+    system = dig(node, "status", "nodeInfo", default={})
+    addresses = dig(node, "status", "addresses", default=[])
+    address = next((str(one.get("address")) for one in addresses if one.get("type") == "InternalIP"), "")
+    fields = ("osImage", "kernelVersion", "containerRuntimeVersion")
+    return (str(system.get("kubeletVersion") or ""), address, *(str(system.get(field) or "") for field in fields))
+
+
+def node_table(nodes: Sequence[Obj], pools: Sequence[Obj], now: datetime, *, wide: bool = False) -> str:
     """As ``kubectl get nodes``, with the pool and how far the config is."""
-    cells = []
+    cells: list[tuple[str, ...]] = []
     for node in nodes:
         row = node_row(node)
         status = row["ready"] + ("" if row["schedulable"] == "yes" else ",SchedulingDisabled")
@@ -192,7 +204,9 @@ def node_table(nodes: Sequence[Obj], pools: Sequence[Obj], now: datetime) -> str
         created = time_or_none(str(dig(node, "metadata", "creationTimestamp", default="")))
         where = (roles_of(node) or "-", pool_of(node, pools))
         cells.append((row["name"], status, *where, row["state"] or "-", moves or "-", age(created, now)))
-    return table(("NAME", "STATUS", "ROLES", "POOL", "STATE", "CONFIG", "AGE"), cells)
+        cells[-1] += _machine(node) if wide else ()
+    headers = ("NAME", "STATUS", "ROLES", "POOL", "STATE", "CONFIG", "AGE", *(WIDE if wide else ()))
+    return table(headers, cells)
 
 
 def pool_of(node: Obj, pools: Sequence[Obj]) -> str:

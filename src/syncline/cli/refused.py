@@ -1,7 +1,7 @@
 """What argocd has and Syncline has not, with the sentence that says what to use instead.
 
-Data and the look-up alone; read where a command or a flag is not known. ``docs/argocd-commands.md`` lists all of it,
-and a test holds the two against each other.
+Data and the look-up alone; read where a command or a flag is not known. The table of argocd's commands in
+``docs/compatibility.md`` lists all of it, and a test holds the two against each other.
 """
 
 from __future__ import annotations
@@ -12,27 +12,49 @@ __all__ = ["COMMANDS", "EVERYWHERE", "FLAGS", "refused_command", "refused_flag"]
 
 NO_SERVER = "there is no argocd-server: commands talk to the API of the cluster"
 AZURE = "Azure identities are not supported; give --username and --password-stdin, or --bearer-token"
-HYDRATOR = "write spec.sourceHydrator into the manifest and give it with -f FILE, or `syncline app edit`"
-CREDENTIALS = (
-    "credentials of the other cluster come from its kubeconfig; write it there (`kubectl config set-credentials`)"
-)
 ACCOUNTS = (
     "there are no accounts: access is Kubernetes RBAC; make a ServiceAccount or a user, bind roles to it, and see "
     "`kubectl auth whoami` and `kubectl create token`"
 )
-APPLICATION_SETS = "ApplicationSets are not served yet; `kubectl get applicationsets -A` shows those that were applied"
-ADMIN = "it looks into programs of Argo CD that are not here (argocd-server, Redis, the notifications controller)"
+PROGRAM = "programs that give credentials are not run for other clusters; store a token or a client certificate"
+ROBOT = "no service account is made in the other cluster; give a context that uses the one which syncs need"
+JQ = "expressions are bounded by steps, the same on every machine; leave it out"
+DRY_RUNS = "dry runs are asked one after the other; leave it out"
 
 COMMANDS: dict[str, str] = {
     "account": ACCOUNTS,
     "account can-i": "access is Kubernetes RBAC; ask `kubectl auth can-i VERB applications.argoproj.io -n argocd`",
     "account bcrypt": "there are no passwords of accounts; access is Kubernetes RBAC",
-    "appset": APPLICATION_SETS,
+    "admin app": "nothing replays reconciliations here; `syncline plan APP` says what a sync would do",
+    "admin cluster kubeconfig": "credentials of Secrets are not printed; take them from `kubectl get secret -o yaml`",
+    "admin cluster namespaces": "name the namespaces of a cluster: `syncline cluster set NAME --namespace NS`",
+    "admin cluster shards": "Applications are shared by Leases; `kubectl get leases -n argocd` shows who holds which",
+    "admin cluster stats": "`syncline cluster list` shows clusters, the metrics of the controllers count Applications",
+    "admin dashboard": "there is no web interface; `syncline app list` and `syncline explain APP` say what is there",
+    "admin initial-password": "there are no accounts with passwords; access is Kubernetes RBAC",
+    "admin notifications": "notifications are not served; watch Events, metrics or traces (`--otlp-endpoint`)",
+    "admin proj update-role-policy": "`syncline proj role add-policy` and `remove-policy` change one project each",
+    "admin redis-initial-password": "there is no Redis; state is in the cluster's API alone",
+    "admin settings rbac": "policies of argocd-rbac-cm decide nothing here; ask `kubectl auth can-i`",
+    "appset": (
+        "ApplicationSets are not served yet; `kubectl get applicationsets -A` shows those that were applied, and "
+        "Applications can be listed in Git (an app of apps)"
+    ),
+    "cert": (
+        "known hosts and authorities are ConfigMaps: `kubectl edit configmap argocd-ssh-known-hosts-cm` and "
+        "`argocd-tls-certs-cm`, in namespace argocd"
+    ),
+    "configure": "there is no configuration of the command line; give --yes where a command asks",
+    "gpg": "public keys are a ConfigMap: `kubectl edit configmap argocd-gpg-keys-cm -n argocd`",
+    "login": (
+        "there is no argocd-server to log in to: the kubeconfig holds the credentials (`syncline context` lists its "
+        "contexts, --context names one)"
+    ),
+    "logout": "there is no session to end; `kubectl config delete-context NAME` takes a context away",
     "proj role create-token": (
         "tokens are signed by argocd-server; make one of a ServiceAccount: `kubectl create token NAME`"
     ),
     "relogin": "there is no session that could expire; the kubeconfig holds the credentials",
-    "configure": "there is no configuration of the command line; give --yes where a command asks",
 }
 """Command → what it says. A group's sentence is that of all its verbs that have none."""
 
@@ -94,7 +116,56 @@ EVERYWHERE: dict[str, str] = {
 }
 """Flag of every command of argocd → what it says."""
 
-FLAGS: dict[str, dict[str, str]] = {}
+_SPEC = {"--env": "environments of ksonnet are gone from Argo CD too; name a folder with --path"}
+_AZURE = dict.fromkeys(
+    (
+        "--azure-active-directory-endpoint",
+        "--azure-service-principal-client-id",
+        "--azure-service-principal-client-secret",
+        "--azure-service-principal-tenant-id",
+        "--use-azure-workload-identity",
+    ),
+    AZURE,
+)
+_DIFF = {
+    "--ignore-normalizer-jq-execution-timeout": JQ,
+    "--server-side-diff-concurrency": DRY_RUNS,
+    "--server-side-diff-max-batch-kb": DRY_RUNS,
+}
+_CLUSTER = {
+    **dict.fromkeys(("--aws-cluster-name", "--aws-profile", "--aws-role-arn"), PROGRAM),
+    **dict.fromkeys(
+        (
+            "--exec-command",
+            "--exec-command-api-version",
+            "--exec-command-args",
+            "--exec-command-env",
+            "--exec-command-install-hint",
+        ),
+        PROGRAM,
+    ),
+    "--service-account": ROBOT,
+    "--system-namespace": ROBOT,
+    "--cluster-endpoint": "the address is that of the kubeconfig; name another one there, or give --in-cluster",
+}
+FLAGS: dict[str, dict[str, str]] = {
+    "app add-source": _SPEC,
+    "app create": _SPEC,
+    "app diff": _DIFF
+    | {
+        "--local-include": "a folder is read as the controllers read it: every file; leave it out",
+        "--server-side-generate": "manifests of a folder are rendered on this machine; leave it out",
+    },
+    "app set": _SPEC,
+    "app sync": _DIFF,
+    "cluster add": _CLUSTER,
+    "context": {"--delete": "the kubeconfig is not written; `kubectl config delete-context NAME` does it"},
+    "repo add": _AZURE
+    | {
+        "--webhook-manifest-cache-warm-disabled": "nothing is rendered beforehand; leave it out",
+    },
+    "repocreds add": _AZURE,
+}
 """Command → flag → what it says."""
 
 

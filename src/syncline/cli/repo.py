@@ -71,7 +71,13 @@ def repo() -> None:
 @click.option("--ssh-private-key-path", type=file_type, default=None)
 @click.option("--tls-client-cert-path", type=file_type, default=None)
 @click.option("--tls-client-cert-key-path", type=file_type, default=None)
-@click.option("--insecure-skip-server-verification", "insecure", is_flag=True, help="Check no certificates.")
+@click.option(
+    "--insecure-skip-server-verification",
+    "--insecure-ignore-host-key",
+    "insecure",
+    is_flag=True,
+    help="Check no certificates and host keys.",
+)
 @click.option("--enable-lfs", is_flag=True)
 @click.option("--enable-oci", is_flag=True)
 @click.option("--insecure-oci-force-http", is_flag=True, help="A registry without TLS.")

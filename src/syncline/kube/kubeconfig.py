@@ -21,7 +21,7 @@ from syncline.kube.execplugin import API_VERSIONS, INTERACTIVE_MODES, Credential
 from syncline.kube.objects import Obj, dig
 from syncline.kube.yaml import YamlError, load
 
-__all__ = ["ClusterAccess", "KubeconfigError", "in_cluster", "load_kubeconfig"]
+__all__ = ["ClusterAccess", "KubeconfigError", "NamedContext", "in_cluster", "load_kubeconfig", "named_contexts"]
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_SERVER = "http://localhost:8080"
@@ -90,6 +90,41 @@ def load_kubeconfig(
     user_name = chosen.value.get("user")
     user = _find(configs, "users", "user", str(user_name)) if user_name else _Entry({}, chosen.folder, "user")
     return _access(name, chosen, cluster, user)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedContext:
+    """A context of a kubeconfig, without any credential."""
+
+    name: str
+    server: str
+    file: Path
+    current: bool = False
+
+
+def named_contexts(
+    path: Path | str | None = None, *, environ: Mapping[str, str] | None = None
+) -> tuple[NamedContext, ...]:
+    """The contexts of the files that :func:`load_kubeconfig` reads; of a name the first. Raises KubeconfigError."""
+    environ = os.environ if environ is None else environ
+    files = [Path(path)] if path is not None else _default_files(environ)
+    configs = [(file, _read(file)) for file in files if file.is_file()]
+    current = next((c["current-context"] for _, c in configs if c.get("current-context")), "")
+    found: dict[str, NamedContext] = {}
+    for file, config in configs:
+        for item in config.get("contexts") or []:
+            name = str(dig(item, "name", default=""))
+            if name and name not in found:
+                server = _server(configs, str(dig(item, "context", "cluster", default="")))
+                found[name] = NamedContext(name, server, file, name == current)
+    return tuple(found.values())
+
+
+def _server(configs: list[tuple[Path, Obj]], cluster: str) -> str:
+    try:
+        return _string(_find(configs, "clusters", "cluster", cluster), "server")
+    except KubeconfigError:
+        return ""
 
 
 def in_cluster(environ: Mapping[str, str] | None = None, folder: Path = SERVICE_ACCOUNT) -> ClusterAccess:

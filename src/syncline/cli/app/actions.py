@@ -67,7 +67,7 @@ def filters(command: Any) -> Any:
 @click.argument("name")
 @click.option("--kind", default=None, help="Only objects of this kind.")
 @filters
-@output_option("json", "yaml")
+@output_option("json", "yaml", also=("--out",))
 @namespace_option
 @connection_options
 def list_actions(name: str, output: str | None, app_namespace: str, **given: Any) -> None:

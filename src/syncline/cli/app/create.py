@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,18 @@ import click
 
 from syncline.cli.app.specflags import spec_options, with_flags
 from syncline.cli.app.target import get_app, namespace_option, split
+from syncline.cli.app.validating import checked, validate_option
 from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import CommandFailed
+from syncline.cli.failure import USAGE, CommandFailed
 from syncline.gitops.application.view import IN_CLUSTER_SERVER
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ResourceInfo, meta, name_of
 
-__all__ = ["CASCADE", "applications_in", "create"]
+__all__ = ["CASCADE", "applications_in", "create", "with_overrides"]
 
+MAX_FILE = 16 * 1024 * 1024
+"""Bytes that are read of the standard input."""
 CASCADE = "resources-finalizer.argocd.argoproj.io"
 """Finalizer with which an Application's resources go too."""
 
@@ -25,16 +29,24 @@ CASCADE = "resources-finalizer.argocd.argoproj.io"
 @click.command()
 @click.argument("name", required=False)
 @click.option(
-    "-f", "--file", "file", type=click.Path(exists=True, dir_okay=False), help="Read the Application from it."
+    "-f",
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help="Read the Application from it, from the standard input for -; further flags change it.",
 )
+@click.option("--name", "named", default="", help="Its name; better as an argument.")
 @spec_options
 @click.option("-l", "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label; repeatable.")
 @click.option("--annotations", multiple=True, metavar="KEY=VALUE", help="Annotation; repeatable.")
 @click.option("--set-finalizer", is_flag=True, help="Delete its resources with it.")
 @click.option("--upsert", is_flag=True, help="Change an Application of this name.")
+@validate_option
 @namespace_option
 @connection_options
-def create(name: str | None, file: str | None, upsert: bool, app_namespace: str, **given: Any) -> None:
+def create(
+    name: str | None, file: str | None, named: str, upsert: bool, validate: bool, app_namespace: str, **given: Any
+) -> None:
     """Create an Application from flags or from a file.
 
     \b
@@ -42,18 +54,43 @@ def create(name: str | None, file: str | None, upsert: bool, app_namespace: str,
                   --sync-policy auto --sync-option CreateNamespace=true
               syncline app create -f shop.yaml --upsert
     """
-    wanted = applications_in(Path(file), app_namespace) if file else [_from_flags(name, app_namespace, given)]
+    if name and named and name != named:
+        raise CommandFailed(f"--name argument '{named}' does not match app name {name}", USAGE)
+    if file:
+        read = applications_in(Path(file), app_namespace)
+        wanted = [with_overrides(one, name, named, given, single=len(read) == 1) for one in read]
+    else:
+        wanted = [_from_flags(name or named, app_namespace, given)]
     with Connection(given["kubeconfig"], given["context"]) as link:
-        info = link.resource(APPLICATION)
+        info, check = link.resource(APPLICATION), checked(link, validate)
         for obj in wanted:
+            check(obj)
             _create_one(link, info, obj, upsert)
+
+
+def with_overrides(app: Obj, name: str | None, named: str, given: dict[str, Any], *, single: bool) -> Obj:
+    """An Application of a file with what the flags say; several sources are left as they are. Raises CommandFailed."""
+    if named and single:
+        app = app | {"metadata": {**meta(app), "name": named}}
+    if name and name != name_of(app):
+        raise CommandFailed(f"app name '{name}' does not match app spec metadata.name '{name_of(app)}'", USAGE)
+    metadata = dict(meta(app))
+    for field in ("labels", "annotations"):
+        if given[field]:
+            metadata[field] = {**(metadata.get(field) or {}), **_pairs(given[field])}
+    if given["set_finalizer"]:
+        metadata["finalizers"] = list(dict.fromkeys([*(metadata.get("finalizers") or []), CASCADE]))
+    spec: Obj = app.get("spec") or {}
+    spec = spec if spec.get("sources") else with_flags(spec, given)
+    return {**app, "metadata": metadata, "spec": {**spec, "project": spec.get("project") or "default"}}
 
 
 def applications_in(path: Path, namespace: str) -> list[Obj]:
     """The Applications of a manifest file, in ``namespace`` unless they say another. Also read by ``plan -f``."""
     from syncline.kube.yaml import load_all
 
-    loaded = load_all(path.read_bytes(), file=str(path))
+    text = sys.stdin.buffer.read(MAX_FILE) if str(path) == "-" else path.read_bytes()
+    loaded = load_all(text, file="the standard input" if str(path) == "-" else str(path))
     if loaded.report.errors:
         raise CommandFailed(str(loaded.report.errors[0]))
     found = [d.value for d in loaded.documents if isinstance(d.value, dict) and d.value.get("kind") == "Application"]

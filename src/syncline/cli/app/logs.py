@@ -6,14 +6,16 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import click
 
 from syncline.assembly.resource_tree import ResourceNode, resource_tree, walk
+from syncline.base.clock import time_or_none
 from syncline.cli.app.looked import looked_for
 from syncline.cli.app.target import namespace_option, split
 from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import CommandFailed
+from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK, Obj, ObjectRef, dig
@@ -46,6 +48,8 @@ class Stream:
 @click.option("--tail", type=int, default=None, help="Only the last lines of each container.")
 @click.option("--since-seconds", type=int, default=None, help="Only what is younger.")
 @click.option("--filter", "text", default="", help="Only lines with this text; !TEXT: only lines without it.")
+@click.option("-m", "--match-case", is_flag=True, help="The filter tells capitals from small letters.")
+@click.option("--until-time", default="", metavar="TIME", help="Only what is older: 2026-01-31T12:00:00Z.")
 @namespace_option
 @connection_options
 def logs(
@@ -60,6 +64,8 @@ def logs(
     tail: int | None,
     since_seconds: int | None,
     text: str,
+    match_case: bool,
+    until_time: str,
     app_namespace: str,
     kubeconfig: str | None,
     context: str | None,
@@ -69,7 +75,14 @@ def logs(
     \b
     Example:  syncline app logs shop --kind Deployment --name web --tail 20 --follow
     """
-    given = {"tailLines": tail, "sinceSeconds": since_seconds, "previous": previous or None, "follow": follow or None}
+    until = _moment(until_time)
+    given = {
+        "timestamps": True if until else None,
+        "tailLines": tail,
+        "sinceSeconds": since_seconds,
+        "previous": previous or None,
+        "follow": follow or None,
+    }
     query = {key: "true" if value is True else str(value) for key, value in given.items() if value is not None}
     with Connection(kubeconfig, context) as home, looked_for(home, split(name, app_namespace)) as look:
         link = look.others.link_to(look.app)
@@ -78,8 +91,8 @@ def logs(
         if not streams:
             raise CommandFailed(f"no pods to read; `syncline app resources {name} -o tree` shows what there is")
         lines = _followed(link, streams, query) if follow else _read(link, streams, query)
-        for stream, line in lines:
-            if _wanted(line, text):
+        for stream, line in lines if until is None else _before(lines, until):
+            if _wanted(line, text, match_case):
                 print(line if len(streams) == 1 else f"{stream.pod}/{stream.container} {line}", flush=follow)
 
 
@@ -114,8 +127,27 @@ def _containers(pod: Obj) -> list[str]:
     ]
 
 
-def _wanted(line: str, text: str) -> bool:
+def _wanted(line: str, text: str, match_case: bool) -> bool:
+    """As argocd filters: capitals make no difference unless they are asked for."""
+    if not match_case:
+        line, text = line.lower(), text.lower()
     return text.removeprefix("!") not in line if text.startswith("!") else text in line
+
+
+def _moment(text: str) -> datetime | None:
+    found = time_or_none(text) if text else None
+    if text and found is None:
+        raise CommandFailed(f"--until-time {text}: write a time such as 2026-01-31T12:00:00Z", USAGE)
+    return found
+
+
+def _before(lines: Iterator[tuple[Stream, str]], until: datetime) -> Iterator[tuple[Stream, str]]:
+    """Lines that begin with a time of ``until`` or before, without it."""
+    for stream, line in lines:
+        at, _, rest = line.partition(" ")
+        written = time_or_none(at)
+        if written is None or written <= until:
+            yield stream, rest
 
 
 def _request(link: Connection, stream: Stream, query: dict[str, str]) -> Request:

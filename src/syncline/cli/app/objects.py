@@ -5,7 +5,7 @@ They run with the rights of who calls them. What the project does not permit is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -22,7 +22,7 @@ from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.objects import Obj, dig, gvk_of, meta, name_of, namespace_of
 
-__all__ = ["delete_resource", "get_resource", "patch_resource"]
+__all__ = ["delete_resource", "filtered", "get_resource", "patch_resource"]
 
 kind_option = click.option("--kind", required=True, help="Kind of the object.")
 all_option = click.option("--all", "every", is_flag=True, help="Every object that fits, not just one.")
@@ -34,10 +34,13 @@ all_option = click.option("--all", "every", is_flag=True, help="Every object tha
 @filters
 @click.option("--project", default=None, help="Taken for compatibility; the Application knows its project.")
 @click.option("--show-managed-fields", is_flag=True, help="Who owns which field, too.")
+@click.option("--filter-fields", "fields", default="", metavar="A.B,C", help="Only these fields, with commas.")
 @output_option("json", "yaml")
 @namespace_option
 @connection_options
-def get_resource(name: str, app_namespace: str, output: str | None, show_managed_fields: bool, **given: Any) -> None:
+def get_resource(
+    name: str, app_namespace: str, output: str | None, show_managed_fields: bool, fields: str, **given: Any
+) -> None:
     """Print live objects of an Application. Values of Secrets are masked.
 
     \b
@@ -47,8 +50,37 @@ def get_resource(name: str, app_namespace: str, output: str | None, show_managed
     with elsewhere(given, where) as (home, others):
         app = get_app(home, where)
         found = pick(list(live_objects(others.link_to(app), app, given)), True)
-    shown = [_shown(obj, show_managed_fields) for obj in found]
+    paths = [tuple(path.strip().split(".")) for path in fields.split(",") if path.strip()]
+    shown = [filtered(_shown(obj, show_managed_fields), paths) for obj in found]
     print_documents(shown[0] if len(shown) == 1 else shown, output or "yaml")
+
+
+def filtered(obj: Obj, paths: Sequence[tuple[str, ...]]) -> Obj:
+    """The fields at ``paths``, in lists those of each entry, and the name; all of it without paths."""
+    made: Any = {}
+    for path in paths:
+        made = _joined(made, _at(obj, path))
+    return _joined(made, {"metadata": {"name": name_of(obj)}}) if paths else obj
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    """``value`` with nothing but what is at ``path``; None where nothing is there."""
+    if not path:
+        return value
+    if isinstance(value, list):
+        return [found for found in (_at(one, path) for one in value) if found is not None] or None
+    below = _at(value[path[0]], path[1:]) if isinstance(value, dict) and path[0] in value else None
+    return None if below is None else {path[0]: below}
+
+
+def _joined(one: Any, other: Any) -> Any:
+    if other is None:
+        return one
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one | {key: _joined(one[key], value) if key in one else value for key, value in other.items()}
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [_joined(left, right) for left, right in zip(one, other, strict=True)]
+    return other
 
 
 def _shown(obj: Obj, managed: bool) -> Obj:

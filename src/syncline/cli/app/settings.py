@@ -9,6 +9,7 @@ import click
 
 from syncline.cli.app.specflags import image_name, position_of, spec_options, with_flags
 from syncline.cli.app.target import change_spec, namespace_option, split
+from syncline.cli.app.validating import checked, validate_option
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
@@ -23,6 +24,7 @@ SCALARS = {
     "values_literal": ("helm", "values"),
     "ignore_missing_value_files": ("helm", "ignoreMissingValueFiles"),
     "pass_credentials": ("helm", "passCredentials"),
+    "ignore_missing_components": ("kustomize", "ignoreMissingComponents"),
 }
 """Flag → the field that it removes."""
 LISTS = {
@@ -39,6 +41,7 @@ LISTS = {
 @click.argument("name")
 @spec_options
 @click.option("--source-position", type=int, default=0, help="Which of several sources, from 1.")
+@validate_option
 @namespace_option
 @connection_options
 def set_spec(name: str, source_position: int, **given: Any) -> None:
@@ -58,7 +61,7 @@ def set_spec(name: str, source_position: int, **given: Any) -> None:
         return with_flags(spec, given | {"source_name": None}, position_of(spec, source_position, wanted))
 
     with Connection(given["kubeconfig"], given["context"]) as link:
-        changed = change_spec(link, where, change)
+        changed = change_spec(link, where, change, checked(link, given["validate"]))
     print(f"application '{where[1]}' {'updated' if changed else 'unchanged'}")
 
 
@@ -75,6 +78,8 @@ def set_spec(name: str, source_position: int, **given: Any) -> None:
 @click.option("--kustomize-version", is_flag=True, help="Kustomize version.")
 @click.option("--kustomize-image", "kustomize_images", multiple=True, help="Kustomize image; repeatable.")
 @click.option("--kustomize-replica", "kustomize_replicas", multiple=True, help="Kustomize replicas; repeatable.")
+@click.option("--ignore-missing-components", is_flag=True, help="The Kustomize option of this name.")
+@click.option("--ref", is_flag=True, help="The name by which other sources call this one.")
 @click.option("--plugin-env", "plugin_envs", multiple=True, help="Variable of a plugin; repeatable.")
 @click.option("--source-position", type=int, default=0, help="Which of several sources, from 1.")
 @click.option("--source-name", default="", help="The same by its name.")
@@ -96,7 +101,7 @@ def unset(name: str, source_position: int, source_name: str, **given: Any) -> No
 
 def without(spec: Obj, given: Mapping[str, Any], position: int = 0) -> Obj:
     """``spec`` without what the flags name; a tool block that is empty then goes too. Raises CommandFailed."""
-    if not any(given.get(flag) for flag in (*SCALARS, *LISTS)):
+    if not any(given.get(flag) for flag in (*SCALARS, *LISTS, "ref")):
         raise CommandFailed("say what to remove, for example --kustomize-image NAME; see --help", USAGE)
     several = spec.get("sources") or []
     if not several:
@@ -123,7 +128,8 @@ def _without(source: Obj, given: Mapping[str, Any]) -> Obj:
             held[field] = [entry for entry in held.get(field) or [] if _entry_name(entry) not in given[flag]]
             if not held[field]:
                 del held[field]
-    kept = {key: value for key, value in source.items() if key not in blocks}
+    gone = {*blocks, "ref"} if given.get("ref") else {*blocks}
+    kept = {key: value for key, value in source.items() if key not in gone}
     return kept | {block: held for block, held in blocks.items() if held}
 
 

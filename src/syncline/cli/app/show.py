@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
-from syncline.cli.app.target import CONTROL_NAMESPACE, control_namespace, get_app, namespace_option, refresh, split
-from syncline.cli.appview import app_rows, describe_app, windows_lines
+from syncline.cli.app.specflags import position_of
+from syncline.cli.app.target import (
+    CONTROL_NAMESPACE,
+    REFRESH_S,
+    control_namespace,
+    get_app,
+    namespace_option,
+    refresh,
+    split,
+)
+from syncline.cli.appview import app_rows, describe_app, parameter_rows, windows_lines
 from syncline.cli.connection import Connection, connection_options
+from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import output_option, print_documents
 from syncline.gitops.application.view import AppView
 from syncline.kube import client
@@ -17,7 +30,7 @@ __all__ = ["get", "list_apps"]
 
 
 @click.command("list")
-@click.option("-p", "--project", default=None, help="Only this project.")
+@click.option("-p", "--project", "projects", multiple=True, help="Only this project; repeatable.")
 @click.option("-l", "--selector", default="", help="Label selector.")
 @click.option("-r", "--repo", default=None, help="Only with a source in this repository.")
 @click.option("-P", "--path", default=None, help="Only with a source at this path.")
@@ -26,7 +39,7 @@ __all__ = ["get", "list_apps"]
 @click.option("-N", "--app-namespace", default="", help="Only in this namespace [default: every one you may list].")
 @connection_options
 def list_apps(
-    project: str | None,
+    projects: tuple[str, ...],
     selector: str,
     repo: str | None,
     path: str | None,
@@ -48,7 +61,8 @@ def list_apps(
             click.echo(f"only namespace {CONTROL_NAMESPACE} is listed: {dig(answer.obj, 'message')}", err=True)
             answer = link.send(client.list_(info, CONTROL_NAMESPACE, label_selector=selector))
         apps = link.check(answer).get("items") or []
-    wanted = {"project": project, "repoURL": repo, "path": path, "cluster": cluster}
+    wanted = {"repoURL": repo, "path": path, "cluster": cluster}
+    apps = [app for app in apps if not projects or dig(app, "spec", "project", default="default") in projects]
     apps = [app for app in apps if _fits(app, {key: value for key, value in wanted.items() if value})]
     if output in ("json", "yaml"):
         print_documents(apps, output)
@@ -64,8 +78,6 @@ def _fits(app: Obj, wanted: dict[str, str]) -> bool:
     place = dig(app, "spec", "destination", default={})
     for key, value in wanted.items():
         match key:
-            case "project":
-                fits = dig(app, "spec", "project", default="default") == value
             case "cluster":
                 fits = value in (place.get("server"), place.get("name"))
             case _:
@@ -79,6 +91,10 @@ def _fits(app: Obj, wanted: dict[str, str]) -> bool:
 @click.argument("name")
 @click.option("--refresh", "soft", is_flag=True, help="Look at the repository first.")
 @click.option("--hard-refresh", "hard", is_flag=True, help="Look at the repository and render anew first.")
+@click.option("--timeout", type=int, default=0, help="Seconds for a refresh [default: 60].")
+@click.option("--show-params", is_flag=True, help="Also the Helm parameters of its source.")
+@click.option("--source-position", type=int, default=0, help="Of which of several sources, from 1.")
+@click.option("--source-name", default="", help="The same by its name.")
 @click.option("--show-operation", is_flag=True, help="The last operation is always shown; taken for compatibility.")
 @output_option("wide", "json", "yaml", "tree", "tree=detailed")
 @namespace_option
@@ -87,11 +103,11 @@ def get(
     name: str,
     soft: bool,
     hard: bool,
-    show_operation: bool,
     output: str | None,
     app_namespace: str,
     kubeconfig: str | None,
     context: str | None,
+    **given: Any,
 ) -> None:
     """Show one Application, its last operation and its resources.
 
@@ -101,7 +117,10 @@ def get(
     """
     where = split(name, app_namespace)
     with Connection(kubeconfig, context) as link:
-        found = refresh(link, where, "hard" if hard else "normal") if soft or hard else get_app(link, where)
+        if soft or hard:
+            found = refresh(link, where, "hard" if hard else "normal", given["timeout"] or REFRESH_S)
+        else:
+            found = get_app(link, where)
         if output in ("json", "yaml"):
             print_documents(found, output)
             return
@@ -110,6 +129,8 @@ def get(
         windows = windows_lines(project, found, link.now())
         if output is None or output == "wide":
             print(describe_app(found, windows))
+            if given["show_params"]:
+                print(f"\n{parameter_rows(_source(found, given))}")
             return
         from syncline.assembly.resource_tree import resource_tree
         from syncline.cli.app.looked import looked_for
@@ -120,6 +141,15 @@ def get(
         print(describe_app(found, windows, resources=False))
         print()
         print(app_tree(nodes, link.now(), detailed=output == "tree=detailed"))
+
+
+def _source(app: Obj, given: Mapping[str, Any]) -> Obj:
+    """The source that is asked for; the first without a flag. Raises CommandFailed."""
+    sources = AppView(app).sources
+    at = position_of(app["spec"], given["source_position"], given["source_name"]) or 1
+    if not 1 <= at <= len(sources):
+        raise CommandFailed(f"--source-position {at}: the Application has {len(sources)} sources", USAGE)
+    return sources[at - 1]
 
 
 def _project(link: Connection, found: Obj, namespace: str) -> Obj:

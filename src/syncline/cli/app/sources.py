@@ -8,6 +8,7 @@ import click
 
 from syncline.cli.app.specflags import position_of, spec_options, with_flags
 from syncline.cli.app.target import change_spec, namespace_option, split
+from syncline.cli.app.validating import checked, validate_option
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import CommandFailed
 from syncline.kube.objects import Obj
@@ -18,6 +19,7 @@ __all__ = ["add_source", "remove_source", "with_source", "without_source"]
 @click.command("add-source")
 @click.argument("name")
 @spec_options
+@validate_option
 @namespace_option
 @connection_options
 def add_source(name: str, app_namespace: str, **given: Any) -> None:
@@ -28,7 +30,7 @@ def add_source(name: str, app_namespace: str, **given: Any) -> None:
     """
     where = split(name, app_namespace)
     with Connection(given["kubeconfig"], given["context"]) as link:
-        change_spec(link, where, lambda spec: with_source(spec, where[1], given))
+        change_spec(link, where, lambda spec: with_source(spec, where[1], given), checked(link, given["validate"]))
     print(f"Application '{where[1]}' updated successfully")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from syncline.cli.app.toolflags import TOOL_FIELDS, TOOL_LISTS, TOOL_OPTIONS, by_name, put, with_tool_flags
+from syncline.cli.app.toolflags import TOOL_FIELDS, TOOL_LISTS, TOOL_OPTIONS, put, with_tool_flags
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
@@ -21,6 +21,15 @@ __all__ = ["image_name", "position_of", "repository_of", "spec_options", "with_f
 Flags = Mapping[str, Any]
 """Values by flag, None where it was not given."""
 
+HYDRATOR = (
+    ("--dry-source-repo", "Hydrator: repository that is rendered.", ("drySource", "repoURL")),
+    ("--dry-source-path", "Hydrator: folder that is rendered.", ("drySource", "path")),
+    ("--dry-source-revision", "Hydrator: branch, tag or commit that is rendered.", ("drySource", "targetRevision")),
+    ("--sync-source-branch", "Hydrator: branch that is synced.", ("syncSource", "targetBranch")),
+    ("--sync-source-path", "Hydrator: folder that is synced.", ("syncSource", "path")),
+    ("--hydrate-to-branch", "Hydrator: branch that rendered manifests are pushed to.", ("hydrateTo", "targetBranch")),
+)
+"""Flag, help, place in ``spec.sourceHydrator``."""
 POLICIES = ("none", "manual", "automated", "auto", "automatic")
 OPTIONS = (
     click.option("--repo", help="Git repository: URL, file:// or a path."),
@@ -40,10 +49,20 @@ OPTIONS = (
     click.option("--sync-retry-backoff-duration", help="First wait between attempts, for example 5s."),
     click.option("--sync-retry-backoff-max-duration", help="Longest wait, for example 3m."),
     click.option("--sync-retry-backoff-factor", type=int, help="How much longer each wait is."),
+    click.option(
+        "--sync-retry-refresh/--no-sync-retry-refresh", default=None, help="Each attempt takes the newest commit."
+    ),
     click.option("--revision-history-limit", type=int, help="Deployments kept in the history."),
     click.option("--directory-recurse/--no-directory-recurse", default=None, help="Read folders below the path too."),
     click.option("--directory-include", help="Only files that match this glob."),
     click.option("--directory-exclude", help="No files that match this glob."),
+    click.option(
+        "--directory-disable-extension-filter/--no-directory-disable-extension-filter",
+        "disable_extension_filter",
+        default=None,
+        help="Read files of any name as manifests.",
+    ),
+    click.option("--tag-prefix", help="Only tags that begin so count for a range of versions."),
     click.option("--values", "values_files", multiple=True, help="Helm values file; repeatable."),
     click.option("--helm-set", multiple=True, metavar="KEY=VALUE", help="Helm parameter; repeatable."),
     click.option("--release-name", help="Helm release name."),
@@ -54,6 +73,7 @@ OPTIONS = (
     *TOOL_OPTIONS,
     click.option("--ref", help="Name by which values files of other sources call this one."),
     click.option("--source-name", help="Name of this source."),
+    *(click.option(flag, help=text) for flag, text, _ in HYDRATOR),
 )
 FIELDS = {
     "repo": ("repoURL",),
@@ -65,6 +85,8 @@ FIELDS = {
     "directory_recurse": ("directory", "recurse"),
     "directory_include": ("directory", "include"),
     "directory_exclude": ("directory", "exclude"),
+    "disable_extension_filter": ("directory", "disableExtensionFilter"),
+    "tag_prefix": ("tagPrefix",),
     "release_name": ("helm", "releaseName"),
     "nameprefix": ("kustomize", "namePrefix"),
     "namesuffix": ("kustomize", "nameSuffix"),
@@ -94,12 +116,27 @@ def with_flags(spec: Obj, flags: Flags, position: int = 0) -> Obj:
         "namespace": flags.get("dest_namespace"),
     }
     made["destination"] = _with_destination(made.get("destination") or {}, destination)
+    hydrated = _hydrator(made.get("sourceHydrator") or {}, flags)
+    if hydrated:
+        made["sourceHydrator"] = hydrated
     if flags.get("project"):
         made["project"] = flags["project"]
     if flags.get("revision_history_limit") is not None:
         made["revisionHistoryLimit"] = flags["revision_history_limit"]
     policy = _with_policy(made.pop("syncPolicy", None) or {}, flags)
     return made | ({"syncPolicy": policy} if policy else {})
+
+
+def _hydrator(known: Obj, flags: Flags) -> Obj:
+    """``spec.sourceHydrator`` with what the flags say; an empty branch takes ``hydrateTo`` away."""
+    made = {block: dict(fields) for block, fields in known.items()}
+    for flag, _, (block, field) in HYDRATOR:
+        value = flags.get(flag.removeprefix("--").replace("-", "_"))
+        if value == "" and block == "hydrateTo":
+            made.pop(block, None)
+        elif value is not None:
+            made.setdefault(block, {})[field] = repository_of(value) if field == "repoURL" else value
+    return made
 
 
 def repository_of(text: str) -> str:
@@ -121,7 +158,7 @@ def position_of(spec: Obj, position: int, name: str) -> int:
 
 
 def _about_source(flags: Flags) -> bool:
-    lists = ("values_files", "helm_set", "kustomize_images", *TOOL_FIELDS, *TOOL_LISTS)
+    lists = ("values_files", "kustomize_images", *TOOL_FIELDS, *TOOL_LISTS)
     return any(flags.get(name) not in (None, ()) for name in (*FIELDS, *lists))
 
 
@@ -145,21 +182,11 @@ def _source(source: Obj, flags: Flags) -> Obj:
             put(made, place, repository_of(value) if flag == "repo" else value)
     if flags.get("values_files"):
         put(made, ("helm", "valueFiles"), list(flags["values_files"]))
-    if flags.get("helm_set"):
-        known = (made.get("helm") or {}).get("parameters")
-        put(made, ("helm", "parameters"), by_name(known, [_parameter(text) for text in flags["helm_set"]]))
     if flags.get("kustomize_images"):
         known = list((made.get("kustomize") or {}).get("images") or [])
         put(made, ("kustomize", "images"), _with_images(known, flags["kustomize_images"]))
     with_tool_flags(made, flags)
     return made
-
-
-def _parameter(text: str) -> Obj:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise CommandFailed(f"--helm-set {text!r}: write KEY=VALUE", USAGE)
-    return {"name": name, "value": value}
 
 
 def _with_images(known: list[str], given: tuple[str, ...]) -> list[str]:
@@ -220,6 +247,8 @@ def _with_options(known: list[str], given: tuple[str, ...]) -> list[str]:
 
 def _with_retry(policy: Obj, flags: Flags) -> Obj:
     limit = flags.get("sync_retry_limit")
+    refresh = flags.get("sync_retry_refresh")
+    given = {} if refresh is None else {"refresh": refresh}
     backoff = {field: flags[flag] for flag, field in BACKOFF.items() if flags.get(flag)}
     if flags.get("sync_retry_backoff_factor") is not None:
         backoff["factor"] = flags["sync_retry_backoff_factor"]
@@ -227,8 +256,7 @@ def _with_retry(policy: Obj, flags: Flags) -> Obj:
         raise CommandFailed(f"--sync-retry-limit {limit}: give 0 to remove the retries, or a positive number", USAGE)
     if limit == 0:
         return {key: value for key, value in policy.items() if key != "retry"}
-    if limit is None and not backoff:
-        return policy
-    known = policy.get("retry") or {}
-    retry = {**known, "backoff": {**DEFAULT_BACKOFF, **(known.get("backoff") or {}), **backoff}}
-    return policy | {"retry": retry | ({"limit": limit} if limit else {})}
+    known = {**(policy.get("retry") or {}), **given}
+    if limit is not None or backoff:
+        known["backoff"] = {**DEFAULT_BACKOFF, **(known.get("backoff") or {}), **backoff}
+    return policy | ({"retry": known | ({"limit": limit} if limit else {})} if known else {})

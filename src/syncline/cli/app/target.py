@@ -118,15 +118,21 @@ def merge(link: Connection, app: Obj, body: Obj, check: Callable[[Obj], None] | 
     return found
 
 
-def change_spec(link: Connection, where: tuple[str, str], change: Callable[[Obj], Obj]) -> bool:
+def change_spec(
+    link: Connection,
+    where: tuple[str, str],
+    change: Callable[[Obj], Obj],
+    check: Callable[[Obj], None] = lambda _app: None,
+) -> bool:
     """Write what ``change`` makes of the spec; what somebody else wrote meanwhile is read, and changed, again. False
-    where nothing is to be written."""
+    where nothing is to be written. ``check`` sees the Application before it is written, and may refuse."""
     info: ResourceInfo = link.resource(APPLICATION)
     for attempt in range(1, MAX_CONFLICTS + 1):
         found = get_app(link, where)
         spec = change(found["spec"])
         if spec == found["spec"]:
             return False
+        check(found | {"spec": spec})
         request = client.update(info, found | {"spec": spec}, field_manager=MANAGER, field_validation="Strict")
         answer = link.send(request)
         if answer.status != 409 or attempt == MAX_CONFLICTS:
@@ -143,11 +149,11 @@ def replace_spec(link: Connection, app: Obj, spec: Obj) -> Obj:
     return found
 
 
-def refresh(link: Connection, where: tuple[str, str], kind: str = "normal") -> Obj:
+def refresh(link: Connection, where: tuple[str, str], kind: str = "normal", timeout_s: float = REFRESH_S) -> Obj:
     """Have the controller look at the repository; ``hard`` also forgets what it rendered."""
     get_app(link, where)
     ask_refresh(link, where, kind)
-    return until(link, where, lambda app: not is_refreshing(app), REFRESH_S, "the refresh")
+    return until(link, where, lambda app: not is_refreshing(app), timeout_s, "the refresh")
 
 
 def ask_refresh(link: Connection, where: tuple[str, str], kind: str = "normal") -> None:

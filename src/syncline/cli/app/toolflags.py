@@ -32,8 +32,8 @@ def _switch(flag: str, text: str) -> Callable[..., Any]:
 TOOL_OPTIONS = (
     _many("--helm-set-string", "helm_set_string", "Helm parameter that stays text", "KEY=VALUE"),
     _many("--helm-set-file", "helm_set_file", "Helm parameter from a file of the repository", "KEY=PATH"),
-    _many("-p", "parameters", "As --helm-set", "KEY=VALUE"),
-    click.option("--values-literal-file", type=click.Path(exists=True, dir_okay=False), help="Inline Helm values."),
+    click.option("-p", "--parameter", "parameters", multiple=True, metavar="KEY=VALUE", help="As --helm-set."),
+    click.option("--values-literal-file", metavar="FILE", help="Inline Helm values, as a mapping of YAML."),
     _switch("ignore-missing-value-files", "Helm: leave out values files that are not there."),
     _switch("helm-pass-credentials", "Helm: credentials go to every host of a chart repository."),
     _switch("helm-skip-crds", "Helm: leave definitions out."),
@@ -82,6 +82,7 @@ TOOL_FIELDS = {
 }
 """Flag → block and field of a source."""
 TOOL_LISTS = (
+    "helm_set",
     "helm_set_string",
     "helm_set_file",
     "parameters",
@@ -138,9 +139,11 @@ def with_tool_flags(source: Obj, flags: Flags) -> None:
 
 def _helm(source: Obj, flags: Flags) -> None:
     if flags.get("values_literal_file"):
-        block = {key: value for key, value in (source.get("helm") or {}).items() if key != "valuesObject"}
-        source["helm"] = block | {"values": Path(flags["values_literal_file"]).read_text(encoding="utf-8")}
-    given: list[Obj] = [{"name": name, "value": value} for name, value in _pairs("-p", flags.get("parameters"))]
+        block = {key: value for key, value in (source.get("helm") or {}).items() if key != "values"}
+        source["helm"] = block | {"valuesObject": _values(flags["values_literal_file"])}
+    given: list[Obj] = []
+    for flag, field in (("--helm-set", "helm_set"), ("--parameter", "parameters")):
+        given += [{"name": name, "value": value} for name, value in _pairs(flag, flags.get(field))]
     for name, value in _pairs("--helm-set-string", flags.get("helm_set_string")):
         given.append({"name": name, "value": value, "forceString": True})
     if given:
@@ -181,9 +184,28 @@ def _jsonnet(source: Obj, flags: Flags) -> None:
 
 
 def by_name(known: list[Obj] | None, given: list[Obj]) -> list[Obj]:
-    """``known`` without those of the names that are given, and then what is given."""
-    names = {one["name"] for one in given}
-    return [one for one in known or [] if one.get("name") not in names] + given
+    """``known`` with what is given: in the place of one of the same name, else at the end. The last one counts."""
+    named = {one.get("name"): one for one in known or []}
+    return list((named | {one["name"]: one for one in given}).values())
+
+
+def _values(name: str) -> Obj:
+    """The values of a file, as Argo CD keeps them."""
+    from syncline.kube.yaml import YamlError, load
+
+    if name.startswith(("http://", "https://")):
+        raise CommandFailed(
+            f"--values-literal-file {name}: nothing is fetched here; download it and name the file", USAGE
+        )
+    try:
+        found = load(Path(name).read_bytes(), file=name)
+    except (OSError, YamlError) as error:
+        raise CommandFailed(
+            f"--values-literal-file {name}: {getattr(error, 'strerror', None) or error}", USAGE
+        ) from error
+    if not isinstance(found, dict):
+        raise CommandFailed(f"--values-literal-file {name}: holds no mapping of values", USAGE)
+    return found
 
 
 def _pairs(flag: str, given: tuple[str, ...] | None) -> list[tuple[str, str]]:

@@ -1,0 +1,105 @@
+"""What argocd-server checks before it stores an Application: its project, destination, sources, and that they render.
+
+Called by ``app create``, ``set`` and ``add-source`` with what is about to be written. The rules are those by which the
+controllers judge a spec; repositories are read from this machine, with the credentials that the person may read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from syncline.cli.app.target import control_namespace
+from syncline.cli.connection import Connection
+from syncline.cli.failure import CommandFailed
+from syncline.kube import client
+from syncline.kube.objects import GVK, Obj, dig, name_of, namespace_of
+
+if TYPE_CHECKING:
+    from syncline.control.cache import Cache
+
+__all__ = ["checked", "validate_option"]
+
+validate_option = click.option(
+    "--validate/--no-validate",
+    default=True,
+    show_default=True,
+    help="Read the sources first, and render them; project and destination are checked in any case.",
+)
+SECRET, CONFIG_MAP = GVK("", "v1", "Secret"), GVK("", "v1", "ConfigMap")
+ANYWAY = "mend it, or give --validate=false to store it nevertheless"
+
+
+def checked(link: Connection, read: bool) -> Callable[[Obj], None]:
+    """A check of Applications before they are written; raises CommandFailed. ``read``: sources too."""
+
+    def check(app: Obj) -> None:
+        _check(link, app, read)
+
+    return check
+
+
+def _check(link: Connection, app: Obj, read: bool) -> None:
+    from syncline.control.cache import Cache
+    from syncline.gitops.clusters import clusters_of
+    from syncline.gitops.spec import validate_spec
+    from syncline.kube.kinds.argoproj import APP_PROJECT
+
+    names = [str(one.get("name") or "") for one in dig(app, "spec", "sources", default=[]) or []]
+    twice = next((one for one in names if one and names.count(one) > 1), "")
+    if twice:
+        raise CommandFailed(f"application {name_of(app)} has duplicate source name: {twice}")
+    control = control_namespace(link, namespace_of(app))
+    cache, unseen = Cache(link.mapper), []
+    for gvk in (SECRET, CONFIG_MAP, APP_PROJECT):
+        answer = link.send(client.list_(link.resource(gvk), control))
+        if answer.status == 403:
+            unseen.append(link.resource(gvk).plural)
+            continue
+        for one in link.check(answer).get("items") or []:
+            cache.put(gvk.group_kind, {"apiVersion": gvk.api_version, "kind": gvk.kind} | one)
+    projects = {name_of(one): one for one in cache.objects(APP_PROJECT.group_kind, control)}
+    if "appprojects" in unseen:
+        _unchecked("project, destination and sources", "appprojects", control)
+        return
+    secrets = cache.objects(SECRET.group_kind, control)
+    project = projects.get(str(dig(app, "spec", "project") or "default"))
+    hidden = "secrets" in unseen
+    found = validate_spec(app, project, control_namespace=control, clusters=clusters_of(secrets))
+    if found and not hidden:
+        raise _refused(app, [one.message for one in found], "mend it")
+    if found:
+        _unchecked("; ".join(one.message for one in found), "secrets", control)
+    elif read and not dig(app, "spec", "sourceHydrator"):
+        # What a hydrator writes may not be there yet.
+        _read(link, app, cache, control, hidden=hidden)
+
+
+def _read(link: Connection, app: Obj, cache: Cache, control: str, *, hidden: bool) -> None:
+    """Read and render the sources."""
+    from syncline.cli.looking import source_reader
+    from syncline.gitops.application.observe import AppSettings, render_context
+    from syncline.gitops.application.view import AppView
+
+    view = AppView(app)
+    with source_reader(link, cache, control) as reader:
+        context = render_context(view, AppSettings(control_namespace=control))
+        found = reader.read(view.sources, view.revisions_wanted, link.now(), context)
+    if not found.error:
+        return
+    if hidden:
+        _unchecked(f"the sources ({found.error})", "secrets", control)
+    else:
+        raise _refused(app, [f"Unable to generate manifests: {found.error}"], ANYWAY)
+
+
+def _refused(app: Obj, problems: list[str], fix: str) -> CommandFailed:
+    listed = ";".join(f"InvalidSpecError: {one}" for one in problems)
+    return CommandFailed(f"application spec for {name_of(app)} is invalid: {listed}; {fix}")
+
+
+def _unchecked(what: str, resource: str, namespace: str) -> None:
+    """What cannot be judged without a right is no reason to refuse; the controllers judge it."""
+    click.echo(f"warning: not checked: {what}; it takes the right to list {resource} in {namespace}", err=True)
