@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "account": ACCOUNTS,
     "account can-i": "access is Kubernetes RBAC; ask `kubectl auth can-i VERB applications.argoproj.io -n argocd`",
     "account bcrypt": "there are no passwords of accounts; access is Kubernetes RBAC",
+    "admin": "commands of an administrator of Argo CD are not here; `kubectl` reads and writes the same objects",
     "admin app": "nothing replays reconciliations here; `syncline plan APP` says what a sync would do",
     "admin cluster kubeconfig": "credentials of Secrets are not printed; take them from `kubectl get secret -o yaml`",
     "admin cluster namespaces": "name the namespaces of a cluster: `syncline cluster set NAME --namespace NS`",
