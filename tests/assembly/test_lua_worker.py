@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from syncline.assembly.lua_worker import LuaWorker, Rests
+from syncline.assembly.lua_worker import LuaWorker
+from syncline.base.rests import Rests
 from syncline.gitops.lua import LuaFailed, LuaRests
 
 pytest.importorskip("lupa", reason="the extra lua is not installed")
@@ -46,18 +47,21 @@ RESTING = {
 
 @pytest.mark.parametrize("course", RESTING.values(), ids=RESTING.keys())
 def test_a_script_that_took_too_long_rests(course: list[tuple[str, str, float, float | None]]) -> None:
-    rests = Rests()
+    rests = Rests(shares_for_all=3)
     for what, namespace, now, left in course:
         if what == "tired":
             rests.tired("while true do end", namespace, now)
         elif what == "well":
             rests.well("while true do end", namespace)
-        elif left is None:
-            rests.check("while true do end", namespace, now)
         else:
-            with pytest.raises(LuaRests, match=f"it rests for {left} s more"):
-                rests.check("while true do end", namespace, now)
-        rests.check("return {}", namespace, now)
+            assert rests.left("while true do end", namespace, now) == (left or 0)
+        assert rests.left("return {}", namespace, now) == 0
+
+
+def test_a_clock_that_was_set_back_makes_no_rest_longer() -> None:
+    rests = Rests()
+    rests.tired("while true do end", "a", 3600)
+    assert rests.left("while true do end", "a", 0) == 0
 
 
 def test_a_script_that_was_killed_is_not_run_for_the_next_object(worker: LuaWorker) -> None:

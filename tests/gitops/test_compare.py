@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.gitops.evaluating import ANSWERS
 
 from syncline.gitops.compare import Comparison, ComparisonInput, SyncCode, compare, live_refs
+from syncline.gitops.diff import DiffSettings
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.tracking import Tracking
 from syncline.kube.objects import Obj, ObjectRef, ref_of
@@ -35,7 +37,7 @@ def owned(obj: Obj, app: str = "shop") -> Obj:
 
 def compared(targets: list[Obj], live: list[Obj], app: Obj = APP, project: Obj | None = None) -> Comparison:
     given = {ref_of(obj): obj for obj in live}
-    return compare(ComparisonInput(app, tuple(targets), given, project or {}, KINDS))
+    return compare(ComparisonInput(app, tuple(targets), given, project or {}, KINDS, diff=DiffSettings(jq=ANSWERS)))
 
 
 def statuses(found: Comparison) -> dict[str, str]:

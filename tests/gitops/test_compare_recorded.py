@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from tests.gitops.evaluating import ANSWERS
 from tests.gitops.recordings import cases, judge
 from tests.gitops.widget import schema_of
 
@@ -61,7 +62,7 @@ def _input(given: dict[str, Any]) -> ComparisonInput:
         ),
         overrides={**DEFAULT_OVERRIDES, **overrides},
         excluded=ResourceFilter.parse(exclusions, inclusions),
-        diff=DiffSettings(schema_of=schema_of),
+        diff=DiffSettings(schema_of=schema_of, jq=ANSWERS),
         health=checked_with(_scripts(given), Guarded()),
     )
 

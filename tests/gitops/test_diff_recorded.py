@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.gitops.evaluating import ANSWERS
 from tests.gitops.recordings import cases, judge, without_nulls
 from tests.gitops.widget import schema_of
 
@@ -24,6 +25,7 @@ def _settings(given: dict[str, Any]) -> DiffSettings:
         include_mutation_webhook=given.get("includeMutationWebhook", False),
         dry_run=given.get("dryRunResult"),
         schema_of=schema_of,
+        jq=ANSWERS,
     )
 
 

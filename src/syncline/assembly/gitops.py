@@ -8,6 +8,7 @@ from pathlib import Path
 
 from syncline.assembly.credentials import CredentialedRenders
 from syncline.assembly.destinations import RemoteClusters
+from syncline.assembly.expressions import Expressions
 from syncline.assembly.lua_worker import LuaWorker
 from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.settings import TraceSettings
@@ -20,6 +21,7 @@ from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
 from syncline.control.pools import PoolSettings
 from syncline.gitops.addressed import Addressed, AddressedPerformer
+from syncline.gitops.application.asking import AnswerBook, Ask, AskPerformer
 from syncline.gitops.application.controller import ApplicationController
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, SourceReader
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings
@@ -82,8 +84,9 @@ class SharedApplications(ApplicationController):
         runner: LuaRunner,
         destinations: RemoteClusters | None,
         predictions: PredictionBook,
+        answers: AnswerBook,
     ) -> None:
-        super().__init__(store, settings, runner, destinations, predictions)
+        super().__init__(store, settings, runner, destinations, predictions, answers)
         self._admits = admits
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
@@ -112,7 +115,9 @@ def gitops_loop(
     mine[Predict] = PredictPerformer(mapper, book, clock)
     mine |= kube_performers(mapper, clock, "argocd-controller")
     mine[Addressed] = AddressedPerformer(lambda cluster: remotes.performers(cluster) if cluster and remotes else mine)
-    applications = SharedApplications(store, settings, admits, LuaWorker(), remotes, book)
+    answers = AnswerBook()
+    mine[Ask] = AskPerformer(Expressions(), answers, clock)
+    applications = SharedApplications(store, settings, admits, LuaWorker(), remotes, book, answers)
     controllers: list[Controller] = [
         applications,
         HoldController(),

@@ -7,8 +7,9 @@ person may not list is named, not an error. It never writes and never watches.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from syncline.assembly.expressions import AnswersNow
 from syncline.assembly.lua_worker import LuaWorker
 from syncline.assembly.pulled import listed
 from syncline.control.cache import Cache, IndexFn
@@ -46,7 +47,7 @@ def index_as(home: Cache, other: Cache, settings: AppSettings) -> None:
 def system_of(cache: Cache, settings: AppSettings) -> System:
     """What ``argocd-cm`` says, for one look; the index of a cache of ours follows it."""
     book = SystemBook(settings, LuaWorker())
-    found = book.of(cache)
+    found = replace(book.of(cache), answers=AnswersNow())
     cache.use_index(INSTANCE_INDEX, book.instances)
     return found
 

@@ -30,6 +30,8 @@ class Purpose(StrEnum):
 
     SOURCES = "sources"
     """Reading repositories of people, and rendering what they hold."""
+    EVALUATION = "evaluation"
+    """Scripts and expressions of people, in processes for that."""
     MACHINES = "machines"
     """Starting containers, and what is done to machines."""
     OTHER = "other"

@@ -22,6 +22,7 @@ LIMITS: Mapping[Purpose, Limits] = MappingProxyType(
     {
         # A remote that hangs costs a thread and a git process that sleeps: many may, of one project or host fewer.
         Purpose.SOURCES: Limits(16, {"project": 12, "host": 8}, slow=256, slow_each={"project": 160, "host": 16}),
+        Purpose.EVALUATION: Limits(2, {"project": 1}),
         Purpose.MACHINES: Limits(16, {"project": 12, "host": 8}),
         Purpose.OTHER: Limits(8, {"project": 6, "host": 6}),
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from syncline.gitops.app_health import ApplicationHealth, application_health
@@ -19,11 +20,11 @@ from syncline.gitops.diff import (
     DiffMode,
     DiffSettings,
     IgnoreRule,
-    JqBudget,
     Override,
     Prediction,
     respect_ignored,
 )
+from syncline.gitops.diff.jq import gathered
 from syncline.gitops.diff.memo import Verdicts, settings_key
 from syncline.gitops.health import Health, health_of
 from syncline.gitops.project import permits_destination, permits_kind
@@ -143,7 +144,8 @@ def live_refs(targets: Iterable[Obj], kinds: KindTable, destination_namespace: s
 
 
 def compare(seen: ComparisonInput) -> Comparison:
-    """Compare everything; never raises for what manifests or live objects hold."""
+    """Compare everything; never raises for what manifests or live objects hold. Raises Unknown where expressions of
+    users are to be evaluated first."""
     app = instance_name(seen.app, seen.control_namespace)
     destination = _destination(seen)
     prepared = prepare_targets(
@@ -264,7 +266,6 @@ def diff_settings(seen: ComparisonInput) -> DiffSettings:
         overrides=seen.overrides,
         tracking=seen.tracking,
         include_mutation_webhook=has_option(seen.app, "IncludeMutationWebhook=true", COMPARE_OPTIONS),
-        jq=JqBudget(),
     )
 
 
@@ -291,17 +292,15 @@ def _differences(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> _Differences
     settings = diff_settings(seen)
     verdicts = seen.verdicts or Verdicts()
     known_by = settings_key(settings)
-    modified: list[bool] = []
-    for pair in pairs:
-        try:
-            modified.append(_is_modified(seen, pair, verdicts, settings, known_by))
-        except DiffError as error:
-            return _Differences((False,) * len(pairs), str(error))
-    return _Differences(tuple(modified))
+    judged = (partial(_is_modified, seen, pair, verdicts, settings, known_by) for pair in pairs)
+    try:
+        return _Differences(tuple(gathered(*judged)))
+    except DiffError as error:
+        return _Differences((False,) * len(pairs), str(error))
 
 
 def _is_modified(seen: ComparisonInput, pair: Pair, verdicts: Verdicts, settings: DiffSettings, known_by: str) -> bool:
-    """Raises DiffError."""
+    """Raises DiffError and Unknown."""
     if seen.predicted is not None and pair.target is not None and pair.live is not None:
         found = seen.predicted(pair.target, pair.live)
         if found is not None:
@@ -322,10 +321,11 @@ def _pairs_to_sync(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> tuple[Pair
     if "RespectIgnoreDifferences=true" not in options:
         return pairs
     settings = diff_settings(seen)
-    return tuple(
-        pair if pair.target is None else Pair(respect_ignored(pair.target, pair.live, settings), pair.live)
-        for pair in pairs
-    )
+
+    def kept(pair: Pair) -> Pair:
+        return pair if pair.target is None else Pair(respect_ignored(pair.target, pair.live, settings), pair.live)
+
+    return tuple(gathered(*(partial(kept, pair) for pair in pairs)))
 
 
 def _errors_of(differences: _Differences) -> list[Condition]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from syncline.gitops.compare import DEFAULT_OVERRIDES
 from syncline.gitops.customizations import ALL, customized, setting_value, yaml_map
+from syncline.gitops.diff.jq import Answers
 from syncline.gitops.diff.model import IgnoreRule, KnownTypeField, Override
 from syncline.gitops.health import Health, health_of
 from syncline.gitops.health.overrides import HealthScript, parse_overrides
@@ -68,6 +69,8 @@ class System:
     settings: SystemSettings = field(default_factory=SystemSettings)
     parameters: Parameters = field(default_factory=Parameters)
     health: Callable[[Obj], Health | None] = health_of
+    answers: Answers = field(default_factory=Answers, repr=False)
+    """What is known of the expressions of users."""
 
 
 def parse_system(data: Mapping[str, str]) -> SystemSettings:

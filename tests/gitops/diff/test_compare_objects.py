@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.gitops.evaluating import ANSWERS
 
 from syncline.gitops.diff import DiffError, DiffMode, DiffSettings, IgnoreRule, compare_objects, respect_ignored
 from syncline.gitops.diff.hide import hide_secret
@@ -75,7 +76,7 @@ def test_a_rule_for_another_object_does_not_apply() -> None:
 def test_a_rule_that_cannot_be_read_is_an_error_not_silence() -> None:
     rule = IgnoreRule(group="apps", kind="Deployment", jq_expressions=(".spec[",))
     with pytest.raises(DiffError, match="failed to create diff normalizer"):
-        compare_objects(WEB, _live(), DiffSettings(ignore=(rule,)))
+        compare_objects(WEB, _live(), DiffSettings(ignore=(rule,), jq=ANSWERS))
 
 
 def test_comparing_changes_no_input() -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
+from syncline.gitops.application.asking import AnswerBook, Ask
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.manifests import ManifestStore
 from syncline.gitops.application.masking import masked_plan
@@ -21,7 +22,7 @@ from syncline.gitops.application.observe import (
     works_in,
 )
 from syncline.gitops.application.operation import OperationPlan, settle_operation
-from syncline.gitops.application.plan import plan_application
+from syncline.gitops.application.plan import plan_application, settle_asked
 from syncline.gitops.application.predicting import PredictionBook
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.system import InstanceIndex, SystemBook
@@ -56,9 +57,12 @@ class ApplicationController:
         runner: LuaRunner | None = None,
         destinations: Destinations | None = None,
         predictions: PredictionBook | None = None,
+        answers: AnswerBook | None = None,
     ) -> None:
+        """``answers``: what evaluations beside the passes have found."""
         self._predictions = predictions
         self._store = store
+        self._answers = answers or AnswerBook()
         self._settings = settings
         self._destinations = destinations
         self._schemas = SchemaBook()
@@ -94,12 +98,14 @@ class ApplicationController:
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
         if not self.works_on(cache, ref):
             return None
-        system = self._system.of(cache)
+        system = replace(self._system.of(cache), answers=self._answers.of(ref))
         schemas, verdicts = self._schemas, self._verdicts
         seen = observe_application(
             cache, ref, self._store, self._settings, schemas, verdicts, system, self._destinations
         )
-        return seen if seen is None else replace(seen, predictions=self._predictions)
+        if seen is None:
+            return None
+        return replace(seen, predictions=self._predictions, asking=self._answers.asking(ref))
 
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
         return masked_plan(seen.view, plan_application(seen, now))
@@ -107,7 +113,10 @@ class ApplicationController:
     def settle(
         self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AppObserved, Plan] | None:
-        further = settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
+        if len(results) == 1 and isinstance(results[0].action, Ask):
+            further = settle_asked(seen, results[0], now)
+        else:
+            further = settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
         return None if further is None else (further[0], masked_plan(seen.view, further[1]))
 
     def _of_dependency(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

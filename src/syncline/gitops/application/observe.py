@@ -16,6 +16,7 @@ from syncline.base.clock import time_or_none
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.addressed import addressed
+from syncline.gitops.application.asking import Asking
 from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
 from syncline.gitops.application.orphans import count_orphans
@@ -162,6 +163,8 @@ class AppObserved:
     """Manifests at the commit that the status was compared to, if they are still known."""
     system: System = field(default_factory=System, compare=False)
     """What ``argocd-cm`` says about all Applications."""
+    asking: Asking | None = None
+    """Questions that are being answered beside the passes."""
     verdicts: Verdicts | None = field(default=None, compare=False)
     """Answers of earlier comparisons, kept by the controller."""
     predictions: PredictionBook | None = field(default=None, compare=False, repr=False)

@@ -10,7 +10,8 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from syncline.control.plan import Emit, Plan, Requeue
+from syncline.control.plan import Emit, Plan, Requeue, Result
+from syncline.gitops.application.asking import Ask, Asking
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
 from syncline.gitops.application.guard import mass_deletion
 from syncline.gitops.application.holds import UNHELD, released, unheld_warning
@@ -21,6 +22,7 @@ from syncline.gitops.application.pools import left_notes, resume_left
 from syncline.gitops.application.predicting import answers, missing
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import (
+    EVALUATION_WAIT,
     SOURCE_WAIT,
     app_patch,
     compared_status,
@@ -32,11 +34,11 @@ from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.compare import Comparison, ComparisonInput, asked_pairs, compare
 from syncline.gitops.conditions import Condition, merge_conditions
-from syncline.gitops.diff import DiffSettings
+from syncline.gitops.diff import DiffSettings, Unknown
 from syncline.gitops.project import window_problem
 from syncline.kube.objects import Obj, dig, resource_version, uid_of
 
-__all__ = ["compare_application", "plan_application"]
+__all__ = ["compare_application", "plan_application", "settle_asked"]
 
 AUTO_SYNC_CONDITION = "SyncError"
 NOTED_S = 1.0
@@ -54,7 +56,13 @@ MAX_JITTER = 0.5
 def plan_application(seen: AppObserved, now: datetime) -> Plan:
     """One pass over one Application. What an ended operation left paused is resumed after all else, so that a refusal
     of that stops nothing."""
-    plan = _plan(seen, now)
+    answers = seen.system.answers.at(now)
+    if answers is not seen.system.answers:
+        seen = replace(seen, system=replace(seen.system, answers=answers))
+    try:
+        plan = _plan(seen, now)
+    except Unknown as unknown:
+        return _plan_evaluated(seen, unknown, now)
     if seen.view.operation is not None or seen.view.skipped:
         return plan
     resumed = resume_left(seen.view.obj, seen.pools)
@@ -64,6 +72,33 @@ def plan_application(seen: AppObserved, now: datetime) -> Plan:
     soon = min(plan.outcome.after_s, NOTED_S) if isinstance(plan.outcome, Requeue) else NOTED_S
     outcome = Requeue(soon, "pools are resumed; the note of them goes next")
     return replace(plan, steps=(*plan.steps, *seen.at_cluster((patches,)), events), outcome=outcome)
+
+
+def settle_asked(seen: AppObserved, result: Result, now: datetime) -> tuple[AppObserved, Plan] | None:
+    """Go on with what was answered; None: nothing was, and the pass ends."""
+    match result.value:
+        case Asking() as asking:
+            seen = replace(seen, asking=asking)
+        case dict() as answers if result.ok:
+            system = seen.system
+            seen = replace(seen, asking=None, system=replace(system, answers=system.answers.with_more(answers)))
+        case _:
+            return None
+    return seen, plan_application(seen, now)
+
+
+def _plan_evaluated(seen: AppObserved, unknown: Unknown, now: datetime) -> Plan:
+    """Have expressions of users evaluated, or wait for what is being evaluated already: the status says so."""
+    view, asking = seen.view, seen.asking
+    if asking is None:
+        why = "expressions of users are evaluated beside the controller"
+        return Plan(steps=((Ask(view.ref, view.project, unknown.questions, why),),), outcome=Requeue(0, why), why=why)
+    state = view.operation_state
+    status = waiting_status(view, asking.text, now, EVALUATION_WAIT)
+    if state is not None and running_operation(view):
+        status = {**view.current, "operationState": {**state, "message": asking.text}}
+    patch = app_patch(view, status, asking.text, processed=False)
+    return Plan(status=patch, outcome=Requeue(LOOK_BESIDE_S, asking.text, background=True), why=asking.text)
 
 
 def _plan(seen: AppObserved, now: datetime) -> Plan:
@@ -177,7 +212,11 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
         tracking=seen.settings.tracking,
         overrides=system.overrides,
         excluded=system.excluded,
-        diff=DiffSettings(schema_of=seen.schema_of, ignore_aggregated_roles=system.ignore_aggregated_roles),
+        diff=DiffSettings(
+            schema_of=seen.schema_of,
+            ignore_aggregated_roles=system.ignore_aggregated_roles,
+            jq=seen.system.answers,
+        ),
         verdicts=seen.verdicts,
         health=seen.health,
         control_namespace=seen.settings.control_namespace,

@@ -23,10 +23,20 @@ from syncline.kube.objects import Obj, annotations_of, dig, resource_version
 from syncline.kube.objects import finalizers as finalizers_of
 from syncline.kube.patches import create_merge_patch
 
-__all__ = ["SOURCE_WAIT", "app_patch", "compared_status", "failed_status", "waiting_status", "without_new_commit"]
+__all__ = [
+    "EVALUATION_WAIT",
+    "SOURCE_WAIT",
+    "app_patch",
+    "compared_status",
+    "failed_status",
+    "waiting_status",
+    "without_new_commit",
+]
 
 SOURCE_WAIT = "SourceWaitWarning"
 """The source is being read for longer than a moment; what the status says is from before."""
+EVALUATION_WAIT = "EvaluationWaitWarning"
+"""Expressions of users are evaluated for longer than a moment; what the status says is from before."""
 EVALUATED = (
     "InvalidSpecError",
     "UnknownError",
@@ -38,6 +48,7 @@ EVALUATED = (
     "OrphanedResourceWarning",
     "SourceWarning",
     SOURCE_WAIT,
+    EVALUATION_WAIT,
 )
 """Conditions that a comparison decides; others (SyncError, DeletionError) are left alone."""
 
@@ -92,10 +103,11 @@ def failed_status(
     return _with_conditions(view, status, conditions, EVALUATED, now)
 
 
-def waiting_status(view: AppView, text: str, now: datetime) -> Obj:
-    """The status as it stands, with or (no ``text``) without the condition that its source is waited for."""
-    found = [Condition(SOURCE_WAIT, text)] if text else []
-    merged = merge_conditions(view.status.get("conditions") or [], (SOURCE_WAIT,), found, now)
+def waiting_status(view: AppView, text: str, now: datetime, condition: str = SOURCE_WAIT) -> Obj:
+    """The status as it stands, with or (no ``text``) without the condition that its source is waited for (or what
+    another ``condition`` stands for)."""
+    found = [Condition(condition, text)] if text else []
+    merged = merge_conditions(view.status.get("conditions") or [], (condition,), found, now)
     rest = {key: value for key, value in view.status.items() if key != "conditions"}
     return rest | ({"conditions": merged} if merged else {})
 

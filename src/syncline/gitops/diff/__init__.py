@@ -2,7 +2,7 @@
 
 from syncline.gitops.diff.compare import compare_objects
 from syncline.gitops.diff.hide import hide_secret
-from syncline.gitops.diff.jq import JqBudget
+from syncline.gitops.diff.jq import Answers, Unknown
 from syncline.gitops.diff.model import (
     DiffError,
     DiffMode,
@@ -16,15 +16,16 @@ from syncline.gitops.diff.model import (
 from syncline.gitops.diff.respect import respect_ignored
 
 __all__ = [
+    "Answers",
     "DiffError",
     "DiffMode",
     "DiffResult",
     "DiffSettings",
     "IgnoreRule",
-    "JqBudget",
     "KnownTypeField",
     "Override",
     "Prediction",
+    "Unknown",
     "compare_objects",
     "hide_secret",
     "respect_ignored",

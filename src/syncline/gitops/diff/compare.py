@@ -7,6 +7,9 @@ fields, three-way by the last-applied annotation, else target against live.
 
 from __future__ import annotations
 
+from functools import partial
+
+from syncline.gitops.diff.jq import gathered
 from syncline.gitops.diff.managers import without_trusted_changes
 from syncline.gitops.diff.model import DiffError, DiffMode, DiffResult, DiffSettings
 from syncline.gitops.diff.normalize import check_rules, normalize
@@ -27,20 +30,25 @@ DEFAULTS = DiffSettings()
 
 
 def compare_objects(target: Obj | None, live: Obj | None, settings: DiffSettings = DEFAULTS) -> DiffResult:
-    """Compare one pair; one side may be missing. Raises DiffError in upstream's words."""
-    check_rules(settings)
+    """Compare one pair; one side may be missing. Raises DiffError in upstream's words, and Unknown with all questions
+    that the comparison asks."""
     if target is not None and live is not None:
         if settings.tracking is not None:
             target, live = settings.tracking.normalize(target, live)
         target, live = without_trusted_changes(target, live, settings)
-    target = None if target is None else normalize(remarshal(target), settings)
-    live = None if live is None else normalize(remarshal(live), settings)
+    _, target, live = gathered(
+        partial(check_rules, settings), partial(_normal, target, settings), partial(_normal, live, settings)
+    )
     if target is None or live is None:
         return _one_sided(target, live)
     try:
         return _compared(target, live, settings)
     except DiffError as error:
         raise DiffError(f"failed to calculate diff: {error}") from error
+
+
+def _normal(obj: Obj | None, settings: DiffSettings) -> Obj | None:
+    return None if obj is None else normalize(remarshal(obj), settings)
 
 
 def _compared(target: Obj, live: Obj, settings: DiffSettings) -> DiffResult:

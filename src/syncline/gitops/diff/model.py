@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from syncline.gitops.diff.jq import JqBudget
+from syncline.gitops.diff.jq import Answers
 from syncline.gitops.tracking import Tracking
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema.model import Schema, schema_for
@@ -109,8 +109,8 @@ class DiffSettings:
     """Names the question whose answer ``dry_run`` is: equal names, equal answers. Empty: it has none."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
     """Schemas for ``structured-merge`` and ``server-side``, those of custom resources too."""
-    jq: JqBudget = field(default_factory=JqBudget, compare=False, repr=False)
-    """What the expressions of one comparison may still take."""
+    jq: Answers = field(default_factory=Answers, compare=False, repr=False)
+    """What is known of the expressions of users."""
 
 
 @dataclass(frozen=True, slots=True)

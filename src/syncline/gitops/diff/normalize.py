@@ -12,13 +12,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from syncline.gitops.diff.jq import MAX_PASS_STEPS, JqBudget, JqError, JqExhausted, compiled, delete_paths
+from syncline.gitops.diff.jq import JqQuestion, Overran, Unreadable, without
 from syncline.gitops.diff.known_types import BUILT_IN, spelled
 from syncline.gitops.diff.model import DiffError, DiffSettings, IgnoreRule, Override
-from syncline.kube.errors import ApiError
 from syncline.kube.glob import glob_matches
 from syncline.kube.objects import Obj, gvk_of, meta, name_of, namespace_of
-from syncline.kube.patches import json_patch
 
 __all__ = ["check_rules", "fold_string_data", "matching_rules", "normalize", "without_ignored"]
 
@@ -40,9 +38,7 @@ def normalize(obj: Obj, settings: DiffSettings) -> Obj:
 
 def without_ignored(obj: Obj, settings: DiffSettings) -> Obj:
     """``obj`` without what users ignore, known types spelled as Kubernetes spells them."""
-    made = obj
-    for rule in matching_rules(obj, settings):
-        made = _without_ignored(made, rule, settings.jq)
+    made = _without_ignored(obj, matching_rules(obj, settings), settings)
     known = [field for override in _overrides_for(obj, settings) for field in override.known_types]
     return spelled(made, [*BUILT_IN.get(gvk_of(obj).group_kind, ()), *known])
 
@@ -120,35 +116,31 @@ def _overrides_for(obj: Obj, settings: DiffSettings) -> Iterator[Override]:
             yield override
 
 
-def _without_ignored(obj: Obj, rule: IgnoreRule, budget: JqBudget) -> Obj:
-    """Without what a rule addresses; what is not there, or cannot be evaluated, ignores nothing. Raises DiffError
-    where nothing is left of the budget."""
-    made = obj
-    for pointer in rule.json_pointers:
-        try:
-            made = json_patch(made, [{"op": "remove", "path": pointer}])
-        except ApiError:
-            continue
-    for expression in rule.jq_expressions:
-        try:
-            made = delete_paths(made, expression, budget)
-        except JqError:
-            continue
-        except JqExhausted:
-            where = f"{expression[:200]!r} for {gvk_of(obj).kind} {name_of(obj)}"
-            raise DiffError(
-                f"jqPathExpressions of ignoreDifferences take too long: at {where} all of them had taken the "
-                f"{MAX_PASS_STEPS} steps of one comparison; name kinds and names, and fields instead of .."
-            ) from None
-    return made if isinstance(made, dict) else obj
+def _without_ignored(obj: Obj, rules: list[IgnoreRule], settings: DiffSettings) -> Obj:
+    """Without what the rules address. Raises DiffError where an expression takes too long, and Unknown."""
+    parts = tuple((rule.json_pointers, rule.jq_expressions) for rule in rules)
+    question = JqQuestion(parts, obj)
+    if not question.expressions:
+        return without(obj, parts, lambda _expression, _obj: None)
+    found = settings.jq.of(question)
+    if isinstance(found, Overran):
+        raise DiffError(
+            f"jqPathExpressions of ignoreDifferences take too long for {gvk_of(obj).kind} {name_of(obj)}: {found}; "
+            "name kinds and names, and fields instead of .."
+        )
+    if isinstance(found, Unreadable):
+        raise DiffError(f"failed to create diff normalizer: {found.why}")
+    trees = iter(found.trees)
+    return without(obj, parts, lambda _expression, _obj: next(trees))
 
 
 def check_rules(settings: DiffSettings) -> None:
-    """Raises DiffError for the first expression that cannot be read: a rule with a slip of the pen must not ignore
-    nothing in silence."""
+    """Raises DiffError for an expression that cannot be read: a rule with a slip of the pen must not ignore nothing in
+    silence. Raises Unknown."""
     rules = [*settings.ignore, *(override.ignore for override in settings.overrides.values())]
-    for expression in (text for rule in rules for text in rule.jq_expressions):
-        try:
-            compiled(expression)
-        except JqError as error:
-            raise DiffError(f"failed to create diff normalizer: {error}") from error
+    texts = tuple(dict.fromkeys(text for rule in rules for text in rule.jq_expressions))
+    found = settings.jq.of(JqQuestion((((), texts),))) if texts else None
+    if isinstance(found, Unreadable):
+        raise DiffError(f"failed to create diff normalizer: {found.why}")
+    if isinstance(found, Overran):
+        raise DiffError(f"failed to create diff normalizer: {found}")

@@ -8,7 +8,9 @@ was taken out. Lists of built-in kinds merge by their keys, those of other kinds
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
+from syncline.gitops.diff.jq import gathered
 from syncline.gitops.diff.managers import without_trusted_changes
 from syncline.gitops.diff.model import DiffSettings
 from syncline.gitops.diff.normalize import without_ignored
@@ -25,11 +27,13 @@ __all__ = ["respect_ignored"]
 
 def respect_ignored(target: Obj, live: Obj | None, settings: DiffSettings) -> Obj:
     """``target`` with the live values of what the settings ignore; as it is without a live object. ``status`` is never
-    taken over."""
+    taken over. Raises DiffError and Unknown."""
     if live is None:
         return target
     bare_target, bare_live = without_trusted_changes(target, live, settings)
-    bare_target, bare_live = without_ignored(bare_target, settings), without_ignored(bare_live, settings)
+    bare_target, bare_live = gathered(
+        partial(without_ignored, bare_target, settings), partial(without_ignored, bare_live, settings)
+    )
     states = _States(target, bare_target, live, bare_live)
     try:
         return _restored(states, builtin_schema(bare_target), left_out=("status",))
