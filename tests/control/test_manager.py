@@ -21,10 +21,15 @@ from syncline.control.loop import ControlLoop
 from syncline.control.manager import PASSES_PER_TURN, REQUESTS_PER_TURN, WATCH_BATCH, DirectPort, LiveManager
 from syncline.control.plan import Create, Plan
 from syncline.kube.client import Batch, Request, Response
+from syncline.kube.errors import Forbidden
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+SECRETS = GroupKind("", "Secret")
+SECRETS_PATH = "/api/v1/namespaces/default/secrets"
+PATIENCE_S = 120
+"""Of a busy machine."""
 MAX_TURNS = 200_000
 """Turns of the event loop in one test: a bound, not a wait."""
 
@@ -72,11 +77,11 @@ def _named(kind: str, name: str) -> Obj:
 class Served:
     """A manager over an API, and a neighbour on the same event loop that notes how far things went at each turn."""
 
-    def __init__(self, fields: dict[GroupKind, str] | None = None) -> None:
+    def __init__(self, fields: dict[GroupKind, str] | None = None, controller: Counting | None = None) -> None:
         store, clock = Store(), VirtualClock()
         api = Api(store, Registry(store), Authorizer(store), clock, Entropy(1))
         self.admin = DirectTransport(api)
-        self.controller = Counting()
+        self.controller = controller or Counting()
         self.transport = Counted(self.admin)
         mapper = Mapper()
         performers = kube_performers(mapper, clock, "test")
@@ -192,3 +197,74 @@ def test_of_a_kind_that_is_looked_at_in_part_only_that_part_is_known() -> None:
         return [*known, str(served.passes())]
 
     assert asyncio.run(seen()) == ["2"]
+
+
+class _Reading(Counting):
+    """Also looks at Secrets, and notes whether it could read them."""
+
+    reads = (SECRETS,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unread: list[str] = []
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
+        self.unread.append(cache.unread(ObjectRef(*SECRETS, "", "")))
+        return super().observe(cache, ref)
+
+
+class _Refusing:
+    """A port that may refuse to list and watch Secrets."""
+
+    def __init__(self, inner: DirectPort) -> None:
+        self._inner = inner
+        self.refuses = True
+
+    def _check(self, request: Request) -> None:
+        if self.refuses and request.path == "/api/v1/secrets":
+            raise Forbidden("secrets is forbidden")
+
+    async def send(self, request: Request) -> Response:
+        try:
+            self._check(request)
+        except Forbidden as error:
+            return Response.refused(error)
+        return await self._inner.send(request)
+
+    async def watch(self, request: Request) -> AsyncIterator[Batch]:
+        async for batch in self._inner.watch(request):
+            self._check(request)
+            yield batch
+
+
+def test_a_kind_that_may_not_be_listed_is_unread_until_it_may_and_again_when_the_right_is_taken_away() -> None:
+    served = Served(controller=_Reading())
+    controller = served.controller
+    assert isinstance(controller, _Reading)
+    port = _Refusing(DirectPort(served.transport))
+    manager = LiveManager(served.loop, port, VirtualClock())
+    cache, anything = served.loop.cache, ObjectRef(*SECRETS, "default", "s")
+
+    async def reached(wanted: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not wanted():
+                await asyncio.sleep(0)
+
+    async def play() -> None:
+        running = asyncio.create_task(manager.run())
+        served.create("one")
+        await reached(lambda: "forbidden" in cache.unread(anything) and bool(controller.unread))
+        assert not cache.has_synced(SECRETS) and "forbidden" in controller.unread[-1]
+        seen = len(controller.unread)
+        port.refuses = False
+        await reached(lambda: cache.has_synced(SECRETS) and len(controller.unread) > seen)
+        assert controller.unread[-1] == "", "whoever looks at the kind was woken"
+        port.refuses = True
+        served.admin.send(Request("POST", SECRETS_PATH, {}, {}, _named("Secret", "s") | {"type": "Opaque"})).or_raise()
+        await reached(lambda: "forbidden" in controller.unread[-1])
+        assert "forbidden" in cache.unread(anything) and not cache.has_synced(SECRETS)
+        assert "Secret" in str(manager.signs.watches) and "forbidden" in str(manager.signs.watches)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(play())

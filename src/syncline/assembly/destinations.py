@@ -81,12 +81,17 @@ class Remote:
     performers: Mapping[type, Performer]
     stop: Callable[[], None] = field(default=lambda: None)
     error: str = ""
+    _whole: bool = False
 
     @property
     def seen_whole(self) -> bool:
-        """Every kind that is wanted was listed once."""
-        wanted = [kind for kind in self.loop.wanted_kinds() if self.loop.mapper.preferred(kind) is not None]
-        return bool(wanted) and self.loop.cache.has_synced(NAMESPACES)
+        """Every kind that is wanted was listed once, or may not be read."""
+        if not self._whole:
+            cache = self.loop.cache
+            wanted = [kind for kind in self.loop.wanted_kinds() if self.loop.mapper.preferred(kind) is not None]
+            known = (cache.has_synced(kind) or cache.unread(ObjectRef(*kind, "", "")) for kind in wanted)
+            self._whole = bool(wanted) and cache.has_synced(NAMESPACES) and all(known)
+        return self._whole
 
 
 class Way(Protocol):
@@ -123,6 +128,9 @@ class RemoteClusters:
             return f"cluster {server} is not connected yet"
         if remote.error:
             return remote.error
+        refused = remote.loop.cache.unread(ObjectRef(*NAMESPACES, "", ""))
+        if refused:
+            return f"cluster {server}: {refused}"
         return "" if remote.seen_whole else f"cluster {server} is being looked at for the first time"
 
     def connected(self) -> tuple[Declared, ...]:
@@ -239,7 +247,7 @@ class _Noticing:
     async def send(self, request: Request) -> Response:
         whole = self._remote.seen_whole
         answer = await self._inner.send(request)
-        refused = answer.status in (401, 403, 503) or isinstance(answer.error, Unanswered)
+        refused = answer.status in (401, 503) or isinstance(answer.error, Unanswered)
         error = f"cluster {self._remote.declared.server}: {answer.refusal()}" if refused else ""
         if error != self._remote.error or whole != self._remote.seen_whole:
             self._remote.error = error

@@ -77,7 +77,7 @@ def _condition(seen: SyncObserved, condition: Condition) -> str:
     else:
         wanted = condition.cel or "it is healthy"
     try:
-        problem = condition.problem(seen.lookup(ref), seen.health)
+        problem = condition.problem(seen.lookup(ref), seen.health, unread=seen.unread(ref))
     except OutOfSteps as error:
         problem = str(error)
     limit = f", at most {_span(condition.deadline)}" if condition.deadline is not None else ""

@@ -325,7 +325,7 @@ def _last_sync(seen: AppObserved, manifests: Manifests, groups: Sequence[Planned
 
 def _perhaps_pruned(seen: AppObserved, groups: Sequence[PlannedGroup]) -> list[str]:
     planned = {change.ref for group in groups for change in group.changes}
-    left = [ref for ref in seen.unread if ref not in planned]
+    left = [ref for ref in seen.unread if ref.name and ref not in planned]
     return [f"{ref}: may not be read, so it is not known whether it would be pruned" for ref in left]
 
 

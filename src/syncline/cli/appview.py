@@ -152,8 +152,11 @@ def parameter_rows(source: Obj) -> str:
     return table(("NAME", "VALUE"), [(str(one.get("name")), str(one.get("value"))[:80]) for one in parameters])
 
 
-def windows_lines(project: Obj, app: Obj, now: datetime) -> list[str]:
-    """What the project's windows mean for this Application now, in argocd's words. Unreadable windows are said so."""
+def windows_lines(project: Obj | None, app: Obj, now: datetime) -> list[str]:
+    """What the project's windows mean for this Application now, in argocd's words. Unreadable windows are said so, and
+    a project that may not be read (None)."""
+    if project is None:
+        return [_line("SyncWindow", "Unknown")]
     entries = [entry for entry in dig(project, "spec", "syncWindows", default=[]) if isinstance(entry, dict)]
     try:
         read = [(entry, read_windows([entry])[0]) for entry in entries]

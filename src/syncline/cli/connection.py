@@ -28,7 +28,7 @@ from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import GVK, Obj, ResourceInfo
 from syncline.kube.rights import missing_right, role_for
 
-__all__ = ["Connection", "connection_options", "default_kubeconfig", "state_directory"]
+__all__ = ["Connection", "connection_options", "default_kubeconfig", "refused", "state_directory"]
 
 T = TypeVar("T")
 MACHINE_GROUPS = ("machineconfiguration.openshift.io", "operator.openshift.io")
@@ -82,7 +82,7 @@ class _Proxied:
         self._loop.close()
 
 
-def _with_right(error: ApiError) -> str:
+def refused(error: ApiError) -> str:
     """A refusal for lack of rights, with the Role to ask for."""
     right = missing_right(str(error)) if isinstance(error, Forbidden) else None
     return str(error) if right is None else f"{error}; ask for {role_for([right])}"
@@ -137,7 +137,7 @@ class Connection:
 
     def failed(self, error: ApiError) -> CommandFailed:
         """With the server's name, which a sentence about reaching it has already."""
-        text = _with_right(error)
+        text = refused(error)
         return CommandFailed(text if self.server in text else f"{self.server}: {text}")
 
     def ask(self, request: Request) -> Any:
@@ -149,7 +149,7 @@ class Connection:
         try:
             return answer.or_raise()
         except ApiError as error:
-            raise CommandFailed(_with_right(error)) from error
+            raise CommandFailed(refused(error)) from error
 
     def run(self, steps: Generator[Any, Any, T]) -> T:
         """Drive a generator of requests to its end; a refusal that it does not take is a failure of the command."""

@@ -8,7 +8,7 @@ import click
 
 from syncline.assembly.inspect import observed_application
 from syncline.cli.app.target import control_namespace
-from syncline.cli.connection import Connection, connection_options
+from syncline.cli.connection import Connection, connection_options, refused
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.explainview import describe_cause
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
@@ -21,6 +21,7 @@ from syncline.explain.graph import cause_to_obj, explain_object
 from syncline.explain.view import Found, LogTail, View
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
+from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, ObjectRef, name_of
@@ -125,6 +126,8 @@ def _logs(link: Connection) -> LogTail:
     def tail(namespace: str, pod: str, container: str) -> tuple[str, ...]:
         query = {"container": container, "tailLines": str(LOG_LINES)}
         answer = link.send(Request("GET", pods.path(namespace, pod, "log"), query))
+        if answer.status == Forbidden.code:
+            return (f"(its log may not be read: {refused(answer.refusal())})",)
         return tuple(answer.raw.decode("utf-8", "replace").splitlines()) if answer.ok else ()
 
     return tail

@@ -128,8 +128,8 @@ def _look(link: Connection | None, against: str | None, namespace: str, given: S
     for info in (look.cache.mapper.preferred(kind) for kind in sorted({gvk_of(one).group_kind for one in given})):
         if info is not None and definitions is not None and "." in info.group:
             answer = link.send(client.get(definitions, "", f"{info.plural}.{info.group}"))
-            if answer.ok:
-                look.cache.put(DEFINITIONS, answer.obj)
+            if answer.status != 404:
+                look.cache.put(DEFINITIONS, link.check(answer))
     return look.cache
 
 

@@ -106,7 +106,7 @@ def get_node(name: str, output: str | None, kubeconfig: str | None, context: str
         found, pools, now = _node(link, name), _pools(link), link.now()
         kind = link.mapper.find(MACHINE_CONFIG_NODE)
         record = link.send(client.get(kind, "", name)) if kind is not None else None
-    known = record.obj if record is not None and record.ok else None
+        known = link.check(record) if record is not None and record.status != 404 else None
     if output == "name":
         print_names("node", [name])
     elif output:

@@ -91,7 +91,7 @@ class Snapshot(Protocol):
         ...
 
     def has_synced(self, kind: GroupKind) -> bool:
-        """False until the first list of that kind arrived."""
+        """False until the first list of that kind arrived, and while it may not be read."""
         ...
 
     def unread(self, ref: ObjectRef) -> str:
@@ -241,7 +241,7 @@ class Cache:
         self._behind.discard(kind)
 
     def mark_unread(self, kind: GroupKind, why: str) -> None:
-        """A kind is served and may not be listed: that it has no object here says nothing."""
+        """A kind is served and may not be read: that it has no object here says nothing, and what is here is old."""
         self._unread[kind] = why
 
     def mark_behind(self, kind: GroupKind, behind: bool = True) -> None:
@@ -413,7 +413,7 @@ class Cache:
                         found.setdefault(value, set()).add((kind, namespace, name))
 
     def has_synced(self, kind: GroupKind) -> bool:
-        return kind in self._synced
+        return kind in self._synced and kind not in self._unread
 
     def unread(self, ref: ObjectRef) -> str:
         return self._unread.get(ref.group_kind, "")

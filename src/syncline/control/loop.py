@@ -193,6 +193,21 @@ class ControlLoop:
         elif key not in self._lost:
             self.queue.add(key, self._clock.now())
 
+    def unread(self, kind: GroupKind, why: str) -> None:
+        """A kind may not be read from now on, or (``why`` empty) may again: whoever looks at it looks once more, so
+        that it says so and concludes nothing from what is not in the cache."""
+        was = self.cache.unread(ObjectRef(*kind, "", ""))
+        if why and not was:
+            self.cache.mark_unread(kind, why)
+        if bool(why) == bool(was):
+            return
+        for name in {route.controller for route in self._routes_of(kind)} | self._readers(kind):
+            for obj in self.cache.objects(self.controllers[name].kind):
+                self.wake(name, ref_of(obj))
+
+    def _readers(self, kind: GroupKind) -> set[str]:
+        return {name for name, controller in self.controllers.items() if kind in controller.reads}
+
     # -- what to do --------------------------------------------------------------------------------------------
 
     def begin(self, key: Key) -> Pass:

@@ -26,7 +26,7 @@ from syncline.control.virtual import CRDS
 from syncline.control.vitals import Complaints, Health, LeaseSigns, Signs, WatchSigns, verdict
 from syncline.control.workqueue import Key, backoff_s
 from syncline.kube.client import Batch, Request, Response, Transport, taking
-from syncline.kube.errors import ApiError, Gone, error_from_status
+from syncline.kube.errors import ApiError, Forbidden, Gone, NotFound, error_from_status
 from syncline.kube.mapper import discover, server_version
 from syncline.kube.objects import GroupKind, ObjectRef
 
@@ -314,7 +314,9 @@ class LiveManager:
             self.signs.watched(name, began)
             try:
                 if informer.needs_list:
-                    changes = informer.listed(await drive(informer.whole_list(), self._port))
+                    found = await drive(informer.whole_list(), self._port)
+                    self.loop.unread(kind, "")
+                    changes = informer.listed(found)
                     for start in range(0, len(changes), WATCH_BATCH):
                         self._changed(kind, changes[start : start + WATCH_BATCH])
                         await asyncio.sleep(0)
@@ -345,8 +347,20 @@ class LiveManager:
         if error.code != 410 or failures:
             self.signs.watched(str(kind), self._steady(), trouble=str(error))
             self._complain(str(kind), error)
-        if self._sees() and (error.code in NOT_LISTED or failures >= LIST_ATTEMPTS):
+        listed = self.signs.watches[str(kind)].listed
+        settled = self._sees() and (error.code in NOT_LISTED or failures >= LIST_ATTEMPTS)
+        if (error.code == Forbidden.code and not listed) or (settled and (error.code == Forbidden.code or not listed)):
+            self._unread(informer, error)
+        if settled:
             self._asked(kind)
+
+    def _unread(self, informer: Informer, error: ApiError) -> None:
+        """Not listed is not absent. A right that was taken away counts from its next refusal; what another trouble
+        keeps from being watched is known as it was."""
+        if error.code != NotFound.code:
+            informer.relist()
+            self.loop.unread(informer.info.group_kind, str(error))
+            self._wake.set()
 
     def _sees(self) -> bool:
         """Whether something that the controllers work on was listed and is watched: what is refused then is refused

@@ -20,7 +20,7 @@ from syncline.control.executor import run_in_place
 from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
 from syncline.kube.client import Batch, Request, Response, Stream, Transport, taking
-from syncline.kube.errors import ApiError, error_from_status
+from syncline.kube.errors import ApiError, Forbidden, error_from_status
 from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind
 
@@ -83,6 +83,8 @@ class LoopActor:
         self._shuffle = shuffle
         self._watching: dict[GroupKind, _Watching] = {}
         self._news: dict[GroupKind, None] = {}
+        self._refused: set[GroupKind] = set()
+        """Kinds that may not be read; they are asked for again whenever something happens."""
         self._ranks = 0
         self._stale_discovery = True
 
@@ -91,7 +93,7 @@ class LoopActor:
         moved = self._refresh_discovery()
         if not self._news:
             return moved
-        news, self._news = self._news, {}
+        news, self._news = self._news | dict.fromkeys(sorted(self._refused)), {}
         known = [kind for kind in news if kind in self._watching]
         if len(known) > 1:
             known.sort(key=lambda kind: self._watching[kind].rank)
@@ -128,7 +130,10 @@ class LoopActor:
         informer = watching.informer
         try:
             if informer.needs_list:
-                self._tell(kind, informer.listed(self._transport.send(informer.list_request()).or_raise()))
+                found = self._transport.send(informer.list_request()).or_raise()
+                self.loop.unread(kind, "")
+                self._refused.discard(kind)
+                self._tell(kind, informer.listed(found))
             if watching.stream is None or watching.stream.ended:
                 watching.stream = self._open(kind, informer)
                 watching.take = taking(watching.stream)
@@ -143,6 +148,11 @@ class LoopActor:
         except ApiError as error:
             informer.failed(error)
             watching.stream = None
+            if error.code == Forbidden.code:
+                informer.relist()
+                self._refused.add(kind)
+                self.loop.unread(kind, str(error))
+                return False
             self._news[kind] = None
             if error.code == 404:
                 self._stale_discovery = True

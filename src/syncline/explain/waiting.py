@@ -149,7 +149,7 @@ def awaited_conditions(seen: AppObserved, started: datetime | None) -> list[Caus
 
 def _problem(seen: AppObserved, condition: Condition) -> str:
     try:
-        return condition.problem(seen.lookup(condition.ref), seen.health)
+        return condition.problem(seen.lookup(condition.ref), seen.health, unread=seen.unread_there(condition.ref))
     except OutOfSteps as error:
         return str(error)
 
@@ -160,7 +160,8 @@ def _condition(seen: AppObserved, target: Obj, condition: Condition, problem: st
     who = f"{ref_of(target).kind} {ref_of(target).name}"
     own = [ref_of(one) for one in (seen.pinned.objects if seen.pinned is not None else ())]
     same = any((one.group, one.kind, one.name) == (*condition.ref[:2], condition.ref.name) for one in own)
-    if live is not None:
+    hidden = seen.unread_there(condition.ref)
+    if live is not None or hidden:
         fix = ""
     elif same:
         fix = f"the same sync brings it: give it an earlier sync wave than {who}"
@@ -168,7 +169,7 @@ def _condition(seen: AppObserved, target: Obj, condition: Condition, problem: st
         fix = f"bring it, or correct {WAIT_FOR} of {who}"
     return Cause(
         str(condition.ref),
-        "Missing" if live is None else "Present",
+        "unread" if hidden else "Missing" if live is None else "Present",
         f"{who} waits for it: {problem}",
         started,
         until=started + limit if started is not None and limit is not None else None,

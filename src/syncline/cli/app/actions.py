@@ -14,7 +14,7 @@ import click
 
 from syncline.assembly.lua_worker import LuaWorker
 from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
-from syncline.cli.connection import Connection, connection_options
+from syncline.cli.connection import Connection, connection_options, refused
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT, LazyGroup
@@ -25,6 +25,7 @@ from syncline.gitops.project import sync_permission
 from syncline.gitops.system import CONFIG_MAP
 from syncline.kube import client
 from syncline.kube.client import PatchType
+from syncline.kube.errors import Forbidden, NotFound
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GVK, Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
 from syncline.kube.patches import create_merge_patch
@@ -155,7 +156,9 @@ def _refusable(make: Any) -> Any:
 def _scripts(link: Connection, namespace: str) -> Mapping[str, ActionScripts]:
     info = link.resource(GVK("", "v1", "ConfigMap"))
     answer = link.send(client.get(info, namespace, CONFIG_MAP))
-    if answer.status in (403, 404):
+    if answer.status == Forbidden.code:
+        click.echo(f"warning: actions of this installation are not known: {refused(answer.refusal())}", err=True)
+    if answer.status in (Forbidden.code, NotFound.code):
         return {}
     try:
         return parse_action_scripts(dig(link.check(answer), "data", default={}) or {})

@@ -18,11 +18,12 @@ from syncline.cli.app.target import (
     split,
 )
 from syncline.cli.appview import app_rows, describe_app, parameter_rows, windows_lines
-from syncline.cli.connection import Connection, connection_options
+from syncline.cli.connection import Connection, connection_options, refused
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import output_option, print_documents
 from syncline.gitops.application.view import AppView
 from syncline.kube import client
+from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, meta, name_of
 
@@ -152,9 +153,12 @@ def _source(app: Obj, given: Mapping[str, Any]) -> Obj:
     return sources[at - 1]
 
 
-def _project(link: Connection, found: Obj, namespace: str) -> Obj:
-    """The Application's project; empty where there is none or it may not be read: then no windows are shown."""
+def _project(link: Connection, found: Obj, namespace: str) -> Obj | None:
+    """The Application's project; empty where there is none, None where it may not be read."""
     name = str(dig(found, "spec", "project", default="default"))
     answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
+    if answer.status == Forbidden.code:
+        click.echo(f"warning: its sync windows are not known: {refused(answer.refusal())}", err=True)
+        return None
     project: Obj = answer.obj if answer.ok else {}
     return project

@@ -155,6 +155,8 @@ class AppObserved:
     """What the destination holds under a reference; only :meth:`lookup` asks it."""
     follows: Callable[[GroupKind], bool] = field(default=lambda _kind: False, compare=False, repr=False)
     """Whether a working watch of the destination shows the objects of a kind."""
+    unread_there: Callable[[ObjectRef], str] = field(default=lambda _ref: "", compare=False, repr=False)
+    """Why what it holds there may not be read; empty: it may."""
     before: tuple[Obj | ObjectRef, ...] = ()
     """Applications that this one depends on, and theirs; a reference where the project sees none."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
@@ -422,6 +424,7 @@ def observe_application(
         all_holds=all_holds,
         held_there=looked.get,
         follows=looked.follows,
+        unread_there=looked.unread,
         before=dependencies(partial(_application, cache, reach), app),
         orphans=count_orphans(looked, app, project, settings.tracking),
         compared=store.get(view.sources, compared_revisions(view), context),
@@ -449,6 +452,12 @@ def _of_operation(
 def _application(cache: Snapshot, reach: Reach, ref: ObjectRef) -> Obj | None:
     """An Application that another one depends on; None also where the project may not see it."""
     found = cache.get(ref)
+    if found is None and cache.unread(ref):  # it is not known how it stands
+        return {
+            "apiVersion": APPLICATION.api_version,
+            "kind": ref.kind,
+            "metadata": {"name": ref.name, "namespace": ref.namespace},
+        }
     return found if found is not None and reach.sees_application(found, ref) else None
 
 
@@ -506,7 +515,7 @@ def _live(
 def _unread(
     cache: Snapshot, view: AppView, renders: tuple[Manifests | None, ...], kinds: KindTable
 ) -> dict[ObjectRef, str]:
-    """Of what the manifests and the status name."""
+    """Of what the manifests and the status name; and what else a sync of them has to know."""
     if cache.reads_all():
         return {}
     rows = dig(view.status, "resources", default=[])
@@ -514,6 +523,10 @@ def _unread(
     for manifests in renders:
         if manifests is not None:
             named.update(live_refs(manifests.objects, kinds, view.destination_namespace))
+    if "CreateNamespace=true" in dig(view.spec, "syncPolicy", "syncOptions", default=[]):
+        named.add(ObjectRef(*NAMESPACES, "", view.destination_namespace))
+    if any(ref.group == POOL.group for ref in named):  # pools are held before a machine config changes
+        named |= {ObjectRef(*POOL, "", ""), ObjectRef(*HOLD.group_kind, "", "")}
     return {ref: why for ref in sorted(named) if (why := cache.unread(ref))}
 
 

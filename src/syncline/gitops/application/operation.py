@@ -462,6 +462,7 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         permits=_permits(seen),
         health=seen.health,
         lookup=seen.lookup,
+        unread=seen.unread_there,
         refuses=seen.reach.refuses,
         follows=seen.follows,
         namespace_live=seen.namespace_live,

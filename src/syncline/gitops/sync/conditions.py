@@ -82,9 +82,18 @@ class Condition:
     cel: str = ""
     deadline: timedelta | None = None
 
-    def problem(self, obj: Obj | None, health: Callable[[Obj], Health | None], steps: Steps | None = None) -> str:
-        """Why it does not hold yet; empty where it does. Raises :class:`OutOfSteps` where expressions need more than
-        is left of ``steps`` (None: of those of one condition)."""
+    def problem(
+        self,
+        obj: Obj | None,
+        health: Callable[[Obj], Health | None],
+        steps: Steps | None = None,
+        *,
+        unread: str = "",
+    ) -> str:
+        """Why it does not hold yet; empty where it does. ``unread``: why the object may not be read. Raises
+        :class:`OutOfSteps` where expressions need more than is left of ``steps`` (None: of those of one condition)."""
+        if unread:
+            return f"{self.ref} may not be read: {unread}"
         if obj is None:
             return f"{self.ref} is not there"
         if self.condition:

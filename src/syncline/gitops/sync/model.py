@@ -300,6 +300,8 @@ class SyncObserved:
     stamps on created hooks, results that are kept before a hook goes. Empty: exactly upstream's behaviour."""
     lookup: Callable[[ObjectRef], Obj | None] = lambda _ref: None
     """What the destination holds under a reference, for conditions that manifests name."""
+    unread: Callable[[ObjectRef], str] = lambda _ref: ""
+    """Why what it holds there may not be read; empty: it may."""
     refuses: Callable[[ObjectRef], str] = _refuse_none
     """Why the project does not let its Applications see an object that a manifest names; empty: it does."""
     follows: Callable[[GroupKind], bool] = _follow_none

@@ -202,7 +202,9 @@ def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> boo
     steps = Steps()
     for task, condition in asked:
         try:
-            problem = condition.problem(seen.lookup(condition.ref), seen.health, steps)
+            problem = condition.problem(
+                seen.lookup(condition.ref), seen.health, steps, unread=seen.unread(condition.ref)
+            )
         except ConditionError as error:
             problem = str(error)
             if isinstance(error, OutOfSteps):
