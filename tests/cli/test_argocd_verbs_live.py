@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commanding import Repository, Shell
+from tests.cli.test_completing import offered
 from tests.live import Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
@@ -139,6 +140,18 @@ def test_contexts_are_those_of_the_kubeconfig(shell: Shell, cluster: Served) -> 
     assert shell("context", current["name"]) == f"Already at context '{current['name']}'\n"
     assert "does not exist" in shell("context", "nosuch", code=20)
     assert "kubectl config delete-context" in shell("context", current["name"], "--delete", code=20)
+
+
+def test_a_shell_completes_names_that_the_cluster_has(shell: Shell) -> None:
+    for name in ("crewed", "crested"):
+        shell("proj", "create", name)
+    shell("repo", "add", "https://127.0.0.1:1/completed")
+    assert offered("proj", "get", "cre") == ["crested", "crewed"]
+    assert offered("app", "list", "-p", "crew") == ["crewed"]
+    assert offered("repo", "get", "https://127.0.0.1:1/c") == ["https://127.0.0.1:1/completed"]
+    assert offered("cluster", "get", "in-") == ["in-cluster"]
+    assert "kube-system" in offered("app", "get", "-N", "kube-")
+    assert offered("app", "create", "") == []
 
 
 def test_a_cluster_is_declared_with_labels_and_a_proxy(shell: Shell, cluster: Served) -> None:

@@ -48,6 +48,10 @@ class Group(click.Group):
             refuse_command([*command_words(ctx), *args])
             ctx.fail(f"No such command {word[:256]!r}.{did_you_mean(word, known)}")
         name, command, rest = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing and command is not None and name is not None:
+            from syncline.cli.completing import complete_names
+
+            complete_names([*command_words(ctx), name], command)
         return name, command, rest if command is None else go_booleans(command, rest)
 
 
