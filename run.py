@@ -4,6 +4,7 @@
     python3 run.py demo [--exit]     a Git repository becomes a running cluster, shown step by step
     python3 run.py demo --example examples/router-drain --virtual     another story, hours in seconds
     python3 run.py test [PYTEST…]    set up everything and pass the tests
+    python3 run.py helm              install Helm's library too, for charts (75 MB); a helm program on PATH will do
     python3 run.py syncline …        any syncline command
     python3 run.py bench             the figures of docs/performance.md
 
@@ -72,6 +73,23 @@ def set_up_javascript() -> None:
         say("npm could not install it; its tests are left out")
 
 
+def pin_of(package: str, lock: str) -> str:
+    """The lines of a lock that pin one package, with its hashes."""
+    lines = (ROOT / lock).read_text().splitlines(keepends=True)
+    start = next(at for at, line in enumerate(lines) if line.startswith(f"{package}=="))
+    end = next((at for at in range(start + 1, len(lines)) if not lines[at].startswith(" ")), len(lines))
+    return "".join(lines[start:end])
+
+
+def set_up_helm() -> None:
+    """Helm's library, as requirements-dev.lock pins it; too large to come with the rest."""
+    wanted = VENV / "helm.lock"
+    wanted.write_text(pin_of("helm-python-sdk", "requirements-dev.lock"))
+    say("installing helm-python-sdk")
+    command = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*command, "--require-hashes", "--only-binary", ":all:", "-r", str(wanted)], check=True)
+
+
 def execute(*command: str) -> int:
     environment = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     try:
@@ -107,6 +125,10 @@ def main(arguments: list[str]) -> int:
     if command == "bench":
         set_up("requirements-dev.lock")
         return execute(str(BIN / "python"), "-m", "bench", *rest)
+    if command == "helm":
+        set_up("requirements.lock")
+        set_up_helm()
+        return 0
     if command == "syncline":
         set_up("requirements.lock")
         return execute(str(BIN / "syncline"), *rest)

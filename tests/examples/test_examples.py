@@ -78,6 +78,24 @@ def test_the_command_of_the_readmes_plays_in_virtual_time() -> None:
     assert "# Chart, values and quota" in printed and "More replicas" not in printed
 
 
+def test_a_story_with_a_chart_says_at_once_that_helm_is_missing(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['helm_python'] = None\n"
+    code += "from syncline.cli.main import main; sys.exit(main(['demo', '--exit', '--example', sys.argv[1]]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(EXAMPLES / "migration-chart")],
+        env=dict(os.environ, PATH=str(tmp_path)), capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stdout == "", "nothing was started"
+    assert "Chart.yaml is a Helm chart, and Helm is not installed: `python3 run.py helm`" in done.stderr
+
+
+def test_stories_with_charts_are_named_where_they_are_listed() -> None:
+    listed = (EXAMPLES / "README.md").read_text().splitlines()
+    for folder in STORIES:
+        row = next((line for line in listed if line.startswith(f"| [{folder.name}](")), "")
+        assert ("(needs Helm)" in row) is bool(list(folder.rglob("Chart.yaml")))
+
+
 def test_a_step_of_hours_is_not_waited_for_by_accident() -> None:
     said = syncline("demo", "--example", str(EXAMPLES / "router-drain"), "--exit", fails=True)
     assert "may take 2h0m0s: add --virtual, or play less with --steps" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -41,6 +42,16 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
 def test_both_locks_name_the_same_versions() -> None:
     run, work = (locked(lock) for lock in LOCKS)
     assert {name: (version, work.get(name)) for name, version in run.items() if work.get(name) != version} == {}
+
+
+def test_helm_is_installed_by_its_pin() -> None:
+    spec = importlib.util.spec_from_file_location("run", ROOT / "run.py")
+    assert spec is not None and spec.loader is not None
+    run = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run)
+    pin = run.pin_of("helm-python-sdk", LOCKS[1]).splitlines()
+    assert pin[0].startswith("helm-python-sdk==") and len(pin) > 1
+    assert all("--hash=sha256:" in line for line in pin[1:])
 
 
 @pytest.mark.parametrize("lock", LOCKS)

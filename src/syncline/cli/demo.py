@@ -36,6 +36,7 @@ from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.durations import format_duration
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.sources.helm import helm_engine
 
 PATIENCE_S = 300.0
 """A demonstration without machines to update that takes longer has gone wrong."""
@@ -70,6 +71,7 @@ def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: i
     """
     story = read_story((example or _example()).resolve())
     played = story.steps[:steps]
+    _check_helm(story)
     with scratch() as folder:
         if virtual:
             return _virtually(story, played, folder)
@@ -79,6 +81,16 @@ def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: i
                 f"{long.say!r} may take {format_duration(long.within)}: add --virtual, or play less with --steps", USAGE
             )
         return _served(story, played, folder, listen, exit_)
+
+
+def _check_helm(story: Story) -> None:
+    """A story with a chart is not begun without Helm. Raises CommandFailed."""
+    chart = next((file for file in sorted(story.folder.rglob("Chart.yaml")) if file.is_file()), None)
+    if chart is not None and not helm_engine():
+        raise CommandFailed(
+            f"{story.name}: {chart.relative_to(story.folder)} is a Helm chart, and Helm is not installed: "
+            "`python3 run.py helm` installs it into a clone's environment, or put a helm program on PATH"
+        )
 
 
 def _virtually(story: Story, played: tuple[Step, ...], scratch: Path) -> int:

@@ -203,7 +203,7 @@ def render_chart(
             Problem.UNSUPPORTED,
             f"{folder or '.'}: Helm charts need Helm, which is not installed",
             field="spec.source.path",
-            fix="pip install helm-python-sdk, or put a helm program on PATH",
+            fix="`pip install helm-python-sdk` (in a clone `python3 run.py helm`), or put a helm program on PATH",
         )
     _check_release_name(options.release_name)
     contents = {**lookup.read(files.inside), **files.texts}

@@ -63,7 +63,7 @@ class Charts:
             raise BuildError(
                 "Helm charts need Helm, which is not installed",
                 problem=Problem.UNSUPPORTED,
-                fix="pip install helm-python-sdk, or put a helm program on PATH",
+                fix="`pip install helm-python-sdk` (in a clone `python3 run.py helm`), or put a helm program on PATH",
             )
         name = str(settings["name"])
         files, home = self._files(settings, folder)
