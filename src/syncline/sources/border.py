@@ -2,13 +2,14 @@
 
 Sources of Applications, submodules, large files, bases and charts of kustomizations and dependencies of charts all ask
 :meth:`Border.judge` before anything is dialled. A project that lists an address gets the credentials that fit it: its
-own first, then those for all. An address that it does not list is read as anybody may. Pure but for a lock.
+own first, then those for all. An address that it does not list is read as anybody may. What is written, hydrated
+manifests alone, asks :meth:`Border.judge_writing`. Pure but for a lock.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from syncline.sources.address import (
@@ -109,6 +110,27 @@ class Border:
             return Lent(address, project, True, book.access(dial, project, charts=charts))
         return Lent(address, project, False, book.anonymous(dial))
 
+    def judge_writing(self, url: str, projects: Collection[str], *, local: bool = False) -> Lent:
+        """May Applications of these projects push to this repository, and with whose credentials: each project lists
+        the address itself, and only credentials for writing count, of the project if there is one, else those for all.
+        Without any the host is asked as anybody may.
+
+        Raises :class:`SourceError` where one of them may not.
+        """
+        for project in sorted(projects):
+            lent = self.judge(url, project, local=local)
+            with self._lock:
+                listed = self._permits(project, lent.url)
+            if not listed:
+                raise _unlisted(lent)
+        owner = next(iter(projects)) if len(projects) == 1 else ""
+        with self._lock:
+            book = self._book
+        access = book.write_access(lent.url, owner)
+        if access is None or not (access.has_credentials or lent.address.is_local):
+            access = replace(book.anonymous(lent.url), signing_key=access.signing_key if access else None)
+        return Lent(lent.address, owner, True, access)
+
     def check(self, address: Address) -> None:
         """Raise :class:`SourceError` for an address of a network that nobody may reach."""
         if is_forbidden(address.host, self._networks):
@@ -150,10 +172,14 @@ def refuse_unlisted(lent: Lent) -> None:
     Nothing is lent for places on this machine, which need a permission of their own.
     """
     if not lent.permitted and not lent.address.is_local:
-        raise SourceError(
-            Problem.REFUSED,
-            f"application repo {mask_credentials(lent.url)} is not permitted in project '{lent.project or 'default'}'",
-            subject=mask_credentials(lent.url),
-            field="spec.source.repoURL",
-            fix="add it to the project's sourceRepos",
-        )
+        raise _unlisted(lent)
+
+
+def _unlisted(lent: Lent) -> SourceError:
+    return SourceError(
+        Problem.REFUSED,
+        f"application repo {mask_credentials(lent.url)} is not permitted in project '{lent.project or 'default'}'",
+        subject=mask_credentials(lent.url),
+        field="spec.source.repoURL",
+        fix="add it to the project's sourceRepos",
+    )

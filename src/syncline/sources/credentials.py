@@ -40,6 +40,9 @@ MAX_VALUE = 65536
 """Letters of one credential; the largest real ones are RSA keys of 16,384 bits."""
 _UNSUPPORTED = ("useAzureWorkloadIdentity",)
 _ONE_LINE = ("username", "password", "bearerToken", "proxy", "noProxy")
+_READING = ("repository", "repo-creds")
+_PUSHING = ("repository-write", "repo-write-creds")
+"""Types of Secrets: for one address, and for all that begin with it."""
 _CHART_TYPES = ("helm", "oci")
 
 
@@ -104,6 +107,8 @@ class RepositoryAccess:
     """A registry without TLS (``insecureOCIForceHttp``)."""
     anonymous: bool = False
     """As anybody may: without the credentials of this machine's own programs, too."""
+    signing_key: Secret | None = None
+    """With which commits are signed that are pushed here: an OpenSSH or PGP private key."""
     problem: str = ""
     """Why it cannot be used, empty if it can."""
 
@@ -127,7 +132,7 @@ class RepositoryAccess:
         """Every secret of it, and the header that it makes."""
         secrets = (self.password, self.bearer_token, self.ssh_key, self.certificate_key, self.proxy, self.google_key)
         app, azure = self.github_app, self.azure
-        for secret in (*secrets, app.key if app else None, azure.secret if azure else None):
+        for secret in (*secrets, self.signing_key, app.key if app else None, azure.secret if azure else None):
             if secret is not None and secret.reveal():
                 yield secret.reveal()
         if self.password is not None:
@@ -143,6 +148,8 @@ class CredentialBook:
     known_hosts: str | None = None
     certificates: Mapping[str, str] = field(default_factory=dict)
     """PEM of certificate authorities by host."""
+    pushing: tuple[tuple[RepositoryAccess, ...], tuple[RepositoryAccess, ...]] = ((), ())
+    """Repositories and templates whose credentials may push, and are for nothing else."""
 
     def access(self, url: str, project: str = "", *, charts: bool = False) -> RepositoryAccess | None:
         """How ``url`` is reached for an application of ``project``; None: without anything of ours.
@@ -163,6 +170,11 @@ class CredentialBook:
             )
         found = replace(found, url=url, ca_pem=self.authority(url), known_hosts=self.known_hosts)
         return found if found != RepositoryAccess(url) else None
+
+    def write_access(self, url: str, project: str = "") -> RepositoryAccess | None:
+        """As :meth:`access`, how hydrated manifests are pushed; the credentials for reading do not count."""
+        repositories, templates = self.pushing
+        return replace(self, repositories=repositories, templates=templates).access(url, project)
 
     def anonymous(self, url: str) -> RepositoryAccess:
         """How anybody reaches ``url``: whom to trust, and no credentials."""
@@ -278,6 +290,7 @@ def _filled(own: RepositoryAccess, template: RepositoryAccess | None) -> Reposit
         force_basic=own.force_basic or template.force_basic,
         enable_oci=own.enable_oci or template.enable_oci,
         plain_http=own.plain_http or template.plain_http,
+        signing_key=own.signing_key or template.signing_key,
     )
 
 
@@ -286,7 +299,7 @@ def _filled(own: RepositoryAccess, template: RepositoryAccess | None) -> Reposit
 
 def credential_book(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> CredentialBook:
     """From the Secrets and ConfigMaps of the control namespace; others among them are passed over."""
-    by_type: dict[str, list[RepositoryAccess]] = {"repository": [], "repo-creds": []}
+    by_type: dict[str, list[RepositoryAccess]] = {kind: [] for kind in (*_READING, *_PUSHING)}
     for secret in sorted(secrets, key=name_of):
         kind = labels_of(secret).get(SECRET_TYPE, "")
         if kind in by_type:
@@ -296,7 +309,8 @@ def credential_book(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> Crede
     maps = {name_of(one): dig(one, "data", default={}) or {} for one in config_maps}
     hosts = maps.get(KNOWN_HOSTS_MAP, {}).get("ssh_known_hosts")
     certificates = {str(host): str(pem) for host, pem in maps.get(CERTIFICATES_MAP, {}).items()}
-    return CredentialBook(tuple(by_type["repository"]), tuple(by_type["repo-creds"]), hosts, certificates)
+    repositories, templates, *pushing = (tuple(by_type[kind]) for kind in (*_READING, *_PUSHING))
+    return CredentialBook(repositories, templates, hosts, certificates, (pushing[0], pushing[1]))
 
 
 def _parse(secret: Obj) -> RepositoryAccess | None:
@@ -333,6 +347,7 @@ def _parse(secret: Obj) -> RepositoryAccess | None:
         depth=int(depth) if depth.isdigit() else 0,
         enable_oci=data.get("enableOCI") == "true",
         plain_http=data.get("insecureOCIForceHttp") == "true",
+        signing_key=_secret(data, "commitSigningKey"),
     )
     return replace(access, problem=_problem(data))
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from syncline.base.entropy import Entropy
@@ -42,6 +43,7 @@ __all__ = ["Git", "GitSettings", "Look", "Repository", "check_url", "moment", "n
 
 MODULES = ".gitmodules"
 LIST_AFTER = 3
+R = TypeVar("R", bound="Repository")
 GRAFTS_KEPT = 4
 """Trees with submodules that one mirror keeps: each belongs to one project, since what it mounts may be another's."""
 
@@ -107,15 +109,22 @@ class Git:
         """As :meth:`repository`, of an address that was judged."""
         return self._opened(lent)
 
-    def _opened(self, lent: Lent) -> Repository:
-        key = (lent.url, lent.owner)
+    def writable(self, lent: Lent, kind: type[R]) -> R:
+        """What may be pushed to, in a mirror of its own."""
+        return self._made(lent, kind, f"{lent.owner}\nwriting")
+
+    def _made(self, lent: Lent, kind: type[R], owner: str) -> R:
+        key = (lent.url, owner)
         with self._lock:
             mirror = self._mirrors.get(key) or _Mirror(self._settings, *key, self._entropy)
             self._mirrors[key] = self._recent[key] = mirror
             self._recent.move_to_end(key)
             while len(self._recent) > self._settings.remembered:
                 self._recent.popitem(last=False)
-        repository = Repository(lent.url, self._settings, mirror, lent.access, self._requests.note, self._small)
+        return kind(lent.url, self._settings, mirror, lent.access, self._requests.note, self._small)
+
+    def _opened(self, lent: Lent) -> Repository:
+        repository = self._made(lent, Repository, lent.owner)
         repository.viewer = self._border.viewer(lent.project)
         repository.networks = self._border.networks
         repository.lend = lambda url: self._beside(repository, url, lent.project, local=False)
@@ -526,15 +535,15 @@ class Repository:
             self._failing.note(began, self.access, error)
             raise
         self._count(self.shown, arguments[0], answer.code == 0)
-        if answer.code == 0 or arguments[0] != "fetch":  # a fetch may be refused for what it asks
+        if answer.code == 0 or arguments[0] == "ls-remote":  # others may be refused for what they ask
             self._failing.note(began, self.access, self._failure(answer) if answer.code != 0 else None)
         return answer
 
     def _converse(self, arguments: Sequence[str], directory: Path | None) -> GitAnswer:
-        limits, fetches = self._settings.limits, arguments[0] == "fetch"
+        limits, moves = self._settings.limits, arguments[0] in ("fetch", "push")
         url, access = out_of_arguments(self.url, self._current_access())
         arguments = [url if each == self.url else each for each in arguments]
-        bounds = limits.fetch if fetches else limits.listing
+        bounds = limits.fetch if moves else limits.listing
         with git_environment(access) as more:
             answer = run_git(
                 [*limits.options(bounds), *git_options(access), *arguments],
