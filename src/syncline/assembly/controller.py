@@ -21,10 +21,11 @@ from datetime import datetime, timedelta
 from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
 from syncline.assembly.faces import gitops_faces
 from syncline.assembly.gitops import GitOpsSettings, foreign_objects, gitops_loop
+from syncline.assembly.hydrating import HydratingReader
 from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.ports import HttpPort
-from syncline.assembly.reading import GitSourceReader, renderers_with
+from syncline.assembly.reading import renderers_with
 from syncline.base.clock import Clock, SystemClock, steady_now
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -160,7 +161,7 @@ class Replica:
 
     async def _work(self, lost: asyncio.Event) -> None:
         gitops = self.settings.gitops
-        reader = GitSourceReader(
+        reader = HydratingReader(
             gitops.cache_directory,
             allow_local=gitops.allow_local_repos,
             renderers=renderers_with(gitops.plugins),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from syncline.assembly.credentials import CredentialedRenders
+from syncline.assembly.credentials import Taught, Teacher
 from syncline.assembly.destinations import RemoteClusters
 from syncline.assembly.expressions import Expressions
 from syncline.assembly.lua_worker import LuaWorker
@@ -23,11 +23,13 @@ from syncline.control.pools import PoolSettings
 from syncline.gitops.addressed import Addressed, AddressedPerformer
 from syncline.gitops.application.asking import AnswerBook, Ask, AskPerformer
 from syncline.gitops.application.controller import ApplicationController
-from syncline.gitops.application.manifests import Join, ManifestStore, Render, SourceReader
+from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderPerformer, SourceReader
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings
 from syncline.gitops.application.predicting import Predict, PredictionBook, PredictPerformer
 from syncline.gitops.destinations import Connect, DestinationController
 from syncline.gitops.holds.controllers import BridgeController, HoldController
+from syncline.gitops.hydration.controller import HydrationController
+from syncline.gitops.hydration.work import Forget, Hydrate, HydrationBook, HydrationPerformer, LookDry
 from syncline.gitops.lua import LuaRunner
 from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
 from syncline.kube.kinds.argoproj import crds
@@ -111,7 +113,11 @@ def gitops_loop(
     book = PredictionBook()
     mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, syncs)
     cache = Cache(mapper)
-    mine[Render] = mine[Join] = CredentialedRenders(reader, store, clock, cache, settings)
+    teacher, hydrated = Teacher(reader, cache, settings.control_namespace), HydrationBook()
+    renders = RenderPerformer(reader, store, clock, settings.read_patience_s)
+    mine[Render] = mine[Join] = Taught(renders, teacher)
+    hydrations = HydrationPerformer(reader, hydrated, clock, patience_s=settings.read_patience_s)
+    mine |= dict.fromkeys((LookDry, Hydrate, Forget), Taught(hydrations, teacher))
     mine[Predict] = PredictPerformer(mapper, book, clock)
     mine |= kube_performers(mapper, clock, "argocd-controller")
     mine[Addressed] = AddressedPerformer(lambda cluster: remotes.performers(cluster) if cluster and remotes else mine)
@@ -120,6 +126,7 @@ def gitops_loop(
     applications = SharedApplications(store, settings, admits, LuaWorker(), remotes, book, answers)
     controllers: list[Controller] = [
         applications,
+        HydrationController(hydrated, settings, admits, remotes),
         HoldController(),
         BridgeController(settings.control_namespace),
     ]

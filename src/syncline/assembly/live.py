@@ -89,13 +89,14 @@ class LiveCluster:
         from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
         from syncline.assembly.faces import gitops_faces
         from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
+        from syncline.assembly.hydrating import HydratingReader
         from syncline.assembly.ports import HttpPort
-        from syncline.assembly.reading import GitSourceReader, renderers_with
+        from syncline.assembly.reading import renderers_with
 
         namespace = settings.application.control_namespace
         run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport(judged=False))
         tools = renderers_with(settings.plugins)
-        reader = GitSourceReader(
+        reader = HydratingReader(
             settings.cache_directory,
             allow_local=settings.allow_local_repos,
             renderers=tools,

@@ -1,5 +1,5 @@
-"""What ``argocd-cmd-params-cm`` says to the controllers, as far as they read it: where Applications may live, and
-who says what differs.
+"""What ``argocd-cmd-params-cm`` says to the controllers, as far as they read it: where Applications may live, who says
+what differs, and whether dry sources are hydrated.
 
 Upstream hands these settings to its processes when they start; here a change of the ConfigMap counts at once. A flag of
 the process wins. Pure.
@@ -24,6 +24,8 @@ class Parameters:
 
     application_namespaces: tuple[str, ...] = ()
     server_side_diff: bool = False
+    hydrator: bool = False
+    """Whether dry sources are hydrated (``hydrator.enabled``)."""
 
 
 def parse_parameters(data: Mapping[str, str]) -> Parameters:
@@ -31,6 +33,7 @@ def parse_parameters(data: Mapping[str, str]) -> Parameters:
     return Parameters(
         application_namespaces=patterns_of(str(data.get("application.namespaces") or "")),
         server_side_diff=str(data.get("controller.diff.server.side")).lower() in ("true", "t", "1"),
+        hydrator=str(data.get("hydrator.enabled") or "").strip().lower() in ("true", "1", "t"),
     )
 
 

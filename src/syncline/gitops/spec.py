@@ -10,6 +10,7 @@ from typing import Any
 
 from syncline.gitops.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, resolve_destination
 from syncline.gitops.conditions import Condition
+from syncline.gitops.hydration.spec import dry_source, hydrator_problems, sync_source
 from syncline.gitops.project import permits_app_namespace, permits_destination, permits_source
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 from syncline.sources.address import parse_address
@@ -71,6 +72,11 @@ def validate_spec(
     return [Condition("InvalidSpecError", message) for message in found]
 
 
+def _hydrator(app: Obj) -> Obj | None:
+    found = dig(app, "spec", "sourceHydrator")
+    return found if isinstance(found, dict) else None
+
+
 def _sources(app: Obj) -> list[Obj]:
     several = dig(app, "spec", "sources")
     single = dig(app, "spec", "source")
@@ -78,6 +84,9 @@ def _sources(app: Obj) -> list[Obj]:
 
 
 def _source_problems(app: Obj) -> list[str]:
+    hydrator = _hydrator(app)
+    if hydrator is not None:
+        return hydrator_problems(hydrator)
     several = bool(dig(app, "spec", "sources"))
     problems: list[str] = []
     sources = _sources(app)
@@ -93,6 +102,16 @@ def _source_problems(app: Obj) -> list[str]:
     if len(refs) != len(set(refs)):
         problems.append("invalid sources: multiple sources had the same `ref` key")
     return problems
+
+
+def _repositories(app: Obj) -> list[tuple[str, str]]:
+    """Addresses that the project must list, each with what messages call it."""
+    hydrator = _hydrator(app)
+    if hydrator is None:
+        return [("application", str(one["repoURL"])) for one in _sources(app) if one.get("repoURL")]
+    dry, synced = str(dry_source(hydrator)["repoURL"]), str(sync_source(hydrator)["repoURL"])
+    listed = [("application", dry), *([("sync source", synced)] if synced != dry else [])]
+    return [(what, repo) for what, repo in listed if repo]
 
 
 def _no_address(repo: str) -> str:
@@ -114,13 +133,12 @@ def _project_problems(
         problems.append(
             f"application '{name_of(app)}' in namespace '{namespace}' is not permitted to use project '{project_name}'"
         )
-    for source in _sources(app):
-        repo = str(source.get("repoURL") or "")
-        why = _no_address(repo) if repo else ""
+    for what, repo in _repositories(app):
+        why = _no_address(repo)
         if why:
             problems.append(why)
-        elif repo and not permits_source(project, repo):
-            problems.append(f"application repo {repo} is not permitted in project '{project_name}'")
+        elif not permits_source(project, repo):
+            problems.append(f"{what} repo {repo} is not permitted in project '{project_name}'")
     destination = dig(app, "spec", "destination", default={})
     server = str(destination.get("server") or "").rstrip("/") or cluster.server
     target = str(destination.get("namespace") or "")

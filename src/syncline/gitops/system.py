@@ -16,6 +16,7 @@ from syncline.gitops.diff.jq import Answers
 from syncline.gitops.diff.model import IgnoreRule, KnownTypeField, Override
 from syncline.gitops.health import Health, health_of
 from syncline.gitops.health.overrides import HealthScript, parse_overrides
+from syncline.gitops.hydration.work import AUTHOR, EMAIL, HydrationSettings
 from syncline.gitops.parameters import Parameters
 from syncline.gitops.project import merge_global
 from syncline.gitops.resource_filter import ResourceFilter
@@ -59,6 +60,7 @@ class SystemSettings:
     """Annotations of Secrets that are masked as their values are (``resource.sensitive.mask.annotations``)."""
     in_cluster: bool = True
     """Whether the cluster in which Applications live is a destination (``cluster.inClusterEnabled``)."""
+    hydration: HydrationSettings = field(default_factory=HydrationSettings)
     problems: tuple[str, ...] = ()
 
 
@@ -96,6 +98,12 @@ def parse_system(data: Mapping[str, str]) -> SystemSettings:
         global_projects=read(_globals, ()),
         poll_s=read(_poll, None),
         impersonates=data.get("application.sync.impersonation.enabled") == "true",
+        hydration=HydrationSettings(
+            message=data.get("sourceHydrator.commitMessageTemplate", ""),
+            readme=data.get("sourceHydrator.readmeMessageTemplate", ""),
+            author=data.get("commit.author.name") or AUTHOR,
+            email=data.get("commit.author.email") or EMAIL,
+        ),
         in_cluster=data.get("cluster.inClusterEnabled") != "false",
         problems=tuple(problems),
     )

@@ -6,9 +6,9 @@ an Application at a revision: a tree and the commit, version or digest leave. Bl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from syncline.base.entropy import Entropy
 from syncline.sources.address import DEFAULT_NETWORKS, Networks
@@ -25,6 +25,8 @@ from syncline.sources.tree import MemoryTree, Tree, clean_path
 from syncline.sources.turns import away
 
 __all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
+
+R = TypeVar("R", bound=Repository)
 
 
 def _everything(_project: str, _url: str) -> bool:
@@ -128,6 +130,14 @@ class Sources:
         self._check_signatures(repository, resolved, source, project)
         variant = "+lfs" if repository.access is not None and repository.access.lfs else ""
         return Opened(repository.tree(resolved, path), resolved, variant)
+
+    def repository(self, source: Mapping[str, Any], project: str) -> Repository:
+        """The Git repository of an Application's own source. Raises :class:`SourceError`."""
+        return self.git.lent(self._lent(source, project))
+
+    def writable(self, url: str, projects: Collection[str], kind: type[R]) -> R:
+        """What Applications of these projects may push to. Raises :class:`SourceError`."""
+        return self.git.writable(self.border.judge_writing(url, projects, local=self._settings.allow_local), kind)
 
     def _lent(self, source: Mapping[str, Any], project: str) -> Lent:
         """An Application's own source, which its project must list. Raises :class:`SourceError`."""

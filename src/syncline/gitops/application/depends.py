@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from syncline.gitops.application.view import AppView
 from syncline.gitops.project import Reach
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of, ref_of
@@ -119,5 +120,5 @@ def missing(ref: ObjectRef, reach: Reach) -> str:
 def _is_stale(app: Obj) -> bool:
     """Its verdict is about another source than its spec names now."""
     compared = dig(app, "status", "sync", "comparedTo", default={})
-    spec = dig(app, "spec", default={})
-    return any(compared.get(key) is not None and compared[key] != spec.get(key) for key in ("source", "sources"))
+    before = compared.get("sources") or ([compared["source"]] if compared.get("source") else [])
+    return bool(before) and list(before) != list(AppView(app).sources)

@@ -5,7 +5,7 @@ Called by the controller with the cache; returns frozen values only. Missing inp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -28,7 +28,8 @@ from syncline.gitops.compare import asks_server, live_refs
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.health import Health
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
-from syncline.gitops.parameters import enables_namespace
+from syncline.gitops.hydration.spec import sync_source, target_branch
+from syncline.gitops.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.gitops.project import Reach
 from syncline.gitops.project.accounts import AccountError, account_for
 from syncline.gitops.sync.model import KindTable
@@ -52,11 +53,15 @@ __all__ = [
     "AppSettings",
     "Destinations",
     "compared_revisions",
+    "effective_settings",
+    "hydrates",
     "local_texts",
     "observe_application",
     "pinned_revisions",
     "render_context",
+    "served_texts",
     "signed_only",
+    "versioned_context",
     "wanted_revisions",
     "works_in",
 ]
@@ -77,6 +82,8 @@ class AppSettings:
     application_namespaces: tuple[str, ...] | None = None
     """Other namespaces whose Applications are worked on: names, globs, ``/expressions/``; None: those that
     ``application.namespaces`` of ``argocd-cmd-params-cm`` lists."""
+    hydrator: bool | None = None
+    """Whether dry sources are hydrated; None: as ``hydrator.enabled`` of ``argocd-cmd-params-cm`` says."""
     poll_s: float = 120.0
     """Seconds between looks at a repository without being told (upstream: timeout.reconciliation)."""
     error_poll_s: float = 60.0
@@ -246,10 +253,8 @@ class AppObserved:
     @property
     def context(self) -> RenderContext:
         """What a render may know, with the API versions that are served now."""
-        served = {text for gvk in self.kinds.served for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}")}
-        version = plain_version(self.kube_version or self.settings.kube_version)
-        context = render_context(self.view, self.settings)
-        return replace(context, kube_version=version, api_versions=tuple(sorted(served)))
+        served = served_texts(self.kinds.served)
+        return versioned_context(self.view, self.settings, self.kube_version, served)
 
 
 def works_in(namespace: str, settings: AppSettings, system: System) -> bool:
@@ -258,6 +263,11 @@ def works_in(namespace: str, settings: AppSettings, system: System) -> bool:
     if patterns is None:
         patterns = system.parameters.application_namespaces
     return enables_namespace(namespace, settings.control_namespace, patterns)
+
+
+def hydrates(settings: AppSettings, system: System) -> bool:
+    """Whether dry sources are rendered into Git."""
+    return system.parameters.hydrator if settings.hydrator is None else settings.hydrator
 
 
 def _own_clusters(view: AppView, clusters: tuple[Cluster, ...]) -> tuple[dict[str, str], ...]:
@@ -272,6 +282,11 @@ def _among_applications(
     return reach.of_applications(home, view.namespace, settings.control_namespace)
 
 
+def served_texts(kinds: Iterable[GVK]) -> set[str]:
+    """API versions as charts are told them."""
+    return {text for gvk in kinds for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}")}
+
+
 def render_context(view: AppView, settings: AppSettings) -> RenderContext:
     """Who asks for a render."""
     return RenderContext(
@@ -280,6 +295,12 @@ def render_context(view: AppView, settings: AppSettings) -> RenderContext:
         namespace=view.destination_namespace,
         kube_version=plain_version(settings.kube_version),
     )
+
+
+def versioned_context(view: AppView, settings: AppSettings, version: str, served: Iterable[str]) -> RenderContext:
+    """As :func:`render_context`, with the versions of the destination."""
+    found = plain_version(version or settings.kube_version)
+    return replace(render_context(view, settings), kube_version=found, api_versions=tuple(sorted(served)))
 
 
 def local_texts(view: AppView) -> tuple[str, ...]:
@@ -377,7 +398,7 @@ def observe_application(
     """None: the Application is gone. ``schemas`` and ``verdicts`` spare work; what is seen is the same without."""
     app = cache.get(ref)
     system = system or System()
-    settings = _effective(settings, system.settings)
+    settings = effective_settings(settings, system.settings)
     if app is None:
         return None
     view = AppView(app, control_namespace=settings.control_namespace)
@@ -395,6 +416,7 @@ def observe_application(
     project = _project(cache, project_ref, system.settings)
     latest = _kept_local(view, project) or store.get(view.sources, view.revisions_wanted, context)
     pinned, pinned_reading = _of_operation(view, store, context)
+    latest, pinned = (_explained(view, found, settings, system) for found in (latest, pinned))
     all_holds = holds_of(looked.objects(HOLD.group_kind))
     label = application_label(app)
     kinds = KindTable({info.gvk: info for info in looked.mapper.versions()})
@@ -449,6 +471,19 @@ def _of_operation(
     return store.get(sources, asked, context), store.reading(sources, asked, context)
 
 
+def _explained(view: AppView, found: Manifests | None, settings: AppSettings, system: System) -> Manifests | None:
+    """Why a hydrated source may not be there yet, beside what is wrong with it."""
+    if found is None or not found.error or view.hydrator is None:
+        return found
+    synced, staged = sync_source(view.hydrator)["targetRevision"], target_branch(view.hydrator)
+    why = ""
+    if not hydrates(settings, system):
+        why = f"dry sources are not hydrated: hydrator.enabled of {PARAMETERS_MAP} is not true"
+    elif staged != synced and "app path does not exist" in found.error:
+        why = f"waiting for an external process to update {synced} from {staged}"
+    return replace(found, error=f"{found.error} - {why}") if why else found
+
+
 def _application(cache: Snapshot, reach: Reach, ref: ObjectRef) -> Obj | None:
     """An Application that another one depends on; None also where the project may not see it."""
     found = cache.get(ref)
@@ -472,7 +507,7 @@ def _masker(renders: tuple[Manifests | None, ...], live: Mapping[ObjectRef, Obj]
     return secret_masker(objects, system.hidden_annotations)
 
 
-def _effective(settings: AppSettings, system: SystemSettings) -> AppSettings:
+def effective_settings(settings: AppSettings, system: SystemSettings) -> AppSettings:
     """The settings of this process, with those that the installation sets."""
     if system.tracking is None and system.poll_s is None:
         return settings

@@ -19,13 +19,15 @@ __all__ = ["spec_problems"]
 
 MAX_UNREAD = 5
 """Reasons why live objects are not known that are named."""
+SOURCES = ("source", "sources", "sourceHydrator")
 
 
 def spec_problems(seen: AppObserved) -> list[Condition]:
     """What is wrong with the spec and the operation, in upstream's words, and with settings of all Applications."""
     found = [*_not_enabled(seen), *_judged(seen, seen.view.obj)]
-    if seen.view.operation is not None:
+    if seen.view.operation is not None and operation_sources(seen.view) != seen.view.sources:
         found += [one for one in _judged(seen, _as_operated(seen)) if one not in found]
+    if seen.view.operation is not None:
         found += [Condition("InvalidSpecError", text) for text in refused_pools(seen)]
     texts = list(seen.system.settings.problems)
     if seen.remote_problem:
@@ -62,5 +64,5 @@ def _as_operated(seen: AppObserved) -> Obj:
     view = seen.view
     sources = list(operation_sources(view))
     several = view.multi_source or len(sources) > 1
-    spec = {key: value for key, value in view.spec.items() if key not in ("source", "sources")}
+    spec = {key: value for key, value in view.spec.items() if key not in SOURCES}
     return view.obj | {"spec": spec | ({"sources": sources} if several else {"source": sources[0] if sources else {}})}

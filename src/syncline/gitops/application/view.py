@@ -7,6 +7,7 @@ from functools import cached_property
 
 from syncline.base.masking import Masker
 from syncline.gitops.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, resolve_destination
+from syncline.gitops.hydration.spec import sync_source
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
 
 __all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView"]
@@ -73,8 +74,16 @@ class AppView:
         return self.status if self.beside is None else self.beside
 
     @cached_property
+    def hydrator(self) -> Obj | None:
+        """``sourceHydrator``: what is synced is rendered into Git first."""
+        found = self.spec.get("sourceHydrator")
+        return found if isinstance(found, dict) else None
+
+    @cached_property
     def sources(self) -> tuple[Obj, ...]:
-        """``sources`` when there are any, else the one ``source``."""
+        """Where hydrated manifests are synced from; else ``sources`` when there are any, else the one ``source``."""
+        if self.hydrator is not None:
+            return (sync_source(self.hydrator),)
         several = self.spec.get("sources")
         if isinstance(several, list) and several:
             return tuple(several)
@@ -83,7 +92,7 @@ class AppView:
 
     @property
     def multi_source(self) -> bool:
-        return bool(self.spec.get("sources"))
+        return self.hydrator is None and bool(self.spec.get("sources"))
 
     @property
     def revisions_wanted(self) -> tuple[str, ...]:

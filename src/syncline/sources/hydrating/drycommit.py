@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parseaddr
 from typing import Any
@@ -46,6 +46,9 @@ class DryCommit:
     date: str = ""
     message: str = ""
     trailers: str = ""
+
+    def with_trailers(self, trailers: str) -> DryCommit:
+        return replace(self, trailers=trailers)
 
     @property
     def subject(self) -> str:

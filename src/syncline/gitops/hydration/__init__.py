@@ -1,0 +1,1 @@
+"""The source hydrator: dry sources rendered into branches, from which Applications sync."""

@@ -1,0 +1,165 @@
+"""Binds the hydration planner to the world; no decision lives here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+from syncline.control.cache import IndexFn, OfKind, Snapshot
+from syncline.control.controller import Watch
+from syncline.control.plan import Plan
+from syncline.gitops.application.observe import (
+    AppSettings,
+    Destinations,
+    effective_settings,
+    hydrates,
+    served_texts,
+    versioned_context,
+    works_in,
+)
+from syncline.gitops.application.system import SystemBook
+from syncline.gitops.application.view import AppView
+from syncline.gitops.clusters import clusters_of, resolve_destination
+from syncline.gitops.hydration.plan import Group, Member, plan_hydration
+from syncline.gitops.hydration.spec import GroupKey, group_key
+from syncline.gitops.hydration.work import HydrationBook
+from syncline.gitops.parameters import PARAMETERS_MAP
+from syncline.gitops.system import CONFIG_MAP, System, with_globals
+from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, namespace_of, ref_of
+
+__all__ = ["HydrationController"]
+
+GROUPS = "syncline-hydration"
+"""Index of Applications by what they are hydrated with, and by the branch that they write."""
+CONFIG_MAPS = GroupKind("", "ConfigMap")
+SECRETS = GroupKind("", "Secret")
+
+
+class HydrationController:
+    """Kind Application; works on groups of those with ``spec.sourceHydrator``, by their leaders."""
+
+    name = "hydrator"
+    kind = APPLICATION.group_kind
+    reads: tuple[GroupKind, ...] = (SECRETS,)
+
+    def __init__(
+        self,
+        book: HydrationBook,
+        settings: AppSettings,
+        admits: Callable[[ObjectRef], bool] = lambda _ref: True,
+        destinations: Destinations | None = None,
+    ) -> None:
+        self._book = book
+        self._settings = settings
+        self._admits = admits
+        self._destinations = destinations
+        self._system = SystemBook(settings)
+        self.watches = (
+            Watch(APPLICATION.group_kind, self._leader, when=self.concerns),
+            Watch(APP_PROJECT.group_kind, self._of_project),
+            Watch(CONFIG_MAPS, self._of_settings),
+        )
+        self.indices: Mapping[str, IndexFn] = {GROUPS: OfKind(APPLICATION.group_kind, _indexed)}
+
+    @staticmethod
+    def concerns(old: Obj | None, new: Obj | None) -> bool:
+        """Only Applications that are hydrated."""
+        return any(obj is not None and AppView(obj).hydrator is not None for obj in (old, new))
+
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Group | None:
+        app = cache.get(ref)
+        system = self._system.of(cache)
+        key = _key(app) if app is not None else None
+        if key is None or not hydrates(self._settings, system):
+            return None
+        apps = self._members(cache, repr(key), system)
+        if not apps or ref_of(apps[0]) != ref or not self._admits(ref):
+            return None
+        branch = [one for one in self._members(cache, repr(key.destination), system) if _key(one) != key]
+        return Group(
+            key,
+            tuple(self._member(cache, one, system) for one in apps),
+            effective_settings(self._settings, system.settings),
+            system.settings.hydration,
+            self._book.look(key),
+            self._book.looking(key),
+            self._book.run(key),
+            tuple(branch),
+        )
+
+    def plan(self, seen: Group, now: datetime) -> Plan:
+        return plan_hydration(seen, now)
+
+    def _members(self, cache: Snapshot, value: str, system: System) -> list[Obj]:
+        """In order. Those that go, and those of namespaces that are not enabled, are none."""
+        found = [
+            app
+            for app in cache.indexed(GROUPS, value)
+            if not is_terminating(app)
+            and not AppView(app).skipped
+            and works_in(namespace_of(app), self._settings, system)
+        ]
+        return sorted(found, key=ref_of)
+
+    def _member(self, cache: Snapshot, app: Obj, system: System) -> Member:
+        control = self._settings.control_namespace
+        view = AppView(app, control_namespace=control)
+        ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, control, view.project)
+        project = cache.get(ref)
+        if project is not None and system.settings.global_projects:
+            named = {name_of(one): one for one in cache.objects(ref.group_kind, control)}
+            project = with_globals(project, system.settings.global_projects, named)
+        there = self._destination(cache, view, system)
+        served = served_texts(info.gvk for info in there.mapper.versions()) if there is not None else set()
+        version = there.mapper.version if there is not None else ""
+        return Member(view, project, versioned_context(view, self._settings, version, served))
+
+    def _destination(self, cache: Snapshot, view: AppView, system: System) -> Snapshot | None:
+        """The cluster whose versions charts are told; None where it is not known."""
+        secrets = cache.objects(SECRETS, self._settings.control_namespace)
+        clusters = clusters_of(secrets, here=system.settings.in_cluster)
+        cluster = resolve_destination(view.destination, clusters)
+        if isinstance(cluster, str):
+            return None
+        if cluster.is_here:
+            return cache
+        return self._destinations.snapshot(cluster.server) if self._destinations is not None else None
+
+    # -- who looks again ------------------------------------------------------------------------------------------
+
+    def _leader(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        """Leaders of all groups that write the branch: a collision there concerns them."""
+        key = _key(obj)
+        if key is None:
+            return ()
+        groups = {_key(app) for app in cache.indexed(GROUPS, repr(key.destination))} | {key}
+        system = self._system.of(cache)
+        found = [self._members(cache, repr(group), system) for group in groups if group is not None]
+        return [ref_of(apps[0]) for apps in found if apps]
+
+    def _of_project(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        return [ref for ref in _hydrated(cache) if self._uses(cache, ref, name_of(obj))]
+
+    def _uses(self, cache: Snapshot, ref: ObjectRef, project: str) -> bool:
+        app = cache.get(ref)
+        key = _key(app) if app is not None else None
+        return key is not None and any(AppView(one).project == project for one in cache.indexed(GROUPS, repr(key)))
+
+    def _of_settings(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        ours = name_of(obj) in (CONFIG_MAP, PARAMETERS_MAP)
+        return _hydrated(cache) if ours and namespace_of(obj) == self._settings.control_namespace else ()
+
+
+def _key(app: Obj) -> GroupKey | None:
+    hydrator = AppView(app).hydrator
+    return None if hydrator is None else group_key(hydrator)
+
+
+def _indexed(app: Obj) -> Iterable[str]:
+    key = _key(app) if app.get("kind") == APPLICATION.kind else None
+    return () if key is None else (repr(key), repr(key.destination))
+
+
+def _hydrated(cache: Snapshot) -> list[ObjectRef]:
+    return [ref_of(app) for app in cache.objects(APPLICATION.group_kind) if AppView(app).hydrator is not None]

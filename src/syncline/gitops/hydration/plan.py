@@ -1,0 +1,439 @@
+"""What a group of hydrated Applications needs next; pure.
+
+A group is looked at as a whole, since one commit holds the manifests of all: the first Application by name leads it.
+The state machine is upstream's (``controller/hydrator``): Hydrating, then Hydrated or Failed in
+``status.sourceHydrator.currentOperation``; either all Applications of a group are written, or none.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncline.base.action import Action
+from syncline.base.clock import format_time, time_or_none
+from syncline.control.plan import Patch, Plan, Requeue
+from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.view import REFRESH, AppView
+from syncline.gitops.hydration.spec import (
+    GENERATED,
+    GroupKey,
+    branch_problem,
+    clean_folder,
+    dry_source,
+    folder_problem,
+    sync_source,
+    target_branch,
+)
+from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, HydrationSettings, Job, Look, LookDry, Run, Scope
+from syncline.gitops.project import permits_app_namespace, permits_source
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, resource_version, uid_of
+from syncline.kube.patches import create_merge_patch
+from syncline.sources.environment import RenderContext
+
+__all__ = ["HYDRATE", "HYDRATE_STAMP", "Group", "Member", "collisions", "plan_hydration"]
+
+HYDRATE = "argocd.argoproj.io/hydrate"
+HYDRATE_STAMP = "argocd.argoproj.io/hydrate-timestamp"
+GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
+HYDRATING, HYDRATED, FAILED = "Hydrating", "Hydrated", "Failed"
+COOLDOWN = timedelta(minutes=2)
+"""A failed hydration is repeated after this long, unless somebody asks or a newer dry commit is there (upstream)."""
+MAX_MEMBERS = 500
+"""Applications of one commit."""
+SHARED_LOOK = 0.25
+"""Part of the polling period for which one look at a remote serves all that use it."""
+BESIDE_S = 30.0
+"""Between looks while Git works; its end wakes the group."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One Application of the group."""
+
+    view: AppView
+    project: Obj | None
+    context: RenderContext
+
+    @property
+    def ref(self) -> ObjectRef:
+        return self.view.ref
+
+    @property
+    def hydrator(self) -> Obj:
+        return self.view.hydrator or {}
+
+    @property
+    def status(self) -> Obj:
+        found = self.view.status.get("sourceHydrator")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def operation(self) -> Obj:
+        found = self.status.get("currentOperation")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def phase(self) -> str:
+        return str(self.operation.get("phase") or "")
+
+    @property
+    def compared(self) -> str:
+        return str(self.status.get("lastComparedDryRevision") or "")
+
+    @property
+    def request(self) -> tuple[str, str] | None:
+        """The request to hydrate: ``hard`` or ``normal``, and its time stamp."""
+        found = annotations_of(self.view.obj)
+        if HYDRATE not in found:
+            return None
+        return "hard" if found[HYDRATE] == "hard" else "normal", found.get(HYDRATE_STAMP, "")
+
+    @property
+    def asked(self) -> str:
+        """Names the request, empty for none. Without a time stamp the object's version names it."""
+        if self.request is None:
+            return ""
+        return f"{uid_of(self.view.obj)}/{self.request[1] or resource_version(self.view.obj)}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """``others``: Applications of other groups that write the same branch."""
+
+    key: GroupKey
+    members: tuple[Member, ...]
+    settings: AppSettings
+    hydration: HydrationSettings = field(default_factory=HydrationSettings)
+    look: Look | None = None
+    looking: bool = False
+    run: Run | None = None
+    others: tuple[Obj, ...] = ()
+
+
+def plan_hydration(seen: Group, now: datetime) -> Plan:
+    """One pass over one group."""
+    if seen.run is not None:
+        if seen.run.ended is not None:
+            return _concluded(seen, seen.run, seen.run.ended)
+        why = f"waiting for Git since {format_time(seen.run.since)}"
+        return Plan(outcome=Requeue(BESIDE_S, why, background=True), why=why)
+    problems = _problems(seen)
+    if problems:
+        return _refused(seen, problems, now)
+    if seen.looking:
+        why = f"waiting for a look at {seen.key.dry_url}"
+        return Plan(outcome=Requeue(BESIDE_S, why, background=True), why=why)
+    look = seen.look
+    asked = tuple(sorted({m.asked for m in seen.members if m.asked and not (look and m.asked in look.answers)}))
+    if look is None or asked or now >= look.at + _period(seen, look):
+        return _looked(seen, asked)
+    if look.error:
+        return _unseen(seen, look, now)
+    reasons = [reason for member in seen.members if (reason := _needs(member, look, now))]
+    if not reasons:
+        return _settled(seen, look, now)
+    return _begun(seen, look, reasons[0], now)
+
+
+# -- whether ----------------------------------------------------------------------------------------------------------
+
+
+def _needs(member: Member, look: Look, now: datetime) -> str:
+    """Why an Application needs hydration; empty where it does not."""
+    operation, request = member.operation, member.request
+    if not operation:
+        return "no previous hydrate operation"
+    if member.phase == HYDRATING:
+        return "the hydrate operation was interrupted"
+    if request is not None and request[0] == "hard":
+        return "hard hydrate requested"
+    if operation.get("sourceHydrator") != member.hydrator:
+        return "spec.sourceHydrator differs"
+    if member.phase == FAILED:
+        if request is not None:
+            return "retrying previous failed hydration"
+        if now > _cools_until(member, now):
+            return "previous hydrate operation failed more than 2 minutes ago"
+        if not member.compared:
+            return ""
+    if member.compared == look.sha or (member.compared and member.ref in look.untouched):
+        return ""
+    return "new revision may have changes"
+
+
+def _cools_until(member: Member, now: datetime) -> datetime:
+    finished = time_or_none(member.operation.get("finishedAt"))
+    return now - COOLDOWN if finished is None else finished + COOLDOWN
+
+
+def _problems(seen: Group) -> dict[ObjectRef, str]:
+    """What is wrong with Applications of the group, by upstream's rules and ours."""
+    if len(seen.members) > MAX_MEMBERS:
+        text = f"{len(seen.members)} Applications hydrate to one branch, at most {MAX_MEMBERS} may"
+        return {member.ref: text for member in seen.members}
+    found = {member.ref: text for member in seen.members if (text := _problem(member, seen.settings))}
+    sound = [member.view.obj for member in seen.members if member.ref not in found]
+    return found | {ref: text for ref, text in collisions([*sound, *seen.others]).items() if ref not in found}
+
+
+def _problem(member: Member, settings: AppSettings) -> str:
+    view, project, hydrator = member.view, member.project, member.hydrator
+    if project is None:
+        return f'failed to get project "{view.project}": it does not exist'
+    if not permits_app_namespace(project, view.namespace, settings.control_namespace):
+        return (
+            f"failed to get project \"{view.project}\": application '{view.name}' in namespace '{view.namespace}' "
+            f"is not permitted to use project '{view.project}'"
+        )
+    sources = (("application", dry_source(hydrator)), ("destination", sync_source(hydrator)))
+    for what, source in sources:
+        if not permits_source(project, str(source["repoURL"])):
+            return f"{what} repo {source['repoURL']} is not permitted in project '{name_of(project)}'"
+    branches = {
+        "spec.sourceHydrator.syncSource.targetBranch": str(sync_source(hydrator)["targetRevision"]),
+        "spec.sourceHydrator.hydrateTo.targetBranch": target_branch(hydrator),
+    }
+    wrong = (branch_problem(branch, field) for field, branch in branches.items())
+    return next(filter(None, wrong), "") or folder_problem(hydrator) or _feeds_itself(hydrator)
+
+
+def _feeds_itself(hydrator: Obj) -> str:
+    """Manifests written into the folder that they were rendered from would be read again."""
+    dry, sync = dry_source(hydrator), sync_source(hydrator)
+    revision = str(dry.get("targetRevision") or "").removeprefix("refs/heads/")
+    if revision != target_branch(hydrator) or dry["repoURL"] != sync["repoURL"]:
+        return ""
+    read, written = clean_folder(str(dry.get("path") or "")), clean_folder(str(sync["path"]))
+    if read and written != read and not written.startswith(f"{read}/"):
+        return ""
+    return f"hydrated manifests in {written} of branch {revision} would be read as dry ones; choose another branch"
+
+
+def collisions(apps: list[Obj]) -> dict[ObjectRef, str]:
+    """Applications whose folders cannot both be written, with upstream's sentence for each."""
+    found: dict[ObjectRef, str] = {}
+    places: dict[str, AppView] = {}
+    views = sorted((AppView(app) for app in apps), key=lambda view: view.ref)
+    for view in views:
+        places.setdefault(_folder(view), view)
+    for view in views:
+        folder = _folder(view)
+        parts = folder.split("/")
+        above = {posixpath.join(*parts[:at]) for at in range(1, len(parts)) if parts[at] in GENERATED}
+        for place in {folder, *above} & places.keys():
+            other = places[place]
+            if other.ref != view.ref:
+                found[view.ref], found[other.ref] = _collides(other, place), _collides(view, folder)
+    return found
+
+
+def _folder(view: AppView) -> str:
+    return clean_folder(str(sync_source(view.hydrator or {})["path"]))
+
+
+def _collides(other: AppView, folder: str) -> str:
+    repo = sync_source(other.hydrator or {})["repoURL"]
+    return f"app {other.namespace}/{other.name} hydrator uses the same destination: repo={repo}, path={folder}"
+
+
+# -- what -----------------------------------------------------------------------------------------------------------
+
+
+def _looked(seen: Group, asked: tuple[str, ...]) -> Plan:
+    first = seen.members[0]
+    reason = "somebody asks to hydrate" if asked else ("no look yet" if seen.look is None else "time to look again")
+    scopes = tuple(
+        Scope(member.ref, member.compared, paths)
+        for member in seen.members
+        if member.compared and (paths := _generate_paths(member))
+    )
+    old = 0.0 if asked or seen.look is None else SHARED_LOOK * seen.settings.poll_s
+    look = LookDry(seen.key, dry_source(first.hydrator), first.view.project, reason, asked, scopes, old)
+    return Plan(steps=((look,),), outcome=Requeue(0, "looked"), why=reason)
+
+
+def _generate_paths(member: Member) -> tuple[str, ...]:
+    """``manifest-generate-paths`` from the root of the repository; empty without the annotation."""
+    given = annotations_of(member.view.obj).get(GENERATE_PATHS, "")
+    folder = clean_folder(str(dry_source(member.hydrator).get("path") or ""))
+    found = []
+    for part in filter(None, (one.strip() for one in given.split(";"))):
+        joined = part if part.startswith("/") else f"/{folder}/{part}"
+        found.append(posixpath.normpath(joined.lstrip("/") or "."))
+    return tuple(found)
+
+
+def _begun(seen: Group, look: Look, reason: str, now: datetime) -> Plan:
+    """Mark all Applications Hydrating, then let Git work."""
+    first = seen.members[0]
+    jobs = tuple(
+        Job(
+            member.ref,
+            dry_source(member.hydrator),
+            clean_folder(str(sync_source(member.hydrator)["path"])),
+            member.context,
+            member.view.project,
+            member.request,
+        )
+        for member in seen.members
+    )
+    sync = sync_source(first.hydrator)
+    action = Hydrate(
+        seen.key, look.sha, look.ref, jobs, sync["repoURL"], sync["targetRevision"], seen.hydration, reason
+    )
+    started = {"startedAt": format_time(now), "phase": HYDRATING, "message": ""}
+    marks = _patches(
+        seen.members,
+        lambda member: (
+            member.status
+            if member.phase == HYDRATING and member.operation.get("sourceHydrator") == member.hydrator
+            else member.status | {"currentOperation": {**started, "sourceHydrator": member.hydrator}}
+        ),
+        reason,
+    )
+    steps: tuple[tuple[Action, ...], ...] = (marks, (action,)) if marks else ((action,),)
+    return Plan(steps=steps, outcome=Requeue(0, "hydrated"), why=reason)
+
+
+def _settled(seen: Group, look: Look, now: datetime) -> Plan:
+    """Nothing is to be hydrated: the commit that was compared is noted, answered requests go."""
+    patches = _patches(
+        seen.members,
+        lambda member: (
+            member.status
+            if member.phase == FAILED and not member.compared
+            else member.status | {"lastComparedDryRevision": look.sha}
+        ),
+        "no hydration is needed",
+        lambda member: _without_request(member, member.request),
+    )
+    cooling = [(_cools_until(m, now) - now).total_seconds() + 1 for m in seen.members if m.phase == FAILED]
+    wait = (look.at + _period(seen, look) - now).total_seconds()
+    after = max(min([wait, *cooling]), 0.1)
+    why = f"hydrated at {look.sha}"
+    return Plan(status=patches, outcome=Requeue(after, "look at the dry source again", background=True), why=why)
+
+
+def _unseen(seen: Group, look: Look, now: datetime) -> Plan:
+    """The dry source cannot be looked at: said where somebody waits for it; what was hydrated stays so."""
+    concerned = {m.ref for m in seen.members if m.phase != HYDRATED or m.request is not None}
+    return _failed(seen, dict.fromkeys(concerned, look.error), now, _period(seen, look))
+
+
+def _refused(seen: Group, problems: Mapping[ObjectRef, str], now: datetime) -> Plan:
+    generic = _generic(seen, problems)
+    return _failed(seen, {m.ref: problems.get(m.ref, generic) for m in seen.members}, now, COOLDOWN)
+
+
+def _generic(seen: Group, problems: Mapping[ObjectRef, str]) -> str:
+    """For Applications that only share the branch with those that have a problem."""
+    first = min(problems)
+    more = f"and {len(problems) - 1} more have errors" if len(problems) > 1 else "has an error"
+    return f"cannot hydrate because application {first.namespace}/{first.name} {more}"
+
+
+def _failed(seen: Group, texts: Mapping[ObjectRef, str], now: datetime, again: timedelta) -> Plan:
+    """Write failures once: one that stands already, of the same spec and nobody's request, is left as it is."""
+
+    def status(member: Member) -> Obj:
+        if member.ref not in texts:
+            return member.status
+        message = _message(member, texts[member.ref])
+        operation = member.operation
+        same = (FAILED, message, member.hydrator)
+        told = (member.phase, operation.get("message"), operation.get("sourceHydrator")) == same
+        if told and member.request is None:
+            return member.status
+        begun = operation.get("startedAt") if member.phase == HYDRATING else format_time(now)
+        return member.status | {"currentOperation": _ended(FAILED, begun, now, message, member.hydrator)}
+
+    patches = _patches(seen.members, status, "hydration fails", lambda m: _without_request(m, m.request))
+    why = f"hydration fails: {next(iter(texts.values()), 'the dry source cannot be looked at')}"
+    wait = again.total_seconds()
+    return Plan(status=patches, outcome=Requeue(wait, "try the hydration again", background=True), why=why)
+
+
+def _message(member: Member, text: str) -> str:
+    return f"Failed to hydrate: {member.view.mask(text)}"
+
+
+def _ended(phase: str, begun: Any, now: datetime, message: str, hydrator: Obj, **shas: str) -> Obj:
+    """A hydrate operation that is over; fields that are empty are left out."""
+    fields = {"startedAt": begun, "finishedAt": format_time(now), "phase": phase, "message": message}
+    return fields | {key: sha for key, sha in shas.items() if sha} | {"sourceHydrator": hydrator}
+
+
+# -- the end of a run -------------------------------------------------------------------------------------------------
+
+
+def _concluded(seen: Group, run: Run, end: Hydrated) -> Plan:
+    """Write how the run ended into all Applications that took part, then forget it."""
+    jobs = {job.app: job for job in run.action.jobs}
+    errors = dict.fromkeys(jobs, end.error) if end.error else dict(end.errors)
+    took_part = tuple(member for member in seen.members if member.ref in jobs)
+    generic = _generic(seen, errors) if errors else ""
+
+    def status(member: Member) -> Obj:
+        sha, hydrator = run.action.sha, member.operation.get("sourceHydrator") or member.hydrator
+        begun = member.operation.get("startedAt") or format_time(run.since)
+        compared = member.status | {"lastComparedDryRevision": sha}
+        if errors:
+            message = _message(member, errors.get(member.ref, generic))
+            return compared | {"currentOperation": _ended(FAILED, begun, end.at, message, hydrator, drySHA=sha)}
+        shas = {"drySHA": sha, "hydratedSHA": end.sha}
+        operation = _ended(HYDRATED, begun, end.at, "", hydrator, **shas)
+        return compared | {
+            "currentOperation": operation,
+            "lastSuccessfulOperation": {**shas, "sourceHydrator": hydrator},
+        }
+
+    def annotations(member: Member) -> dict[str, str | None]:
+        done = member.operation.get("phase") != HYDRATING
+        look = {} if errors or done else {REFRESH: "normal"}
+        return look | _without_request(member, jobs[member.ref].request)
+
+    why = f"failed: {next(iter(errors.values()))}" if errors else f"hydrated {run.action.sha} as {end.sha}"
+    patches = _patches(took_part, status, why, annotations)
+    forget: tuple[tuple[Action, ...], ...] = ((Forget(seen.key, why),),)
+    return Plan(steps=((patches, *forget) if patches else forget), outcome=Requeue(0, "look again"), why=why)
+
+
+def _without_request(member: Member, answered: tuple[str, str] | None) -> dict[str, str | None]:
+    """Take the request away that was answered; one that came later stays."""
+    if answered is None or member.request != answered:
+        return {}
+    return {HYDRATE: None, HYDRATE_STAMP: None}
+
+
+def _period(seen: Group, look: Look) -> timedelta:
+    return timedelta(seconds=seen.settings.error_poll_s if look.error else seen.settings.poll_s)
+
+
+def _patches(
+    members: tuple[Member, ...],
+    status: Callable[[Member], Obj],
+    reason: str,
+    annotations: Callable[[Member], Mapping[str, str | None]] = lambda _member: {},
+) -> tuple[Action, ...]:
+    """One conditional merge patch for each Application that differs."""
+    found: list[Action] = []
+    for member in members:
+        known = annotations_of(member.view.obj)
+        changed = {key: value for key, value in annotations(member).items() if known.get(key) != value}
+        wanted = status(member)
+        body: Obj = {}
+        if wanted != member.status:
+            before = dig(member.view.obj, "status", "sourceHydrator", default={}) or {}
+            body["status"] = {"sourceHydrator": create_merge_patch(before, wanted)}
+        if not body and not changed:
+            continue
+        body["metadata"] = {"resourceVersion": resource_version(member.view.obj)}
+        if changed:
+            body["metadata"]["annotations"] = changed
+        found.append(Patch(APPLICATION, member.view.namespace, member.view.name, body, member.view.mask(reason)))
+    return tuple(found)

@@ -1,0 +1,258 @@
+"""What hydration asks of Git, as data, and what is remembered of the answers.
+
+The planner returns the actions, their performer in ``assembly`` does them beside the passes. The book is a cache, not
+state: lost with the process, and then the next pass begins again, which writes nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+from syncline.base.action import Late, Purpose, Work
+from syncline.base.clock import Clock
+from syncline.gitops.application.manifests import PATIENCE_S
+from syncline.gitops.hydration.spec import GroupKey
+from syncline.kube.objects import Obj, ObjectRef
+from syncline.sources.address import host_of
+from syncline.sources.environment import RenderContext
+from syncline.sources.errors import mask_credentials
+
+__all__ = [
+    "AUTHOR",
+    "EMAIL",
+    "Forget",
+    "Hydrate",
+    "Hydrated",
+    "HydrationBook",
+    "HydrationPerformer",
+    "HydrationSettings",
+    "Job",
+    "Look",
+    "LookDry",
+    "Run",
+    "Scope",
+]
+
+AUTHOR, EMAIL = "Argo CD", "argo-cd@example.com"
+MAX_GROUPS = 5000
+MAX_ANSWERS = 1000
+"""Requests that one look may answer: so many Applications may be hydrated together."""
+
+
+@dataclass(frozen=True, slots=True)
+class HydrationSettings:
+    """Of ``argocd-cm``. Empty templates: the default ones."""
+
+    message: str = ""
+    readme: str = ""
+    author: str = AUTHOR
+    email: str = EMAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """An Application whose ``manifest-generate-paths`` say which files of the dry source matter to it."""
+
+    app: ObjectRef
+    since: str
+    """The dry commit that it was compared with last."""
+    paths: tuple[str, ...]
+    """From the root of the repository: files, folders and globs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookDry:
+    """Resolve the revision of a dry source, and see whose files changed."""
+
+    key: GroupKey
+    source: Obj
+    project: str
+    reason: str
+    answers: tuple[str, ...] = ()
+    """Requests that this look is for."""
+    scopes: tuple[Scope, ...] = ()
+    may_be_old_s: float = 0.0
+
+    def describe(self) -> str:
+        return f"look at {self.key.dry_url}@{self.key.dry_revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look found. ``untouched``: Applications of whose files none changed."""
+
+    at: datetime
+    sha: str = ""
+    ref: str = ""
+    error: str = ""
+    answers: tuple[str, ...] = ()
+    untouched: frozenset[ObjectRef] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One Application's part of a hydration."""
+
+    app: ObjectRef
+    source: Obj
+    folder: str
+    context: RenderContext
+    project: str
+    request: tuple[str, str] | None = None
+    """The request to hydrate that this answers: value and time stamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hydrate:
+    """Render the jobs at one dry commit, commit what changed and push it."""
+
+    key: GroupKey
+    sha: str
+    ref: str
+    jobs: tuple[Job, ...]
+    url: str
+    """The repository that is written."""
+    sync_branch: str
+    settings: HydrationSettings
+    reason: str
+
+    def describe(self) -> str:
+        return f"hydrate {self.key.dry_url}@{self.sha[:12]} to {self.key.url}@{self.key.branch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The end of a run stands in the statuses of its Applications."""
+
+    key: GroupKey
+    reason: str
+
+    def describe(self) -> str:
+        return f"forget the run for {self.key.url}@{self.key.branch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hydrated:
+    """How a run ended: the commit with the manifests, or why there is none. ``errors`` by Application; ``error``: of
+    all."""
+
+    at: datetime
+    sha: str = ""
+    errors: Mapping[ObjectRef, str] = field(default_factory=dict)
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A hydration under way. ``ended`` None: it goes on."""
+
+    action: Hydrate
+    since: datetime
+    ended: Hydrated | None = None
+
+
+@runtime_checkable
+class HydrationWorker(Protocol):
+    """Blocking; assembly gives the one made of ``sources``. Never raises for what a repository may contain."""
+
+    def look_dry(self, action: LookDry, now: datetime) -> Look: ...
+
+    def hydrate(self, action: Hydrate, now: datetime) -> Hydrated: ...
+
+
+class HydrationBook:
+    """Looks and runs by group, each bounded: of groups that are gone the oldest are thrown out."""
+
+    def __init__(self) -> None:
+        self._looks: OrderedDict[GroupKey, Look] = OrderedDict()
+        self._looking: set[GroupKey] = set()
+        self._runs: OrderedDict[GroupKey, Run] = OrderedDict()
+
+    def look(self, key: GroupKey) -> Look | None:
+        return self._looks.get(key)
+
+    def looking(self, key: GroupKey) -> bool:
+        return key in self._looking
+
+    def run(self, key: GroupKey) -> Run | None:
+        return self._runs.get(key)
+
+    def begin_look(self, key: GroupKey) -> None:
+        self._looking.add(key)
+
+    def end_look(self, key: GroupKey, found: Look) -> None:
+        self._looking.discard(key)
+        before = self._looks.pop(key, None)
+        answers = (*(before.answers if before else ()), *found.answers)[-MAX_ANSWERS:]
+        self._looks[key] = replace(found, answers=answers)
+        while len(self._looks) > MAX_GROUPS:
+            self._looks.popitem(last=False)
+
+    def put_run(self, run: Run) -> None:
+        self._runs.pop(run.action.key, None)
+        self._runs[run.action.key] = run
+        over = [key for key, one in self._runs.items() if one.ended is not None]
+        for key in over[: max(len(self._runs) - MAX_GROUPS, 0)]:
+            del self._runs[key]
+
+    def forget(self, key: GroupKey) -> None:
+        self._runs.pop(key, None)
+
+
+class HydrationPerformer:
+    """Performs the actions in the driver's worker; what takes long goes on beside the passes."""
+
+    def __init__(self, worker: object, book: HydrationBook, clock: Clock, *, patience_s: float = PATIENCE_S) -> None:
+        self._worker = worker if isinstance(worker, HydrationWorker) else None
+        self._book = book
+        self._clock = clock
+        self._patience_s = patience_s
+
+    def perform(self, action: LookDry | Hydrate | Forget) -> Generator[Work, Any, Any]:
+        if isinstance(action, Forget):
+            self._book.forget(action.key)
+            return None
+        now = self._clock.now()
+        worker, keep = self._worker, partial(self._keep, action, now)
+        if worker is None:
+            return keep(RuntimeError("this process cannot write to Git"))
+        run: Callable[[], Look | Hydrated]
+        if isinstance(action, LookDry):
+            run, projects = partial(worker.look_dry, action, now), {action.project}
+            self._book.begin_look(action.key)
+        else:
+            run, projects = partial(worker.hydrate, action, now), {job.project for job in action.jobs}
+            self._book.put_run(Run(action, now))
+        urls = (action.key.dry_url, action.key.url) if isinstance(action, Hydrate) else (action.key.dry_url,)
+        work = Work(
+            action.describe(),
+            run,
+            Purpose.SOURCES,
+            project=next(iter(projects)) if len(projects) == 1 else "",
+            hosts=tuple(dict.fromkeys(filter(None, map(host_of, urls)))),
+            late=Late(self._patience_s, keep),
+        )
+        try:
+            found = yield work
+        except Exception as error:  # a defect of ours, or too many that wait: it is tried again as after errors
+            return keep(error)
+        return keep(found) if isinstance(found, Look | Hydrated) else None
+
+    def _keep(self, action: LookDry | Hydrate, began: datetime, found: Any) -> None:
+        if isinstance(action, LookDry):
+            if not isinstance(found, Look):
+                found = Look(began, error=_told(found), answers=action.answers)
+            self._book.end_look(action.key, found)
+            return
+        if not isinstance(found, Hydrated):
+            found = Hydrated(self._clock.now(), error=_told(found))
+        self._book.put_run(Run(action, began, found))
+
+
+def _told(found: object) -> str:
+    return mask_credentials(str(found) if isinstance(found, RuntimeError) else f"{type(found).__name__}: {found}")
