@@ -31,7 +31,7 @@ from syncline.control.controller import Watch
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import MAX_WORKERS, DirectPort, LiveManager
 from syncline.control.plan import Done, Plan, Requeue
-from syncline.control.pools import LIMITS, Pools, PoolSettings
+from syncline.control.pools import LIMITS, MAX_HOSTS, KnownHosts, Pools, PoolSettings
 from syncline.kube.client import Request
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
@@ -80,7 +80,7 @@ def test_reads_that_are_slow_leave_their_places_to_others_of_the_same_project() 
     """A hundred remotes that hang, each its own host: a hundred and first is read while they all hang."""
 
     async def story() -> None:
-        until, pools = threading.Event(), Pools(PoolSettings(slow_after_s=0.001))
+        until, pools = threading.Event(), Pools(PoolSettings(slow_after_s=0.001, new_slow_after_s=0.001))
         stuck = [asyncio.ensure_future(pools.run(hanging(until, "one", f"h:{n}"))) for n in range(100)]
         try:
             await asyncio.sleep(0)
@@ -92,6 +92,69 @@ def test_reads_that_are_slow_leave_their_places_to_others_of_the_same_project() 
             await asyncio.gather(*stuck)
 
     asyncio.run(story())
+
+
+def test_hosts_that_answer_do_not_wait_for_new_ones_that_hang() -> None:
+    """Of one project, and none of them is slow yet."""
+
+    async def story() -> None:
+        until, pools = threading.Event(), Pools(PoolSettings(slow_after_s=BOUND_S, new_slow_after_s=BOUND_S))
+        assert await pools.run(good("one", "fine:1")) == "answer"
+        stuck = [asyncio.ensure_future(pools.run(hanging(until, "one", f"h:{n}"))) for n in range(100)]
+        try:
+            await asyncio.sleep(0)
+            async with asyncio.timeout(BOUND_S):
+                assert await pools.run(good("one", "fine:1")) == "answer"
+                assert await pools.run(good("two", "new:1")) == "answer", "each project has places for new hosts"
+            assert pools.counts()["sources"]["working"] == LIMITS[Purpose.SOURCES].each["new hosts"]
+        finally:
+            until.set()
+            await asyncio.gather(*stuck)
+
+    asyncio.run(story())
+
+
+def test_new_hosts_that_hang_leave_their_places_sooner() -> None:
+    async def story() -> None:
+        until, pools = threading.Event(), Pools(PoolSettings(slow_after_s=BOUND_S, new_slow_after_s=0.001))
+        stuck = [asyncio.ensure_future(pools.run(hanging(until, "one", f"h:{n}"))) for n in range(100)]
+        try:
+            await asyncio.sleep(0)
+            async with asyncio.timeout(BOUND_S):
+                assert await pools.run(good("one", "new:1")) == "answer"
+        finally:
+            until.set()
+            await asyncio.gather(*stuck)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("rule", "seconds", "answered", "before", "known"),
+    [
+        ("one that answers is known", 0.1, True, False, True),
+        ("one that answers late is not", 60.0, True, False, False),
+        ("one that used to answer and hangs is new", 60.0, False, True, False),
+        ("a failure at once says nothing: it may not have been asked", 0.1, False, False, False),
+        ("a failure at once takes nothing from who answered", 0.1, False, True, True),
+    ],
+)
+def test_which_hosts_are_known_to_answer(
+    rule: str, seconds: float, answered: bool, before: bool, known: bool
+) -> None:
+    hosts = KnownHosts()
+    if before:
+        hosts.note(("h:1",), 0.1, answered=True)
+    hosts.note(("h:1",), seconds, answered=answered)
+    assert hosts.are(("h:1",)) == known, rule
+    assert hosts.are(()), "places on this machine are nobody's host"
+
+
+def test_of_hosts_only_so_many_are_known() -> None:
+    hosts = KnownHosts()
+    for number in range(MAX_HOSTS + 1):
+        hosts.note((f"h:{number}",), 0.1, answered=True)
+    assert not hosts.are(("h:0",)) and hosts.are((f"h:{MAX_HOSTS}",))
 
 
 def test_work_that_takes_long_is_answered_as_unfinished_and_its_result_is_kept_later() -> None:

@@ -65,6 +65,8 @@ class Work:
     project: str = ""
     hosts: tuple[str, ...] = ()
     late: Late | None = None
+    answered: Callable[[Any], bool] = bool
+    """Whether a result says that the hosts answered."""
 
 
 class Performer(Protocol):

@@ -26,28 +26,32 @@ class Threads:
         self.name = name
         self._places = Places(limits)
         self._slow_after_s = slow_after_s
-        self._functions: dict[Ticket, tuple[Callable[[], Any], asyncio.Future[Any]]] = {}
+        self._functions: dict[Ticket, tuple[Callable[[], Any], asyncio.Future[Any], float]] = {}
 
     def counts(self) -> dict[str, int]:
         """How many work, are slow, and wait."""
         return self._places.counts()
 
-    def start(self, function: Callable[[], Any], *shares: Share) -> asyncio.Future[Any]:
-        """Run ``function`` as soon as there is a place for it; the answer to come. Raises Crowded."""
+    def start(
+        self, function: Callable[[], Any], *shares: Share, slow_after_s: float | None = None
+    ) -> asyncio.Future[Any]:
+        """Run ``function`` as soon as there is a place for it; the answer to come. Raises Crowded.
+
+        ``slow_after_s``: for this one, instead of what counts for all."""
         loop = asyncio.get_running_loop()
         ticket, result = Ticket(shares), loop.create_future()
         admitted = self._places.ask(ticket)
-        self._functions[ticket] = function, result
+        self._functions[ticket] = function, result, self._slow_after_s if slow_after_s is None else slow_after_s
         result.add_done_callback(lambda _: self._withdrawn(ticket))
         self._begin(admitted, loop)
         return result
 
     def _begin(self, admitted: list[Ticket], loop: asyncio.AbstractEventLoop) -> None:
         for ticket in admitted:
-            function, result = self._functions.pop(ticket)
+            function, result, slow_after_s = self._functions.pop(ticket)
             slow = None
-            if self._slow_after_s:
-                slow = loop.call_later(self._slow_after_s, partial(self._slowed, ticket, loop))
+            if slow_after_s:
+                slow = loop.call_later(slow_after_s, partial(self._slowed, ticket, loop))
             ended = _Ended(self, ticket, result, slow, loop)
             threading.Thread(target=ended.run, args=(function,), name=self.name, daemon=True).start()
 

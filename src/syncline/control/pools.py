@@ -1,14 +1,18 @@
 """Where the live driver runs work: places by purpose, fair among projects and hosts.
 
 ``control/manager.py`` asks it for every :class:`~syncline.base.action.Work`. A purpose never waits behind another one;
-within a purpose no host and no project can take all places (``base/places.py``).
+within a purpose no host and no project can take all places (``base/places.py``). Hosts that have not answered yet get a
+part of a project's places, and leave them sooner: those that answer do not wait until many new ones are known to hang.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -16,17 +20,28 @@ from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.places import Limits
 from syncline.base.threads import Threads
 
-__all__ = ["PoolSettings", "Pools"]
+__all__ = ["LIMITS", "MAX_HOSTS", "KnownHosts", "PoolSettings", "Pools"]
 
 LIMITS: Mapping[Purpose, Limits] = MappingProxyType(
     {
         # A remote that hangs costs a thread and a git process that sleeps: many may, of one project or host fewer.
-        Purpose.SOURCES: Limits(16, {"project": 12, "host": 8}, slow=256, slow_each={"project": 160, "host": 16}),
+        Purpose.SOURCES: Limits(
+            16,
+            {"project": 12, "new hosts": 8, "host": 8, "new host": 4},
+            slow=256,
+            slow_each={"project": 160, "host": 16},
+        ),
         Purpose.EVALUATION: Limits(2, {"project": 1}),
         Purpose.MACHINES: Limits(16, {"project": 12, "host": 8}),
         Purpose.OTHER: Limits(8, {"project": 6, "host": 6}),
     }
 )
+
+
+ANSWERS_WITHIN_S = 5.0
+"""A host whose work ended within this time answers, whatever it says; one that took longer has to show it anew."""
+MAX_HOSTS = 10_000
+"""Hosts that are known to answer, those that did last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +51,28 @@ class PoolSettings:
     limits: Mapping[Purpose, Limits] = field(default_factory=lambda: LIMITS)
     slow_after_s: float = 0.5
     """Work that takes longer waits for somebody else mostly."""
+    new_slow_after_s: float = 0.2
+    """The same for hosts that have not answered yet."""
+
+
+class KnownHosts:
+    """Which hosts answer."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def are(self, hosts: tuple[str, ...]) -> bool:
+        return all(host in self._known for host in hosts)
+
+    def note(self, hosts: tuple[str, ...], seconds: float, *, answered: bool) -> None:
+        """Work with them ended after so long. One that fails at once has perhaps not asked."""
+        for host in hosts:
+            if answered or seconds > ANSWERS_WITHIN_S:
+                self._known.pop(host, None)
+            if answered and seconds <= ANSWERS_WITHIN_S:
+                self._known[host] = None
+        while len(self._known) > MAX_HOSTS:
+            self._known.popitem(last=False)
 
 
 @dataclass(slots=True)
@@ -44,6 +81,7 @@ class Pools:
 
     settings: PoolSettings = field(default_factory=PoolSettings)
     _threads: dict[Purpose, Threads] = field(default_factory=dict)
+    _hosts: KnownHosts = field(default_factory=KnownHosts)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """By purpose: how many work, are slow, and wait."""
@@ -58,8 +96,7 @@ class Pools:
             threads = self._threads[work.purpose] = Threads(
                 str(work.purpose), limits, self.settings.slow_after_s if limits.slow else 0.0
             )
-        shares = (("project", work.project), *(("host", host) for host in work.hosts))
-        running = threads.start(work.run, *shares)
+        running = self._start(threads, work)
         late = work.late
         if late is None:
             return await running
@@ -74,3 +111,30 @@ class Pools:
 
         running.add_done_callback(keep)
         return Unfinished()
+
+    def _start(self, threads: Threads, work: Work) -> asyncio.Future[Any]:
+        known = self._hosts.are(work.hosts)
+        shares = (("project", work.project), *(("host", host) for host in work.hosts))
+        if known:
+            return threads.start(self._timed(work), *shares)
+        new = (*shares, ("new hosts", work.project), *(("new host", host) for host in work.hosts))
+        return threads.start(self._timed(work), *new, slow_after_s=self.settings.new_slow_after_s)
+
+    def _timed(self, work: Work) -> Callable[[], Any]:
+        """In a thread, once there is a place."""
+        if not work.hosts:
+            return work.run
+        loop = asyncio.get_running_loop()
+
+        def run() -> Any:
+            begun, answered = loop.time(), False
+            try:
+                result = work.run()
+                answered = work.answered(result)
+                return result
+            finally:
+                note = partial(self._hosts.note, work.hosts, loop.time() - begun, answered=answered)
+                with contextlib.suppress(RuntimeError):  # the event loop closed: nobody asks any more
+                    loop.call_soon_threadsafe(note)
+
+        return run

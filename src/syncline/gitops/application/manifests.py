@@ -301,6 +301,7 @@ class RenderPerformer:
             project=action.context.project,
             hosts=tuple(dict.fromkeys(filter(None, (host_of(str(one.get("repoURL"))) for one in action.sources)))),
             late=Late(self._patience_s, partial(self._keep_late, action, now)),
+            answered=lambda result: isinstance(result, Manifests) and not result.error,
         )
         if isinstance(found, Manifests):
             return self._keep(action, now, found, (action.answers,))
