@@ -13,7 +13,7 @@ from syncline.machineconfig.impact.report import PoolImpact
 SERVICES = ("reload", "restart", "daemon-reload")
 QUIET = frozenset(
     {"kill", "kill-before", "away", "host-error", "no-reboot"}
-    | {"conflict", "busy", "error", "lost-request", "lost-answer", "refusals"}
+    | {"conflict", "busy", "error", "lost-request", "lost-answer", "refusals", "stood-still"}
     | {"lost-watch", "gone", "late", "twice", "stale-list"}
 )
 """Faults of our own processes and of their way to the API: they change no order in which nodes are taken."""

@@ -42,6 +42,7 @@ KINDS = {
         Kind("error", On.REQUEST, "the write fails: 500"),
         Kind("lost-request", On.REQUEST, "the write never arrives: 503"),
         Kind("lost-answer", On.REQUEST, "the write takes effect and its answer is lost: 503"),
+        Kind("stood-still", On.REQUEST, "the process is replaced; its write arrives ten minutes later", 600),
         Kind("refusals", On.REQUEST, "every write of the process fails for five minutes: 500", 300),
         Kind("host-error", On.HOST, "the operation of the machine fails: input/output error"),
         Kind("no-reboot", On.HOST, "the next reboot that is asked for does not happen"),

@@ -85,6 +85,8 @@ class Armed(FaultyTransport):
         super().__init__(inner, clock, entropy, FaultRates(0, 1, 1, 1, 1))
         self.left: dict[str, int] = {}
         self._who, self._steps = who, steps
+        self.writing: Request | None = None
+        """The write that is under way."""
         self._streams: list[Stream] = []
 
     def close(self) -> None:
@@ -114,6 +116,7 @@ class Armed(FaultyTransport):
             return self._inner.send(request)
         node = request.path.split("/nodes/")[-1].split("/")[0] if "/nodes/" in request.path else ""
         step = self._steps.next(self._who, node or self._node, request.describe(), on_host=False)
+        self.writing = request
         answer = self._steps.world.before(step)
         if answer is None:
             answer = self._inner.send(request)

@@ -202,6 +202,11 @@ class FaultWorld(PoolWorld):
             return Response.refused(REFUSALS[fault.kind])
         if fault.kind == "kill-before":
             raise Death(step.who)
+        if fault.kind == "stood-still":
+            late = self.processes[step.who].transport.writing
+            assert late is not None, "it strikes at writes"
+            self.agenda.after(KINDS[fault.kind].heals_s, lambda: self.admin.send(late))
+            raise Death(step.who)
         if fault.kind == "host-error":
             if len(self.fired) == 1 and not self.faults:  # whoever dies meanwhile tells nobody
                 self.laws.untold.add(step.node)
