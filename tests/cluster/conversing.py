@@ -75,11 +75,12 @@ class _Server:
         query = dict(urllib.parse.parse_qsl(text, keep_blank_values=True))
         raw = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
         joined = {name: ", ".join(values) for name, values in given.items()}
+        request = Request(method, urllib.parse.unquote(path), query, joined, raw)
         try:
-            user = self._authenticator.authenticate(given, None, self.world.clock.now(), path)
+            user = self._authenticator.authenticate(given, None, self.world.clock.now(), request)
         except ApiError as error:
             return Response.refused(error)
-        return self.world.api.handle(Request(method, urllib.parse.unquote(path), query, joined, raw), user)
+        return self.world.api.handle(request, user)
 
     def call(self, method: str, path: str, body: Any = None, headers: Any = None, timeout: float = 30) -> Any:
         answer = self.answer(method, path, body, headers)

@@ -14,6 +14,7 @@ from syncline.cluster.pki import LEAF_LIFETIME, create_keys
 from syncline.cluster.store import Store
 from syncline.cluster.tokens import ServiceAccountTokens
 from syncline.cluster.users import ADMIN, ANONYMOUS, UserInfo
+from syncline.kube.client import Request
 from syncline.kube.errors import ApiError, Forbidden, Unauthorized
 
 KEYS = create_keys(EPOCH)
@@ -34,7 +35,7 @@ def who(
     path: str = PODS, certificate: bytes | None = None, *, without: UserInfo | None = None, **headers: str
 ) -> UserInfo:
     lower = {name.replace("_", "-"): tuple(value.split("|")) for name, value in headers.items()}
-    return authenticator(without=without).authenticate(lower, certificate, EPOCH, path)
+    return authenticator(without=without).authenticate(lower, certificate, EPOCH, Request("GET", path))
 
 
 def admin_certificate() -> bytes:
@@ -49,7 +50,8 @@ def test_a_client_certificate_tells_user_and_groups() -> None:
 
 def test_a_certificate_that_ended_while_its_connection_lived_is_refused() -> None:
     with pytest.raises(Unauthorized):
-        authenticator().authenticate({}, admin_certificate(), EPOCH + LEAF_LIFETIME + timedelta(seconds=1), PODS)
+        late = EPOCH + LEAF_LIFETIME + timedelta(seconds=1)
+        authenticator().authenticate({}, admin_certificate(), late, Request("GET", PODS))
 
 
 def test_a_known_token_tells_its_user_who_is_authenticated() -> None:
@@ -109,13 +111,18 @@ def test_impersonated_anonymous_is_not_authenticated() -> None:
     [
         (
             "bob",
-            'users "bob" is forbidden: User "jane" cannot impersonate resource "users" in API group "" '
+            'pods is forbidden: User "jane" cannot impersonate-on:user-info:list resource "pods" in API group "" '
             "at the cluster scope",
         ),
         (
             "system:serviceaccount:demo:robot",
-            'serviceaccounts "robot" is forbidden: User "jane" cannot impersonate resource "serviceaccounts" '
-            'in API group "" in the namespace "demo"',
+            'pods is forbidden: User "jane" cannot impersonate-on:serviceaccount:list resource "pods" in API group "" '
+            "at the cluster scope",
+        ),
+        (
+            "system:node:n1",
+            'pods is forbidden: User "jane" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" '
+            "at the cluster scope",
         ),
     ],
 )

@@ -194,7 +194,7 @@ def test_libraries_of_programs_stay_inside(place: Place) -> None:
         ("{name: d, version: 1.0.0, repository: 'file://../../x'}", "resolved to outside repository root"),
         ("{name: d, version: 1.0.0, repository: 'file:///etc'}", "chart"),
         ("{name: ../../d, version: 1.0.0, repository: 'file://../good'}", "chart"),
-        ("{name: d, version: 1.0.0, repository: 'ftp://h/x'}", "is no http or https address"),
+        ("{name: d, version: 1.0.0, repository: 'ftp://h/x'}", "uses ftp://; http, https and ssh are allowed"),
         ("{name: ../d, version: 1.0.0, repository: 'http://127.0.0.1:9'}", "chart"),
     ],
 )

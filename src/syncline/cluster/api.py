@@ -12,15 +12,14 @@ from collections.abc import Callable, Mapping
 
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
-from syncline.base.remember import remember
 from syncline.cluster.admission import Admission
 from syncline.cluster.aggregation import Aggregation
 from syncline.cluster.answers import refusal
+from syncline.cluster.attributes import attributes
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.definitions import Definitions
 from syncline.cluster.discovery import Discovery, page_not_found
 from syncline.cluster.negotiate import JSON, accepted_of
-from syncline.cluster.rbac import Attributes
 from syncline.cluster.registry import Registry, Resource
 from syncline.cluster.routes import Route, route_of, verb_of
 from syncline.cluster.store import Store
@@ -42,7 +41,6 @@ from syncline.kube.elsewhere import Here, Slow, keeping_to
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
 from syncline.kube.outcall import Awaiting, Outcall, Outcome, settle
 from syncline.kube.schema.resources import subresource_of
-from syncline.kube.selectors import SelectorError, parse_field_selector
 
 __all__ = ["Api"]
 
@@ -145,7 +143,7 @@ class Api:
     def _handle(self, backend: Backend, request: Request, user: UserInfo, asked: Asked | None) -> Response:
         route = route_of(request.path)
         verb = verb_of(request.method, route, request.query)
-        self.backend.authorizer.require(user, _attributes(request, route, verb))
+        self.backend.authorizer.require(user, attributes(request, route, verb))
         if self.aggregation.active:
             elsewhere = self.aggregation.find(request.path)
             if elsewhere is not None:
@@ -195,27 +193,6 @@ _OLD = {
     "/componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
 }
 """Built-in resources of which every answer warns (``APILifecycleDeprecated`` of their Go types)."""
-
-
-def _attributes(request: Request, route: Route, verb: str) -> Attributes:
-    if not route.resource:
-        return Attributes(verb, path=request.path)
-    name = route.name
-    if not name and verb in ("list", "watch") and request.query and "fieldSelector" in request.query:
-        name = "" if route.watching else _selected_name(request.query["fieldSelector"])
-    return Attributes(verb, route.group, route.resource, route.subresource, route.namespace, name, request.path)
-
-
-@remember(1024)
-def _selected_name(text: str) -> str:
-    """The one name that a list or watch can show: roles may allow it by ``resourceNames`` (``RequestInfoFactory``)."""
-    try:
-        terms = parse_field_selector(text).terms
-    except SelectorError:
-        return ""
-    names = [each.value for each in terms if each.field == "metadata.name" and each.equal]
-    wrong = not names or names[0] in (".", "..") or "/" in names[0] or "%" in names[0]
-    return "" if wrong else names[0]
 
 
 _DEEDS = frozenset({"binding", "eviction", "token"})

@@ -46,6 +46,8 @@ class Audited:
     address: str
     began: datetime
     acting: UserInfo | None = None
+    constraint: str = ""
+    """The verb of constrained impersonation that allowed ``acting``."""
     body: bytes | None = None
 
 
@@ -165,6 +167,8 @@ def event_of(record: AuditRecord) -> Obj:
     }
     if audited.acting is not None and audited.acting is not audited.caller:
         event["impersonatedUser"] = _user(audited.acting)
+        if audited.constraint:
+            event["authenticationMetadata"] = {"impersonationConstraint": audited.constraint}
     event["sourceIPs"] = [audited.address] if audited.address else []
     event["userAgent"] = request.headers.get("user-agent", "")
     if route.resource:

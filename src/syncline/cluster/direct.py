@@ -6,10 +6,11 @@ answers are the store's own: callers never change them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 from syncline.cluster.api import Api
+from syncline.cluster.impersonation import Acting, Headers
 from syncline.cluster.users import ADMIN, UserInfo
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
@@ -17,7 +18,7 @@ from syncline.kube.errors import ApiError
 __all__ = ["DirectTransport"]
 
 IMPERSONATE = "impersonate-user"
-Acting: TypeAlias = Callable[[UserInfo, Mapping[str, Sequence[str]], str], UserInfo]
+Impersonate: TypeAlias = Callable[[UserInfo, Headers, Request], Acting]
 
 
 class DirectTransport:
@@ -31,7 +32,7 @@ class DirectTransport:
         self,
         api: Api,
         user: UserInfo = ADMIN,
-        acting: Acting | None = None,
+        acting: Impersonate | None = None,
         *,
         waits: bool = False,
         judged: bool = True,
@@ -45,7 +46,7 @@ class DirectTransport:
         if IMPERSONATE in request.headers and self._acting is not None:
             try:
                 headers = {name: (value,) for name, value in request.headers.items()}
-                user = self._acting(user, headers, request.path)
+                user = self._acting(user, headers, request).user
             except ApiError as error:
                 return Response.refused(error)
         return self._answer(request, user)

@@ -313,9 +313,9 @@ class ApiServer:
                 caller, credentials = self._identify(incoming, request, began)
                 if self._auditor is not None:
                     audited = self._auditor.begin(request, caller, incoming.remote or "", began)
-                user = self._authenticator.acting(caller, credentials, request.path)
+                user, constraint = self._authenticator.acting(caller, credentials, request)
                 if audited is not None:
-                    audited.acting = user
+                    audited.acting, audited.constraint = user, constraint
                 if self._fairness is not None:
                     seated = await self._seat(self._fairness, request, user)
                 asked = await _with_body(request, incoming, user) if incoming.can_read_body else request

@@ -182,7 +182,7 @@ def _with_scheme(url: str, scheme: str, rest: str) -> Address:
             raise _refused(url, f"names the host {host!r} in file://", "write file:///PATH")
         return Address("file", path=_local_path(url, unquote("/" + path)))
     if scheme not in _PORTS:
-        raise _refused(url, f"uses {scheme}://, so it is no http or https address", "http, https and ssh are allowed")
+        raise _refused(url, f"uses {scheme}://", "http, https and ssh are allowed")
     if "#" in rest:
         raise _refused(url, "has a fragment (#), which is never sent", "leave it out")
     before, mark, query = rest.partition("?")

@@ -46,6 +46,7 @@ IDENTITIES = {
     "binder": person("binder"),
     "actor": person("actor"),
     "approver": person("approver"),
+    "constrained": person("constrained"),
     "status-writer": person("status-writer"),
     "one-secret": person("one-secret"),
 }
@@ -104,6 +105,11 @@ def _objects() -> list[tuple[str, Obj]]:
             rule("authentication.k8s.io", "userextras/scopes", "impersonate", "read"),
         ),
         _role(
+            "constrained",
+            rule("authentication.k8s.io", "users,groups,nodes", "impersonate:user-info,impersonate:arbitrary-node"),
+            rule("", "configmaps", "impersonate-on:user-info:get"),
+        ),
+        _role(
             "approver",
             rule("certificates.k8s.io", "certificatesigningrequests", "get,create,list,update"),
             rule(
@@ -123,6 +129,7 @@ def _objects() -> list[tuple[str, Obj]]:
         _bind("editor", "edit", "dev"),
         _bind("dev-admin", "admin", "dev"),
         _bind("role-writer", "role-writer"),
+        _bind("constrained", "constrained"),
         _bind("role-writer", "view", "dev"),
         _bind("binder", "binder"),
         _bind("actor", "actor"),
@@ -183,13 +190,14 @@ class Place:
         path, _, text = path.partition("?")
         query = dict(part.split("=", 1) for part in text.split("&") if part)
         several = {name: [value] if isinstance(value, str) else value for name, value in (headers or {}).items()}
-        try:
-            acting = self.core.authenticator.acting(user, several, path)
-        except ApiError as error:
-            return refusal(error)
         raw = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = {"content-type": content, **{name: values[0] for name, values in several.items()}}
-        answer = self.core.api.handle(Request(method, path, query, sent, raw), acting)
+        request = Request(method, path, query, sent, raw)
+        try:
+            acting = self.core.authenticator.acting(user, several, request).user
+        except ApiError as error:
+            return refusal(error)
+        answer = self.core.api.handle(request, acting)
         if answer.stream is not None:
             answer.stream.close()
         return answer
@@ -197,11 +205,12 @@ class Place:
     def credentials(self, path: str, *, token: str = "", certificate_der: bytes | None = None) -> Response:
         """As one whom only a token or a certificate tells."""
         headers = {"authorization": [f"Bearer {token}"]} if token else {}
+        request = Request("GET", path)
         try:
-            user = self.core.authenticator.authenticate(headers, certificate_der, self.clock.now(), path)
+            user = self.core.authenticator.authenticate(headers, certificate_der, self.clock.now(), request)
         except ApiError as error:
             return refusal(error)
-        return self.core.api.handle(Request("GET", path), user)
+        return self.core.api.handle(request, user)
 
     def token(self, path: str, **spec: Any) -> str:
         answer = self.ask(ADMIN, "POST", f"{path}/token", {"spec": spec})

@@ -231,7 +231,20 @@ def impersonation() -> Iterator[Attempt]:
     ]
     for wish in wishes:
         for who in ("actor", "nobody", "viewer", "anonymous", "node"):
-            yield Attempt(who, "GET", path, headers=wish, says="cannot impersonate resource")
+            yield Attempt(who, "GET", path, headers=wish, says="cannot impersonate")
+    one, listed = "/api/v1/namespaces/dev/configmaps/m", "/api/v1/namespaces/dev/configmaps"
+    for asked, wish in (
+        (one, {yes: "bob", "impersonate-group": "system:masters"}),
+        (one, {yes: "bob", "impersonate-group": ["a", "b", "c", "system:masters"]}),
+        (one, {yes: "bob", "impersonate-group": ["a", ""]}),
+        (one, {yes: "bob", "impersonate-uid": "1"}),
+        (one, {yes: "system:node:n1"}),
+        (one, {yes: "system:serviceaccount:kube-system:boss"}),
+        (listed, {yes: "kubernetes-admin"}),
+        ("/version", {yes: "bob"}),
+    ):
+        no = "system:masters" not in wish.get("impersonate-group", ()) and asked != "/version"
+        yield Attempt("constrained", "GET", asked, headers=wish, says="cannot impersonate", nobody_may=no)
     for wish in ({"impersonate-group": "system:masters"}, {"impersonate-uid": "1"}, {"impersonate-extra-x": "y"}):
         yield Attempt("actor", "GET", path, headers=wish, says="without impersonating a user name", nobody_may=True)
     yield Attempt("nobody", "GET", path, headers={yes: "system:serviceaccount:dev:robot"})
