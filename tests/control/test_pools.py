@@ -139,9 +139,7 @@ def test_new_hosts_that_hang_leave_their_places_sooner() -> None:
         ("a failure at once takes nothing from who answered", 0.1, False, True, True),
     ],
 )
-def test_which_hosts_are_known_to_answer(
-    rule: str, seconds: float, answered: bool, before: bool, known: bool
-) -> None:
+def test_which_hosts_are_known_to_answer(rule: str, seconds: float, answered: bool, before: bool, known: bool) -> None:
     hosts = KnownHosts()
     if before:
         hosts.note(("h:1",), 0.1, answered=True)

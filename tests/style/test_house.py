@@ -236,6 +236,30 @@ def test_files_stay_small() -> None:
     )
 
 
+ALIVE = re.compile(r"\b(Callable|\w*(?:Cache|Snapshot|Book|Store|Memo|Verdicts|Runner|Worker|Workers|Process|Popen))\b")
+LOOKS_LATER = {
+    # Reading a whole cluster for each look at a node would cost more than the drain; it is read before a cordon only.
+    "machineconfig/drain/observe.py: forecast",
+}
+
+
+def test_what_was_observed_holds_no_callable_cache_or_process() -> None:
+    """A plan is a function of values: what it needs is read by ``observe``, or asked for by an action."""
+    fields = (
+        (f"{_name(path)}: {ast.unparse(one.target)}", ast.unparse(one.annotation), one.lineno)
+        for path in FILES
+        for node in _nodes(path)
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Observed")
+        for one in node.body
+        if isinstance(one, ast.AnnAssign)
+    )
+    _refuse(
+        f"{field} (line {line}) is {found[0]}; hold the value, or name the question in an action"
+        for field, kind, line in fields
+        if (found := ALIVE.search(kind)) and field not in LOOKS_LATER
+    )
+
+
 def test_functions_stay_small() -> None:
     _refuse(
         f"{_name(path)}:{node.lineno} {node.name} has {length} lines, {MAX_FUNCTION} are allowed"

@@ -46,7 +46,7 @@ def conditions_before(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     found: list[str] = []
     for action in _applied(seen, wave):
         with suppress(ConditionError):  # then the sync is refused, see broken_conditions
-            waits = waits_of(action.target, seen.kinds, seen.namespace, seen.refuses)
+            waits = waits_of(action.target, seen.kinds, seen.namespace, seen.rules.refuses)
             found += [_condition(seen, one) for one in waits]
     return tuple(dict.fromkeys(found))
 
@@ -77,7 +77,7 @@ def _condition(seen: SyncObserved, condition: Condition) -> str:
     else:
         wanted = condition.cel or "it is healthy"
     try:
-        problem = condition.problem(seen.lookup(ref), seen.health, unread=seen.unread(ref))
+        problem = condition.problem(seen.rules.lookup(ref), seen.rules.health, unread=seen.rules.unread(ref))
     except OutOfSteps as error:
         problem = str(error)
     limit = f", at most {_span(condition.deadline)}" if condition.deadline is not None else ""
@@ -95,7 +95,7 @@ def broken_conditions(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     for action in _applied(seen, wave):
         try:
             gate_deadline(action.target)
-            waits_of(action.target, seen.kinds, seen.namespace, seen.refuses)
+            waits_of(action.target, seen.kinds, seen.namespace, seen.rules.refuses)
         except ConditionError as error:
             found.append(f"{action.ref}: {error}")
     return tuple(found)

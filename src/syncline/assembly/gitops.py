@@ -9,7 +9,6 @@ from pathlib import Path
 from syncline.assembly.credentials import Taught, Teacher
 from syncline.assembly.destinations import RemoteClusters
 from syncline.assembly.expressions import Expressions
-from syncline.assembly.lua_worker import LuaWorker
 from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.settings import TraceSettings
 from syncline.base.action import Performer
@@ -30,7 +29,6 @@ from syncline.gitops.destinations import Connect, DestinationController
 from syncline.gitops.holds.controllers import BridgeController, HoldController
 from syncline.gitops.hydration.controller import HydrationController
 from syncline.gitops.hydration.work import Forget, Hydrate, HydrationBook, HydrationPerformer, LookDry
-from syncline.gitops.lua import LuaRunner
 from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
@@ -83,12 +81,11 @@ class SharedApplications(ApplicationController):
         store: ManifestStore,
         settings: AppSettings,
         admits: Callable[[ObjectRef], bool],
-        runner: LuaRunner,
         destinations: RemoteClusters | None,
         predictions: PredictionBook,
         answers: AnswerBook,
     ) -> None:
-        super().__init__(store, settings, runner, destinations, predictions, answers)
+        super().__init__(store, settings, destinations, predictions, answers)
         self._admits = admits
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
@@ -122,8 +119,8 @@ def gitops_loop(
     mine |= kube_performers(mapper, clock, "argocd-controller")
     mine[Addressed] = AddressedPerformer(lambda cluster: remotes.performers(cluster) if cluster and remotes else mine)
     answers = AnswerBook()
-    mine[Ask] = AskPerformer(Expressions(), answers, clock)
-    applications = SharedApplications(store, settings, admits, LuaWorker(), remotes, book, answers)
+    mine[Ask] = AskPerformer(Expressions(), answers, clock, settings.script_costs_s)
+    applications = SharedApplications(store, settings, admits, remotes, book, answers)
     controllers: list[Controller] = [
         applications,
         HydrationController(hydrated, settings, admits, remotes),

@@ -73,7 +73,7 @@ def find_refusals(
     invalid = any(wave.invalid for wave in waves)  # then the sync ends before it asks
     asked = _Asked() if questions is None or invalid else _ask(seen, questions, there, now)
     refused = {ref: why for ref, why in asked.refused.items() if _place(seen, ref) not in homeless}
-    schema_of = schema_for if there is None else SchemaBook().reader(there)
+    schema_of = schema_for if there is None else SchemaBook().of(there, (action.target for action in changed)).find
     for action in changed:
         unasked = action.ref not in asked.judged
         own = [*(_field_problems(action, schema_of) if unasked else ()), *image_problems(action.target)]

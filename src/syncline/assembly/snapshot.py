@@ -10,7 +10,6 @@ from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, replace
 
 from syncline.assembly.expressions import AnswersNow
-from syncline.assembly.lua_worker import LuaWorker
 from syncline.assembly.pulled import listed
 from syncline.control.cache import Cache, IndexFn
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
@@ -46,7 +45,7 @@ def index_as(home: Cache, other: Cache, settings: AppSettings) -> None:
 
 def system_of(cache: Cache, settings: AppSettings) -> System:
     """What ``argocd-cm`` says, for one look; the index of a cache of ours follows it."""
-    book = SystemBook(settings, LuaWorker())
+    book = SystemBook(settings)
     found = replace(book.of(cache), answers=AnswersNow())
     cache.use_index(INSTANCE_INDEX, book.instances)
     return found

@@ -54,9 +54,9 @@ class Late:
 class Work:
     """A blocking function that a performer asks its driver to run.
 
-    The live driver runs it in a thread, the virtual one in place (virtual time stands still). ``label`` names
-    it in journals and waiting lists. ``project`` (a team's project, a namespace) and ``hosts`` are whose shares of
-    the places it takes; empty where it belongs to none.
+    The live driver runs it in a thread, the virtual one in place (virtual time stands still but for ``takes_s``).
+    ``label`` names it in journals and waiting lists. ``project`` (a team's project, a namespace) and ``hosts`` are
+    whose shares of the places it takes; empty where it belongs to none.
     """
 
     label: str
@@ -67,6 +67,8 @@ class Work:
     late: Late | None = None
     answered: Callable[[Any], bool] = bool
     """Whether a result says that the hosts answered."""
+    takes_s: float = 0.0
+    """What it costs in virtual time, as data: what takes longer than ``late`` allows ends so much later there."""
 
 
 class Performer(Protocol):

@@ -194,7 +194,9 @@ def kube_performers(mapper: Mapper, clock: Clock, field_manager: str) -> dict[ty
     return dict.fromkeys(kinds, performer)
 
 
-def run_in_place(steps: Generator[Any, Any, T], transport: client.Transport) -> T:
+def run_in_place(
+    steps: Generator[Any, Any, T], transport: client.Transport, run: Callable[[Work], Any] = lambda work: work.run()
+) -> T:
     """Drive a generator of requests and work to its end against a transport that answers at once."""
     answer: Any = None
     failure: BaseException | None = None
@@ -209,7 +211,7 @@ def run_in_place(steps: Generator[Any, Any, T], transport: client.Transport) -> 
             answer = [run_in_place(part, transport) for part in wanted.parts]
         elif isinstance(wanted, Work):
             try:
-                answer = wanted.run()
+                answer = run(wanted)
             except Exception as error:  # handed to the generator, which raises what it cannot deal with
                 failure = error
         else:

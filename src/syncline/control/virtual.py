@@ -12,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Protocol
 
+from syncline.base.action import Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.control.executor import run_in_place
 from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
+from syncline.control.workqueue import Key
 from syncline.kube.client import Batch, Request, Response, Stream, Transport, taking
 from syncline.kube.errors import ApiError, Forbidden, error_from_status
 from syncline.kube.mapper import discover
@@ -87,6 +92,9 @@ class LoopActor:
         """Kinds that may not be read; they are asked for again whenever something happens."""
         self._ranks = 0
         self._stale_discovery = True
+        self._late: list[tuple[datetime, int, Key, Work]] = []
+        """Work that ends later, by its time."""
+        self._numbers = count()
 
     def pump(self) -> bool:
         """Only kinds whose stream has something are looked at: most steps concern one or two of sixty."""
@@ -172,10 +180,13 @@ class LoopActor:
         self.loop.changed(kind, changes)
 
     def next_due(self, *, foreground_only: bool) -> datetime | None:
-        return self.loop.queue.next_due(foreground_only=foreground_only)
+        due = self.loop.queue.next_due(foreground_only=foreground_only)
+        return min((time for time in (due, self._late[0][0] if self._late else None) if time is not None), default=None)
 
     def step(self) -> bool:
         now = self._clock.now()
+        if self._end_late(now):
+            return True
         if self._shuffle is not None:
             ready = self.loop.queue.ready(now)
             if not ready:
@@ -187,7 +198,27 @@ class LoopActor:
             if popped is None:
                 return False
             key = popped
-        run_in_place(self.loop.begin(key), self._transport)
+        run_in_place(self.loop.begin(key), self._transport, partial(self._run, key))
+        return True
+
+    def _run(self, key: Key, work: Work) -> Any:
+        """In place; what costs more time than its pass has ends later, and wakes its key then."""
+        if work.late is None or work.takes_s <= work.late.after_s:
+            return work.run()
+        heappush(self._late, (self._clock.now() + timedelta(seconds=work.takes_s), next(self._numbers), key, work))
+        return Unfinished()
+
+    def _end_late(self, now: datetime) -> bool:
+        if not self._late or self._late[0][0] > now:
+            return False
+        _, _, key, work = heappop(self._late)
+        assert work.late is not None, "it was late"
+        try:
+            result = work.run()
+        except Exception as error:  # as the live driver hands it over
+            result = error
+        work.late.keep(result)
+        self.loop.wake(key.controller, key.ref)
         return True
 
     def describe(self) -> str:

@@ -6,16 +6,24 @@ Observation reads it once per version of the ConfigMap; plans take the frozen re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from syncline.gitops.compare import DEFAULT_OVERRIDES
 from syncline.gitops.customizations import ALL, customized, setting_value, yaml_map
-from syncline.gitops.diff.jq import Answers
+from syncline.gitops.diff.jq import Answers, Overran
 from syncline.gitops.diff.model import IgnoreRule, KnownTypeField, Override
-from syncline.gitops.health import Health, health_of
-from syncline.gitops.health.overrides import HealthScript, parse_overrides
+from syncline.gitops.health import Health, HealthStatus
+from syncline.gitops.health.overrides import (
+    HealthQuestion,
+    HealthScript,
+    failed_health,
+    judged_with,
+    parse_overrides,
+    question_of,
+)
 from syncline.gitops.hydration.work import AUTHOR, EMAIL, HydrationSettings
 from syncline.gitops.parameters import Parameters
 from syncline.gitops.project import merge_global
@@ -31,6 +39,9 @@ CONFIG_MAP = "argocd-cm"
 STATUS = "ignoreResourceStatusField"
 STATUS_KINDS = {"crd": "apiextensions.k8s.io/CustomResourceDefinition", "none": "", "off": "", "false": ""}
 """Whose ``status`` is not compared, by the value of that option; any other value: everybody's."""
+
+
+AWAITED = Health(HealthStatus.PROGRESSING, "its health script has not answered yet", unsettled=True, awaited=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +81,29 @@ class System:
 
     settings: SystemSettings = field(default_factory=SystemSettings)
     parameters: Parameters = field(default_factory=Parameters)
-    health: Callable[[Obj], Health | None] = health_of
     answers: Answers = field(default_factory=Answers, repr=False)
-    """What is known of the expressions of users."""
+    """What is known of the scripts and expressions of users."""
+
+    def health(self, obj: Obj) -> Health | None:
+        """By the scripts of users, as far as they have answered, and by the rules of kinds."""
+        return self._judge(obj)
+
+    @cached_property
+    def _judge(self) -> Callable[[Obj], Health | None]:
+        return judged_with(self.settings.health, self._answered)
+
+    def _answered(self, question: HealthQuestion) -> Health:
+        found = self.answers.find(question)
+        if isinstance(found, Overran):
+            return replace(failed_health(f"the script {found.again}", question.obj), unsettled=True)
+        return found if isinstance(found, Health) else AWAITED
+
+    def unjudged(self, objects: Iterable[Obj]) -> tuple[HealthQuestion, ...]:
+        """What is to be asked of scripts before these objects can be judged."""
+        if not any(entry.script for entry in self.settings.health.values()):
+            return ()
+        questions = (question_of(self.settings.health, obj) for obj in objects)
+        return tuple(one for one in questions if one is not None and self.answers.find(one) is None)
 
 
 def parse_system(data: Mapping[str, str]) -> SystemSettings:

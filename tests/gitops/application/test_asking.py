@@ -4,12 +4,14 @@ too long rest."""
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.gitops.behaviours.play import DEPLOYMENTS, Play, config, deployment
+from tests.gitops.behaviours.test_extensions import ours
 
 from syncline.assembly.expressions import Expressions
 from syncline.base.action import Purpose, Unfinished, Work
@@ -112,6 +114,82 @@ def test_what_ran_out_may_be_asked_again_once_its_time_is_over() -> None:
     assert seen is not None
     answers = seen[0].system.answers
     assert answers.at(NOW).overran == over and answers.at(NOW + timedelta(seconds=10)).overran == {}
+
+
+# -- scripts --------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+return {status = obj.data.k == "bad" and "Degraded" or "Healthy", message = "k is " .. obj.data.k}
+"""
+needs_lua = pytest.mark.skipif(importlib.util.find_spec("lupa") is None, reason="syncline[lua]")
+
+
+def judged(*objects: Obj, costs_s: dict[str, float] | None = None, script: str = SCRIPT) -> Play:
+    play = Play(*objects, settings=AppSettings(script_costs_s=costs_s or {}))
+    data = {"resource.customizations.health.ConfigMap": script}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": data}
+    play.world.send("POST", "/api/v1/namespaces/argocd/configmaps", body)
+    play.driver.settle()
+    return play
+
+
+def shown(play: Play) -> dict[str, str]:
+    return {row["name"]: row.get("health", {}).get("message", "") for row in dig(play.app(), "status", "resources")}
+
+
+@needs_lua
+def test_a_script_is_asked_once_for_a_version_of_an_object() -> None:
+    play = judged(config("one", "a"), config("two", "b"))
+    assert play.sync()["phase"] == "Succeeded"
+    play.refresh()
+    assert shown(play) == {"one": "k is a", "two": "k is b"}
+    before = len(play.done("evaluate"))
+    play.refresh()
+    assert len(play.done("evaluate")) == before
+    play.source.commit(config("one", "c"), config("two", "b"))
+    assert play.sync()["phase"] == "Succeeded"
+    play.refresh()
+    assert shown(play) == {"one": "k is c", "two": "k is b"}
+    assert [e.what for e in play.world.journal if e.what.startswith("evaluate")][-1].endswith(
+        "for 1 objects of argoproj.io/Application/argocd/app"
+    )
+
+
+@needs_lua
+def test_until_scripts_have_answered_objects_are_as_healthy_as_they_were_and_gates_wait() -> None:
+    names = ("one", "two", "three")
+    play = judged(*(config(name, "a") for name in names), costs_s={SCRIPT: 0.9})
+    assert play.sync()["phase"] == "Succeeded"
+    play.refresh()
+    assert set(shown(play).values()) == {"its health script has not answered yet"}
+    play.driver.advance(3)
+    assert set(shown(play).values()) == {"k is a"}
+    play.source.commit(*(config(name, "bad", sync_wave="0") for name in names), config("last", sync_wave="1"))
+    play.begin()
+    play.driver.advance(1)
+    assert set(shown(play).values()) == {"k is a", ""}, "what they were, which is no evidence for a gate"
+    assert "last" not in play.maps()
+    assert play.finish()["phase"] == "Failed"
+    assert "last" not in play.maps()
+
+
+@needs_lua
+def test_a_script_that_ran_out_says_so_and_when_it_is_tried_again() -> None:
+    play = judged(config("one", "a"), costs_s={SCRIPT: 1.5})
+    assert play.sync()["phase"] == "Succeeded"
+    play.refresh()
+    assert "the script ran longer than 1 s; it is tried again after" in shown(play)["one"]
+    assert dig(play.app(), "status", "health", "status") == "Unknown"
+
+
+def test_what_a_condition_names_is_read_before_the_plan() -> None:
+    waits = ours(config("one"), wait_for="{kind: ConfigMap, name: other}")
+    play = Play(waits)
+    play.begin()
+    play.driver.advance(5)
+    assert "other" in play.state()["message"] and play.maps() == []
+    play.world.send("POST", "/api/v1/namespaces/default/configmaps", config("other"))
+    assert play.finish()["phase"] == "Succeeded"
 
 
 # -- asking ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +27,7 @@ from syncline.gitops.sync.model import (
     OperationPhase,
     Outcome,
     ResultRow,
+    Rules,
     SelectedResource,
     SyncObserved,
     SyncOptions,
@@ -43,8 +44,17 @@ CONFLICT_TRIES = 5
 LEFTOVER = "left over"
 
 
-def _built_in_health(obj: Obj) -> Health | None:
-    return health_of(obj, scripted=False)
+@dataclass(frozen=True)
+class _Rules(Rules):
+    """What the case denies, and the health of built-in kinds alone."""
+
+    deny: dict[str, Any]
+
+    def permits(self, obj: Obj, info: ResourceInfo) -> str:
+        return _permits(self.deny, obj, info)
+
+    def health(self, obj: Obj) -> Health | None:
+        return health_of(obj, scripted=False)
 
 
 class Driver:
@@ -146,8 +156,7 @@ class Driver:
             message=message,
             results=rows,
             in_sync=frozenset(ObjectRef.parse(key) for key in operation["options"].get("inSync") or []),
-            permits=lambda obj, info: _permits(deny, obj, info),
-            health=_built_in_health,
+            rules=_Rules(deny),
         )
         return self._with_namespace(seen) if options.create_namespace else seen
 

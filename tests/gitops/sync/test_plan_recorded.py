@@ -6,6 +6,7 @@ The comparison in front of the planner is another room's; here it is only as muc
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tests.gitops.recordings import cases
 
 from syncline.base.clock import parse_time
 from syncline.gitops.sync.annotations import delete_policies, hook_types, is_delete_hook, is_hook
-from syncline.gitops.sync.model import KindTable, SelectedResource, SyncObserved, SyncOptions
+from syncline.gitops.sync.model import KindTable, Rules, SelectedResource, SyncObserved, SyncOptions
 from syncline.gitops.sync.pairs import pair_objects
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks, namespace_manifest
@@ -48,6 +49,14 @@ def _kinds(extra: list[dict[str, Any]]) -> KindTable:
 def _listed(entries: list[dict[str, str]], obj: Obj) -> bool:
     gvk = gvk_of(obj)
     return any(e["group"] in ("*", gvk.group) and e["kind"] in ("*", gvk.kind) for e in entries)
+
+
+@dataclass(frozen=True)
+class _Rules(Rules):
+    project: dict[str, Any] | None
+
+    def permits(self, obj: Obj, info: ResourceInfo) -> str:
+        return _permits(self.project, obj, info)
 
 
 def _permits(project: dict[str, Any] | None, obj: Obj, info: ResourceInfo) -> str:
@@ -122,7 +131,7 @@ def _observed(given: dict[str, Any]) -> SyncObserved:
             resources=selected,
             managed_namespace_metadata=managed,
         ),
-        permits=lambda obj, info: _permits(project, obj, info),
+        rules=_Rules(project),
         namespace_live=next((o for o in given["live"] if ref_of(o) == own), None),
     )
 

@@ -1,4 +1,4 @@
-"""Questions that a plan needs answered first: expressions of users, evaluated beside the loop.
+"""Questions that a plan needs answered first: scripts and expressions of users, evaluated beside the loop.
 
 Begin at :class:`Ask`. A plan that lacks an answer becomes one that asks (``plan.py``); its performer lets the driver
 run the evaluation, and the plan is made again with the answers in the same pass. What takes longer goes on by itself:
@@ -8,20 +8,27 @@ the Application says what it waits for, and its end wakes it. What ran out of it
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 from syncline.base.action import Late, Purpose, Work
 from syncline.base.clock import Clock, format_time
 from syncline.base.rests import Rests
-from syncline.gitops.diff.jq import Addressed, Answer, Answers, JqQuestion, Overran, Unreadable
-from syncline.kube.objects import ObjectRef
+from syncline.gitops.diff.jq import Addressed, Answers, JqQuestion, Known, Overran, Unreadable
+from syncline.gitops.health import Health
+from syncline.gitops.health.overrides import HealthQuestion
+from syncline.kube.objects import ObjectRef, namespace_of
 
-__all__ = ["Answered", "AnswerBook", "Ask", "AskPerformer", "Asking", "Evaluator", "Stopped"]
+__all__ = ["Answered", "AnswerBook", "Ask", "AskPerformer", "Asking", "Evaluator", "Question", "Stopped"]
 
+MAX_RESTING_NAMESPACES = 3
+"""A script that rests for so many namespaces rests for all."""
+MAX_COST_S = 1.0
+"""What a script or an expression may take."""
 PATIENCE_S = 2.0
 """Answers that take longer come later, and the pass goes on without them."""
 MAX_KEPT_APPS = 10_000
@@ -37,13 +44,14 @@ class Stopped:
     why: str
 
 
-Found: TypeAlias = Addressed | Unreadable | Stopped
+Question: TypeAlias = JqQuestion | HealthQuestion
+Found: TypeAlias = Addressed | Unreadable | Health | Stopped
 
 
 class Evaluator(Protocol):
     """Answers questions, blocking; assembly gives one that asks a process of its own."""
 
-    def answers(self, questions: Sequence[JqQuestion]) -> list[Found]:
+    def answers(self, questions: Sequence[Question]) -> list[Found]:
         """One for each, in order; never raises for what an expression does."""
         ...
 
@@ -54,11 +62,11 @@ class Ask:
 
     app: ObjectRef
     project: str
-    questions: tuple[JqQuestion, ...] = field(repr=False)
+    questions: tuple[Question, ...] = field(repr=False)
     reason: str
 
     def describe(self) -> str:
-        return f"evaluate jq expressions of {self.app} for {len(self.questions)} objects"
+        return f"evaluate scripts and expressions of users for {len(self.questions)} objects of {self.app}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +79,12 @@ class Asking:
     @property
     def text(self) -> str:
         return (
-            f"waiting since {format_time(self.since)} for jq expressions of ignoreDifferences, which are evaluated for "
-            f"{self.count} objects"
+            f"waiting since {format_time(self.since)} for scripts and expressions of users (health, "
+            f"jqPathExpressions), which are evaluated for {self.count} objects"
         )
 
 
-Answered: TypeAlias = "dict[str, Answer] | Asking"
+Answered: TypeAlias = "dict[str, Known | Overran] | Asking"
 """What :class:`Ask` comes to."""
 
 
@@ -88,7 +96,7 @@ class AnswerBook:
         self._asking: dict[ObjectRef, Asking] = {}
         self._count = 0
         self._limit = limit
-        self.rests = Rests()
+        self._expressions, self._scripts = Rests(), Rests(MAX_RESTING_NAMESPACES)
 
     def of(self, app: ObjectRef) -> Answers:
         return self._known.get(app) or Answers()
@@ -104,7 +112,14 @@ class AnswerBook:
     def end(self, app: ObjectRef) -> None:
         self._asking.pop(app, None)
 
-    def learn(self, app: ObjectRef, answers: dict[str, Answer]) -> None:
+    def rests(self, question: Question, app: ObjectRef) -> tuple[Rests, tuple[str, ...], str]:
+        """Where it is kept what rests; what may, and for whom: an expression for its Application, a script for the
+        namespace of the object."""
+        if isinstance(question, HealthQuestion):
+            return self._scripts, (question.entry.script,), namespace_of(question.obj)
+        return self._expressions, question.expressions, str(app)
+
+    def learn(self, app: ObjectRef, answers: dict[str, Known | Overran]) -> None:
         before = self._known.pop(app, Answers())
         made = before.with_more(answers)
         if len(made.known) > self._limit // 2:
@@ -118,7 +133,12 @@ class AnswerBook:
 class AskPerformer:
     """Performs :class:`Ask` in the driver's worker."""
 
-    def __init__(self, evaluator: Evaluator, book: AnswerBook, clock: Clock) -> None:
+    def __init__(
+        self, evaluator: Evaluator, book: AnswerBook, clock: Clock, costs_s: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        """``costs_s``: what scripts and expressions take in virtual time; what costs more than its second is stopped
+        without being run."""
+        self._costs_s = costs_s
         self._evaluator = evaluator
         self._book = book
         self._clock = clock
@@ -126,48 +146,63 @@ class AskPerformer:
     def perform(self, action: Ask) -> Generator[Work, Any, Answered]:
         now = self._clock.now()
         resting = {one.key: self._resting(action, one, now) for one in action.questions}
-        known: dict[str, Answer] = {key: found for key, found in resting.items() if found is not None}
+        known: dict[str, Known | Overran] = {key: found for key, found in resting.items() if found is not None}
         due = [one for one in action.questions if resting[one.key] is None]
         if not due:
             return self._keep(action, due, known, [])
         found = yield Work(
             action.describe(),
-            partial(self._evaluator.answers, due),
+            partial(self._found, action, due),
             Purpose.EVALUATION,
             project=action.project,
             late=Late(PATIENCE_S, partial(self._keep_late, action, due, known)),
+            takes_s=sum(self._cost_s(action, one) for one in due),
         )
         if isinstance(found, list):
             return self._keep(action, due, known, found)
         return self._book.begin(action.app, Asking(now, len(due)))
 
-    def _resting(self, action: Ask, question: JqQuestion, now: datetime) -> Overran | None:
-        for expression in question.expressions:
-            left = self._book.rests.left(expression, str(action.app), now.timestamp())
+    def _cost_s(self, action: Ask, question: Question) -> float:
+        return sum(self._costs_s.get(name, 0.0) for name in self._book.rests(question, action.app)[1])
+
+    def _found(self, action: Ask, due: list[Question]) -> list[Found]:
+        dear = [self._cost_s(action, one) > MAX_COST_S for one in due]
+        found = iter(
+            self._evaluator.answers([one for one, over in zip(due, dear) if not over]) if not all(dear) else ()
+        )
+        stopped = (Stopped(self._book.rests(one, action.app)[1][0], f"ran longer than {MAX_COST_S:g} s") for one in due)
+        return [one if over else next(found) for one, over in zip(stopped, dear)]
+
+    def _resting(self, action: Ask, question: Question, now: datetime) -> Overran | None:
+        rests, names, share = self._book.rests(question, action.app)
+        for name in names:
+            left = rests.left(name, share, now.timestamp())
             if left:
-                return Overran(expression, "took too long a short while ago", now + timedelta(seconds=left))
+                return Overran(name, "took too long a short while ago", now + timedelta(seconds=left))
         return None
 
-    def _keep_late(self, action: Ask, due: list[JqQuestion], known: dict[str, Answer], found: Any) -> None:
+    def _keep_late(self, action: Ask, due: list[Question], known: dict[str, Known | Overran], found: Any) -> None:
         self._book.end(action.app)
         if not isinstance(found, list):  # a defect of ours: it is tried again as after what took too long
             why = f"could not be evaluated ({type(found).__name__})"
-            found = [Stopped(one.expressions[0], why) for one in due]
+            found = [Stopped(self._book.rests(one, action.app)[1][0], why) for one in due]
         self._keep(action, due, known, found)
 
     def _keep(
-        self, action: Ask, due: list[JqQuestion], known: dict[str, Answer], found: list[Found]
-    ) -> dict[str, Answer]:
-        now, share = self._clock.now(), str(action.app)
-        stopped = {one.expression: one.why for one in found if isinstance(one, Stopped)}
-        pauses = {one: self._book.rests.tired(one, share, now.timestamp()) for one in stopped}
-        until = {one: now + timedelta(seconds=pause) for one, pause in pauses.items()}
-        made = dict(known)
+        self, action: Ask, due: list[Question], known: dict[str, Known | Overran], found: list[Found]
+    ) -> dict[str, Known | Overran]:
+        now, made = self._clock.now(), dict(known)
+        until: dict[tuple[str, str], datetime] = {}
         for question, one in zip(due, found, strict=True):
-            made[question.key] = (
-                Overran(one.expression, one.why, until[one.expression]) if isinstance(one, Stopped) else one
-            )
-            for expression in set(question.expressions) - set(stopped):
-                self._book.rests.well(expression, share)
+            rests, names, share = self._book.rests(question, action.app)
+            if not isinstance(one, Stopped):
+                made[question.key] = one
+                for name in names:
+                    rests.well(name, share)
+                continue
+            at = (one.expression, share)
+            if at not in until:
+                until[at] = now + timedelta(seconds=rests.tired(*at, now.timestamp()))
+            made[question.key] = Overran(one.expression, one.why, until[at])
         self._book.learn(action.app, made)
         return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.control.controller import Watch
@@ -22,13 +23,12 @@ from syncline.gitops.application.observe import (
     works_in,
 )
 from syncline.gitops.application.operation import OperationPlan, settle_operation
-from syncline.gitops.application.plan import plan_application, settle_asked
+from syncline.gitops.application.plan import compare_application, plan_application, settle_asked
 from syncline.gitops.application.predicting import PredictionBook
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.system import InstanceIndex, SystemBook
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
-from syncline.gitops.lua import LuaRunner
 from syncline.gitops.parameters import PARAMETERS_MAP
 from syncline.gitops.system import CONFIG_MAP
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -54,7 +54,6 @@ class ApplicationController:
         self,
         store: ManifestStore,
         settings: AppSettings,
-        runner: LuaRunner | None = None,
         destinations: Destinations | None = None,
         predictions: PredictionBook | None = None,
         answers: AnswerBook | None = None,
@@ -66,8 +65,8 @@ class ApplicationController:
         self._settings = settings
         self._destinations = destinations
         self._schemas = SchemaBook()
-        self._verdicts = Verdicts()
-        self._system = SystemBook(settings, runner)
+        self._compare = partial(compare_application, verdicts=Verdicts())
+        self._system = SystemBook(settings)
         self.watches = (
             Watch(APP_PROJECT.group_kind, self._of_project),
             Watch(CRDS, lambda _obj, cache: _all(cache)),
@@ -99,22 +98,23 @@ class ApplicationController:
         if not self.works_on(cache, ref):
             return None
         system = replace(self._system.of(cache), answers=self._answers.of(ref))
-        schemas, verdicts = self._schemas, self._verdicts
-        seen = observe_application(
-            cache, ref, self._store, self._settings, schemas, verdicts, system, self._destinations
-        )
+        seen = observe_application(cache, ref, self._store, self._settings, self._schemas, system, self._destinations)
         if seen is None:
             return None
-        return replace(seen, predictions=self._predictions, asking=self._answers.asking(ref))
+        return replace(
+            seen,
+            predictions=None if self._predictions is None else self._predictions.known(),
+            asking=self._answers.asking(ref),
+        )
 
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
-        return masked_plan(seen.view, plan_application(seen, now))
+        return masked_plan(seen.view, plan_application(seen, now, self._compare))
 
     def settle(
         self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AppObserved, Plan] | None:
         if len(results) == 1 and isinstance(results[0].action, Ask):
-            further = settle_asked(seen, results[0], now)
+            further = settle_asked(seen, results[0], now, self._compare)
         else:
             further = settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
         return None if further is None else (further[0], masked_plan(seen.view, further[1]))

@@ -20,18 +20,19 @@ from syncline.gitops.application.asking import Asking
 from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
 from syncline.gitops.application.orphans import count_orphans
-from syncline.gitops.application.predicting import PredictionBook
-from syncline.gitops.application.schemas import SchemaBook
+from syncline.gitops.application.predicting import Kept
+from syncline.gitops.application.schemas import SchemaBook, Schemas
 from syncline.gitops.application.view import AppView
 from syncline.gitops.clusters import HERE, Cluster, clusters_of, resolve_destination
 from syncline.gitops.compare import asks_server, live_refs
-from syncline.gitops.diff.memo import Verdicts
-from syncline.gitops.health import Health
+from syncline.gitops.health import Health, HealthStatus
+from syncline.gitops.health.overrides import HealthQuestion
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
 from syncline.gitops.hydration.spec import sync_source, target_branch
 from syncline.gitops.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.gitops.project import Reach
 from syncline.gitops.project.accounts import AccountError, account_for
+from syncline.gitops.sync.conditions import ConditionError, waits_of
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.system import System, SystemSettings, with_globals
 from syncline.gitops.tracking import Tracking, instance_name
@@ -39,7 +40,6 @@ from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of, name_of, owner_references, ref_of
-from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.secretvalues import secret_masker
 from syncline.kube.version import GIT_VERSION
 from syncline.sources.environment import RenderContext, plain_version
@@ -96,6 +96,8 @@ class AppSettings:
     (upstream: controller.repo.error.grace.period.seconds)."""
     read_patience_s: float = PATIENCE_S
     """Seconds after which an Application goes on without the render that it waits for, and says so."""
+    script_costs_s: Mapping[str, float] = field(default_factory=dict)
+    """Virtual time: what scripts and expressions of users take, by their text; others take none."""
     kube_version: str = GIT_VERSION
     """What charts are told where the destination has not said its version."""
 
@@ -115,6 +117,14 @@ class Destinations(Protocol):
 def _nowhere() -> Snapshot:
     """A cluster of which nothing is known."""
     return Cache(Mapper(), {INSTANCE_INDEX: lambda _obj: ()})
+
+
+@dataclass(frozen=True, slots=True)
+class Referred:
+    """What conditions of manifests name, where the project may see it, and why the rest may not be read."""
+
+    objects: Mapping[ObjectRef, Obj] = field(default_factory=dict)
+    unread: Mapping[ObjectRef, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -158,26 +168,22 @@ class AppObserved:
     """Server of the destination where it is another cluster; empty at home."""
     remote_problem: str = ""
     """Why that cluster cannot be seen now."""
-    held_there: Callable[[ObjectRef], Obj | None] = field(default=lambda _ref: None, compare=False, repr=False)
-    """What the destination holds under a reference; only :meth:`lookup` asks it."""
-    follows: Callable[[GroupKind], bool] = field(default=lambda _kind: False, compare=False, repr=False)
-    """Whether a working watch of the destination shows the objects of a kind."""
-    unread_there: Callable[[ObjectRef], str] = field(default=lambda _ref: "", compare=False, repr=False)
-    """Why what it holds there may not be read; empty: it may."""
+    referred: Referred = field(default_factory=Referred, repr=False)
+    """What conditions of its manifests refer to."""
+    followed: frozenset[GroupKind] = field(default=frozenset(), repr=False)
+    """Kinds whose objects a working watch of the destination shows."""
     before: tuple[Obj | ObjectRef, ...] = ()
     """Applications that this one depends on, and theirs; a reference where the project sees none."""
-    schema_of: Callable[[GVK], Schema | None] = schema_for
-    """Schemas of built-in kinds and of the cluster's definitions."""
+    schemas: Schemas = field(default_factory=Schemas, repr=False)
+    """Of built-in kinds and of the cluster's definitions."""
     compared: Manifests | None = None
     """Manifests at the commit that the status was compared to, if they are still known."""
     system: System = field(default_factory=System, compare=False)
     """What ``argocd-cm`` says about all Applications."""
     asking: Asking | None = None
     """Questions that are being answered beside the passes."""
-    verdicts: Verdicts | None = field(default=None, compare=False)
-    """Answers of earlier comparisons, kept by the controller."""
-    predictions: PredictionBook | None = field(default=None, compare=False, repr=False)
-    """Answers of the API server, kept by the controller; None: it cannot be asked."""
+    predictions: Mapping[str, Kept] | None = field(default=None, compare=False, repr=False)
+    """Answers of the API server by question; None: it cannot be asked."""
 
     @property
     def asks_server(self) -> bool:
@@ -197,7 +203,11 @@ class AppObserved:
 
     def lookup(self, ref: ObjectRef) -> Obj | None:
         """What the destination holds under a reference; nothing where the project may not see it."""
-        return None if self.reach.refuses(ref) else self.held_there(ref)
+        return None if self.reach.refuses(ref) else self.live.get(ref) or self.referred.objects.get(ref)
+
+    def unread_there(self, ref: ObjectRef) -> str:
+        """Why what a condition refers to may not be read; empty: it may."""
+        return self.referred.unread.get(ref, "")
 
     @property
     def account(self) -> str:
@@ -240,10 +250,32 @@ class AppObserved:
         """These steps as the controllers themselves do them in the destination's cluster."""
         return addressed(steps, self.remote, "")
 
-    @property
+    @cached_property
     def health(self) -> Callable[[Obj], Health | None]:
         """The health check of this installation; pools that are held count as Healthy."""
         return judged_with_holds(self.system.health, self.all_holds)
+
+    @cached_property
+    def unjudged(self) -> tuple[HealthQuestion, ...]:
+        """Objects on which a script of a user has not been asked."""
+        return self.system.unjudged((*self.live.values(), *self.referred.objects.values()))
+
+    def shown_health(self, obj: Obj) -> Health | None:
+        """The same for the status: until the script of a user has answered, the object is as healthy as it was."""
+        found = self.health(obj)
+        return (self._health_before.get(ref_of(obj)) or found) if found is not None and found.awaited else found
+
+    @cached_property
+    def _health_before(self) -> dict[ObjectRef, Health]:
+        rows = dig(self.view.status, "resources", default=())
+        known = set(HealthStatus) - {HealthStatus.MISSING}
+        return {
+            ObjectRef(*(str(row.get(key) or "") for key in ("group", "kind", "namespace", "name"))): Health(
+                HealthStatus(row["health"]["status"]), str(row["health"].get("message") or ""), unsettled=True
+            )
+            for row in rows
+            if dig(row, "health", "status") in known
+        }
 
     @property
     def enabled(self) -> bool:
@@ -391,11 +423,10 @@ def observe_application(
     store: ManifestStore,
     settings: AppSettings,
     schemas: SchemaBook | None = None,
-    verdicts: Verdicts | None = None,
     system: System | None = None,
     destinations: Destinations | None = None,
 ) -> AppObserved | None:
-    """None: the Application is gone. ``schemas`` and ``verdicts`` spare work; what is seen is the same without."""
+    """None: the Application is gone. ``schemas`` spares work; what is seen is the same without."""
     app = cache.get(ref)
     system = system or System()
     settings = effective_settings(settings, system.settings)
@@ -444,14 +475,12 @@ def observe_application(
         other_pools=tuple(pool for pool in pools if not reach.holds(name_of(pool))),
         holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
         all_holds=all_holds,
-        held_there=looked.get,
-        follows=looked.follows,
-        unread_there=looked.unread,
+        referred=_referred(looked, view, project, cluster, clusters, kinds, renders),
+        followed=frozenset(filter(looked.follows, {info.group_kind for info in kinds.served.values()})),
         before=dependencies(partial(_application, cache, reach), app),
         orphans=count_orphans(looked, app, project, settings.tracking),
         compared=store.get(view.sources, compared_revisions(view), context),
-        schema_of=(schemas or SchemaBook()).reader(looked),
-        verdicts=verdicts,
+        schemas=(schemas or SchemaBook()).of(looked, _objects(live, renders)),
         system=system,
         remote=remote,
         remote_problem=problem if there is None or problem else "",
@@ -499,12 +528,13 @@ def _application(cache: Snapshot, reach: Reach, ref: ObjectRef) -> Obj | None:
 def _masker(renders: tuple[Manifests | None, ...], live: Mapping[ObjectRef, Obj], system: SystemSettings) -> Masker:
     """Of the Secrets that its manifests hold and that are live."""
 
-    def objects() -> Iterator[Obj]:
-        yield from live.values()
-        for manifests in renders:
-            yield from manifests.objects if manifests is not None else ()
+    return secret_masker(partial(_objects, live, renders), system.hidden_annotations)
 
-    return secret_masker(objects, system.hidden_annotations)
+
+def _objects(live: Mapping[ObjectRef, Obj], renders: tuple[Manifests | None, ...]) -> Iterator[Obj]:
+    yield from live.values()
+    for manifests in renders:
+        yield from manifests.objects if manifests is not None else ()
 
 
 def effective_settings(settings: AppSettings, system: SystemSettings) -> AppSettings:
@@ -563,6 +593,29 @@ def _unread(
     if any(ref.group == POOL.group for ref in named):  # pools are held before a machine config changes
         named |= {ObjectRef(*POOL, "", ""), ObjectRef(*HOLD.group_kind, "", "")}
     return {ref: why for ref in sorted(named) if (why := cache.unread(ref))}
+
+
+def _referred(
+    cache: Snapshot,
+    view: AppView,
+    project: Obj | None,
+    cluster: Cluster | str,
+    clusters: tuple[Cluster, ...],
+    kinds: KindTable,
+    renders: tuple[Manifests | None, ...],
+) -> Referred:
+    there = HERE if isinstance(cluster, str) else cluster
+    reach = Reach(project, there, _own_clusters(view, clusters), kinds.namespaced)
+    refs: dict[ObjectRef, None] = {}
+    for obj in (obj for manifests in renders if manifests is not None for obj in manifests.objects):
+        try:
+            refs |= dict.fromkeys(one.ref for one in waits_of(obj, kinds, view.destination_namespace, reach.refuses))
+        except ConditionError:
+            continue  # the operation says so and ends
+    return Referred(
+        {ref: known for ref in refs if (known := cache.get(ref)) is not None},
+        {ref: why for ref in refs if (why := cache.unread(ref))},
+    )
 
 
 def _is_child(obj: Obj, view: AppView) -> bool:

@@ -31,12 +31,12 @@ from syncline.gitops.application.observe import (
     wanted_revisions,
 )
 from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes, leaves_paused, left_paused
+from syncline.gitops.application.rules import ObservedRules
 from syncline.gitops.application.status import app_patch
 from syncline.gitops.application.view import AppView
-from syncline.gitops.clusters import Cluster
 from syncline.gitops.compare import Comparison
 from syncline.gitops.conditions import Condition, merge_conditions
-from syncline.gitops.project import sync_permission, window_problem
+from syncline.gitops.project import window_problem
 from syncline.gitops.sync.conditions import JUDGED_AGAIN, rests_until
 from syncline.gitops.sync.messages import augment_message
 from syncline.gitops.sync.model import (
@@ -52,7 +52,7 @@ from syncline.gitops.sync.plan import plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status
 from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
 from syncline.kube.errors import Unanswered
-from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, namespace_of, uid_of
+from syncline.kube.objects import Obj, annotations_of, dig, uid_of
 
 __all__ = [
     "Compare",
@@ -459,12 +459,7 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         message=str(state.get("message") or ""),
         results=rows_from_status(dig(state, "syncResult", "resources", default=[])),
         in_sync=comparison.in_sync,
-        permits=_permits(seen),
-        health=seen.health,
-        lookup=seen.lookup,
-        unread=seen.unread_there,
-        refuses=seen.reach.refuses,
-        follows=seen.follows,
+        rules=ObservedRules(seen),
         namespace_live=seen.namespace_live,
         operation=_attempt(view, started, attempt),
     )
@@ -491,31 +486,6 @@ def sync_options(view: AppView, started: datetime) -> SyncOptions:
         resources=selected,
         prune_confirmed=approved is not None and approved >= started,
         managed_namespace_metadata=view.policy.get("managedNamespaceMetadata"),
-    )
-
-
-def _permits(seen: AppObserved) -> Callable[[Obj, ResourceInfo], str]:
-    project, cluster = seen.project or {}, seen.cluster
-    destination = {"server": cluster.server, "name": cluster.name, "namespace": seen.view.destination_namespace}
-
-    def permits(obj: Obj, info: ResourceInfo) -> str:
-        refused = sync_permission(project, obj, info, destination, seen.project_clusters)
-        return refused or _outside(cluster, obj, info)
-
-    return permits
-
-
-def _outside(cluster: Cluster, obj: Obj, info: ResourceInfo) -> str:
-    """Why the Secret of the cluster does not let it be written; empty where it does."""
-    if not cluster.namespaces:
-        return ""
-    if not info.namespaced:
-        return (
-            "" if cluster.cluster_resources else f"cluster-scoped {info.kind} is not managed in cluster {cluster.name}"
-        )
-    namespace = namespace_of(obj)
-    return (
-        "" if namespace in cluster.namespaces else f'namespace "{namespace}" of cluster {cluster.name} is not managed'
     )
 
 

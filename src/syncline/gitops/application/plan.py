@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from syncline.control.plan import Emit, Plan, Requeue, Result
-from syncline.gitops.application.asking import Ask, Asking
+from syncline.gitops.application.asking import Ask, Asking, Question
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
 from syncline.gitops.application.guard import mass_deletion
 from syncline.gitops.application.holds import UNHELD, released, unheld_warning
@@ -32,9 +32,11 @@ from syncline.gitops.application.status import (
 )
 from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
-from syncline.gitops.compare import Comparison, ComparisonInput, asked_pairs, compare
+from syncline.gitops.compare import Comparison, ComparisonInput, asked_pairs
+from syncline.gitops.compare import compare as compare_all
 from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.gitops.diff import DiffSettings, Unknown
+from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.project import window_problem
 from syncline.kube.objects import Obj, dig, resource_version, uid_of
 
@@ -53,14 +55,17 @@ MAX_JITTER = 0.5
 """Part of the polling period by which applications are spread, so that they do not all ask at once."""
 
 
-def plan_application(seen: AppObserved, now: datetime) -> Plan:
+def plan_application(seen: AppObserved, now: datetime, compare: Compare | None = None) -> Plan:
     """One pass over one Application. What an ended operation left paused is resumed after all else, so that a refusal
-    of that stops nothing."""
+    of that stops nothing. ``compare``: :func:`compare_application`, with what spares work."""
     answers = seen.system.answers.at(now)
     if answers is not seen.system.answers:
         seen = replace(seen, system=replace(seen.system, answers=answers))
+    unjudged = seen.unjudged if seen.asking is None else ()
+    if unjudged:
+        return _plan_asking(seen, unjudged)
     try:
-        plan = _plan(seen, now)
+        plan = _plan(seen, now, compare or compare_application)
     except Unknown as unknown:
         return _plan_evaluated(seen, unknown, now)
     if seen.view.operation is not None or seen.view.skipped:
@@ -74,7 +79,9 @@ def plan_application(seen: AppObserved, now: datetime) -> Plan:
     return replace(plan, steps=(*plan.steps, *seen.at_cluster((patches,)), events), outcome=outcome)
 
 
-def settle_asked(seen: AppObserved, result: Result, now: datetime) -> tuple[AppObserved, Plan] | None:
+def settle_asked(
+    seen: AppObserved, result: Result, now: datetime, compare: Compare | None = None
+) -> tuple[AppObserved, Plan] | None:
     """Go on with what was answered; None: nothing was, and the pass ends."""
     match result.value:
         case Asking() as asking:
@@ -84,15 +91,20 @@ def settle_asked(seen: AppObserved, result: Result, now: datetime) -> tuple[AppO
             seen = replace(seen, asking=None, system=replace(system, answers=system.answers.with_more(answers)))
         case _:
             return None
-    return seen, plan_application(seen, now)
+    return seen, plan_application(seen, now, compare)
+
+
+def _plan_asking(seen: AppObserved, questions: tuple[Question, ...]) -> Plan:
+    why = "scripts and expressions of users are evaluated beside the controller"
+    asked = Ask(seen.view.ref, seen.view.project, questions, why)
+    return Plan(steps=((asked,),), outcome=Requeue(0, why), why=why)
 
 
 def _plan_evaluated(seen: AppObserved, unknown: Unknown, now: datetime) -> Plan:
     """Have expressions of users evaluated, or wait for what is being evaluated already: the status says so."""
     view, asking = seen.view, seen.asking
     if asking is None:
-        why = "expressions of users are evaluated beside the controller"
-        return Plan(steps=((Ask(view.ref, view.project, unknown.questions, why),),), outcome=Requeue(0, why), why=why)
+        return _plan_asking(seen, unknown.questions)
     state = view.operation_state
     status = waiting_status(view, asking.text, now, EVALUATION_WAIT)
     if state is not None and running_operation(view):
@@ -101,7 +113,7 @@ def _plan_evaluated(seen: AppObserved, unknown: Unknown, now: datetime) -> Plan:
     return Plan(status=patch, outcome=Requeue(LOOK_BESIDE_S, asking.text, background=True), why=asking.text)
 
 
-def _plan(seen: AppObserved, now: datetime) -> Plan:
+def _plan(seen: AppObserved, now: datetime, compare: Compare) -> Plan:
     view = seen.view
     if view.skipped:
         return Plan(why=f"{view.ref}: annotation skip-reconcile is set")
@@ -113,22 +125,22 @@ def _plan(seen: AppObserved, now: datetime) -> Plan:
     problems = spec_problems(seen)
     texts = tuple(f"{problem.type}: {problem.message}" for problem in problems)
     if view.operation is not None:
-        return _plan_operated(seen, now, texts)
+        return _plan_operated(seen, now, texts, compare)
     if problems:
         status = failed_status(view, problems, now)
         reason = "; ".join(texts)
         return Plan(status=app_patch(view, status, reason), outcome=_poll(seen), why=reason)
-    return _plan_refresh(seen, now)
+    return _plan_refresh(seen, now, compare)
 
 
-def _plan_operated(seen: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
+def _plan_operated(seen: AppObserved, now: datetime, problems: tuple[str, ...], compare: Compare) -> Plan:
     """The next round of the operation. The status is kept current beside it: what is asked for is read first, and
     whatever the operation writes builds on the comparison of this pass."""
     remembered: dict[int, Comparison] = {}
 
     def compared(seen: AppObserved, manifests: Manifests) -> Comparison:
         if id(manifests) not in remembered:
-            remembered[id(manifests)] = compare_application(seen, manifests)
+            remembered[id(manifests)] = compare(seen, manifests)
         return remembered[id(manifests)]
 
     request = refresh_request(seen.view)
@@ -193,14 +205,14 @@ def _unread_status(seen: AppObserved, latest: Manifests, now: datetime) -> Obj:
     return failed_status(seen.view, [problem], now, health=alone.health)
 
 
-def compare_application(seen: AppObserved, manifests: Manifests) -> Comparison:
-    """The comparison of these manifests with what is live."""
-    found = compare(comparison_input(seen, manifests))
+def compare_application(seen: AppObserved, manifests: Manifests, verdicts: Verdicts | None = None) -> Comparison:
+    """The comparison of these manifests with what is live; ``verdicts`` spares work."""
+    found = compare_all(comparison_input(seen, manifests, verdicts))
     unheld = unheld_warning(seen, manifests.objects)
     return replace(found, conditions=(*found.conditions, Condition(UNHELD, unheld))) if unheld else found
 
 
-def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput:
+def comparison_input(seen: AppObserved, manifests: Manifests, verdicts: Verdicts | None = None) -> ComparisonInput:
     """All that the comparison looks at."""
     system = seen.system.settings
     return ComparisonInput(
@@ -213,12 +225,12 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
         overrides=system.overrides,
         excluded=system.excluded,
         diff=DiffSettings(
-            schema_of=seen.schema_of,
+            schema_of=seen.schemas.find,
             ignore_aggregated_roles=system.ignore_aggregated_roles,
             jq=seen.system.answers,
         ),
-        verdicts=seen.verdicts,
-        health=seen.health,
+        verdicts=verdicts,
+        health=seen.shown_health,
         control_namespace=seen.settings.control_namespace,
         project_clusters=seen.project_clusters,
         server=seen.cluster.server,
@@ -227,12 +239,12 @@ def comparison_input(seen: AppObserved, manifests: Manifests) -> ComparisonInput
     )
 
 
-def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
+def _plan_refresh(seen: AppObserved, now: datetime, compare: Compare) -> Plan:
     view = seen.view
     latest = seen.latest
     request = refresh_request(view)
     if seen.reading is not None:
-        return _plan_beside(seen, seen.reading, now)
+        return _plan_beside(seen, seen.reading, now, compare)
     if _is_due(seen, request, now):
         return _look(seen, request)
     assert latest is not None, "it is due when there is nothing"
@@ -243,7 +255,7 @@ def _plan_refresh(seen: AppObserved, now: datetime) -> Plan:
         why = f"Failed to load target state: {latest.error}"
         status = _unread_status(seen, latest, now)
         return Plan(status=app_patch(view, status, why), outcome=_poll(seen, now), why=why)
-    return _predicting(seen, (latest,), now) or _plan_compared(seen, latest, now)
+    return _predicting(seen, (latest,), now) or _plan_compared(seen, latest, now, compare)
 
 
 def _is_due(seen: AppObserved, request: str, now: datetime) -> bool:
@@ -275,12 +287,12 @@ def _render(seen: AppObserved, reason: str) -> Render:
     return Render(view.name, view.sources, view.revisions_wanted, reason, context=seen.context)
 
 
-def _plan_beside(seen: AppObserved, reading: Reading, now: datetime) -> Plan:
+def _plan_beside(seen: AppObserved, reading: Reading, now: datetime, compare: Compare) -> Plan:
     """While the source is read: what was known goes on, unless somebody asked for what is new. The request to refresh
     stands until the answer is there."""
     view, latest, request = seen.view, seen.latest, refresh_request(seen.view)
     if latest is not None and not latest.error and not request:
-        return _predicting(seen, (latest,), now) or _plan_compared(seen, latest, now)
+        return _predicting(seen, (latest,), now) or _plan_compared(seen, latest, now, compare)
     joins = bool(request) and bool(reading.answers) and request not in reading.answers
     join = ((Join(replace(_render(seen, reading.text), answers=request), reading.text),),) if joins else ()
     patch = app_patch(view, waiting_status(view, reading.text, now), reading.text, processed=False)
@@ -316,9 +328,9 @@ def refresh_request(view: AppView) -> str:
     return f"{uid_of(view.obj)}/ended/{state.get('startedAt')}/{ended}" if by_hand and ended else ""
 
 
-def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime) -> Plan:
+def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime, compare: Compare) -> Plan:
     view = seen.view
-    comparison = compare_application(seen, latest)
+    comparison = compare(seen, latest)
     decision = _automated(seen, comparison, latest, now)
     notes = left_notes(view.obj, seen.pools)
     status = _with_auto(_compared_status(seen, comparison, latest, now), decision, now)

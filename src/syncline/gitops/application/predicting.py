@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import msgspec
 
@@ -28,6 +29,7 @@ from syncline.kube.objects import Obj, gvk_of, name_of, ref_of, resource_version
 __all__ = [
     "MAX_ASKED",
     "MAX_KEPT",
+    "Kept",
     "Missing",
     "Predict",
     "PredictPerformer",
@@ -64,7 +66,7 @@ class Predict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class Kept:
     answer: Prediction
     at: datetime
     newer: bool
@@ -83,17 +85,15 @@ class PredictionBook:
     """Answers by question."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._limit = limit
 
-    def get(self, asked: str) -> _Kept | None:
-        found = self._kept.get(asked)
-        if found is not None:
-            self._kept.move_to_end(asked)
-        return found
+    def known(self) -> Mapping[str, Kept]:
+        """What is known, to be read within one pass."""
+        return MappingProxyType(self._kept)
 
     def put(self, asked: str, answer: Prediction, at: datetime, *, newer: bool) -> None:
-        self._kept[asked] = _Kept(answer, at, newer)
+        self._kept[asked] = Kept(answer, at, newer)
         self._kept.move_to_end(asked)
         while len(self._kept) > self._limit:
             self._kept.popitem(last=False)
@@ -108,7 +108,7 @@ def question(target: Obj, live: Obj, place: str) -> str:
 
 
 def missing(
-    book: PredictionBook, pairs: list[tuple[Obj, Obj]], place: str, now: datetime, limit: int = MAX_ASKED
+    book: Mapping[str, Kept], pairs: list[tuple[Obj, Obj]], place: str, now: datetime, limit: int = MAX_ASKED
 ) -> Missing:
     """What has to be asked about (manifest, live object) before they can be compared."""
     asked: list[Predict] = []
@@ -125,7 +125,7 @@ def missing(
     return Missing(tuple(asked), "" if asked else waits)
 
 
-def answers(book: PredictionBook, place: str) -> Callable[[Obj, Obj], Prediction | None]:
+def answers(book: Mapping[str, Kept], place: str) -> Callable[[Obj, Obj], Prediction | None]:
     """How a comparison reads the answers."""
 
     def find(target: Obj, live: Obj) -> Prediction | None:

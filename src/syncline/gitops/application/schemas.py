@@ -5,17 +5,28 @@ Built from the definitions in the cache, each once per resourceVersion; built-in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from syncline.control.cache import Snapshot
-from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, resource_version, uid_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, gvk_of, resource_version, uid_of
 from syncline.kube.schema.model import Schema, schema_for
 
-__all__ = ["SchemaBook"]
+__all__ = ["SchemaBook", "Schemas"]
 
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 MAX_KEPT = 5000
 """Definitions whose schemas are kept; a cluster with more of them builds some again."""
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """Those of built-in kinds, and of the definitions of other kinds that take part."""
+
+    defined: Mapping[GVK, Schema] = field(default_factory=dict, repr=False)
+
+    def find(self, gvk: GVK) -> Schema | None:
+        return schema_for(gvk) or self.defined.get(gvk)
 
 
 class SchemaBook:
@@ -24,18 +35,18 @@ class SchemaBook:
     def __init__(self) -> None:
         self._built: dict[tuple[str, str], dict[GVK, Schema]] = {}
 
-    def reader(self, cache: Snapshot) -> Callable[[GVK], Schema | None]:
-        """A look-up over the definitions as they are in ``cache`` when it is asked."""
-
-        def find(gvk: GVK) -> Schema | None:
-            built_in = schema_for(gvk)
+    def of(self, cache: Snapshot, objects: Iterable[Obj]) -> Schemas:
+        """Of the kinds of ``objects``, by the definitions as they are in ``cache`` now."""
+        kinds = {(str(one.get("apiVersion")), str(one.get("kind"))) for one in objects}
+        defined: dict[GVK, Schema] = {}
+        for api_version, kind in sorted(kinds):
+            gvk = gvk_of({"apiVersion": api_version, "kind": kind})
             info = cache.mapper.preferred(gvk.group_kind)
-            if built_in is not None or info is None or not info.group:
-                return built_in
+            if schema_for(gvk) is not None or info is None or not info.group:
+                continue
             crd = cache.get(ObjectRef(*CRDS, "", f"{info.plural}.{info.group}"))
-            return None if crd is None else self._schemas(crd).get(gvk)
-
-        return find
+            defined |= self._schemas(crd) if crd is not None else {}
+        return Schemas(defined)
 
     def _schemas(self, crd: Obj) -> dict[GVK, Schema]:
         key = (uid_of(crd), resource_version(crd))

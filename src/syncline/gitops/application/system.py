@@ -6,13 +6,10 @@ frozen result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from syncline.control.cache import Snapshot
 from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.health.overrides import HealthMemo, checked_with
-from syncline.gitops.lua import LuaMissing, LuaResult, LuaRunner
 from syncline.gitops.parameters import PARAMETERS_MAP, parse_parameters
 from syncline.gitops.system import CONFIG_MAP, System, parse_system
 from syncline.gitops.tracking import Tracking
@@ -40,20 +37,11 @@ class InstanceIndex:
         return (name,) if name else ()
 
 
-class _NoRunner:
-    """Where the process has no way to run scripts; each says so."""
-
-    def run(self, script: str, names: Mapping[str, Any], *, open_libs: bool) -> LuaResult:
-        raise LuaMissing
-
-
 class SystemBook:
     """Held by the controller; ``instances`` is its index function."""
 
-    def __init__(self, settings: AppSettings, runner: LuaRunner | None = None) -> None:
+    def __init__(self, settings: AppSettings) -> None:
         self._settings = settings
-        self._runner: LuaRunner = runner or _NoRunner()
-        self._memo = HealthMemo()
         self._version: tuple[str | None, ...] = ()
         self._current = System()
         self.instances = InstanceIndex(settings.tracking)
@@ -66,7 +54,6 @@ class SystemBook:
             self._version = version
             data, parameters = (dig(one, "data", default={}) or {} for one in found)
             system = parse_system(data)
-            health = checked_with(system.health, self._runner, self._memo)
-            self._current = System(system, parse_parameters(parameters), health)
+            self._current = System(system, parse_parameters(parameters))
             self.instances.use(system.tracking or self._settings.tracking)
         return self._current

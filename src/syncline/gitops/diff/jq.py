@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from syncline.base.clock import format_time
+from syncline.gitops.health.verdict import Health
 from syncline.kube.errors import ApiError
 from syncline.kube.jq import JqFailed, Tree, addressed, check
 from syncline.kube.objects import Obj
@@ -27,7 +28,9 @@ __all__ = [
     "Answer",
     "Answers",
     "JqQuestion",
+    "Known",
     "Overran",
+    "Question",
     "Rule",
     "Unknown",
     "Unreadable",
@@ -85,11 +88,23 @@ class Overran:
     """None: it is not tried again."""
 
     def __str__(self) -> str:
-        again = "" if self.until is None else f"; it is tried again after {format_time(self.until)}"
-        return f"{self.expression[:SHOWN]!r} {self.why}{again}"
+        return f"{self.expression[:SHOWN]!r} {self.again}"
+
+    @property
+    def again(self) -> str:
+        """Why it is not known, and when it is tried again."""
+        return self.why if self.until is None else f"{self.why}; it is tried again after {format_time(self.until)}"
 
 
 Answer: TypeAlias = Addressed | Unreadable | Overran
+Known: TypeAlias = Addressed | Unreadable | Health
+
+
+class Question(Protocol):
+    """Equal keys, equal answers."""
+
+    @property
+    def key(self) -> str: ...
 
 
 class Unknown(Exception):
@@ -104,17 +119,20 @@ class Unknown(Exception):
 class Answers:
     """What is known, by key of the question."""
 
-    known: Mapping[str, Addressed | Unreadable] = field(default_factory=dict, repr=False)
+    known: Mapping[str, Known] = field(default_factory=dict, repr=False)
     overran: Mapping[str, Overran] = field(default_factory=dict, repr=False)
+
+    def find(self, question: Question) -> Known | Overran | None:
+        return self.known.get(question.key) or self.overran.get(question.key)
 
     def of(self, question: JqQuestion) -> Answer:
         """Raises :class:`Unknown`."""
-        found = self.known.get(question.key) or self.overran.get(question.key)
-        if found is None:
+        found = self.find(question)
+        if found is None or isinstance(found, Health):
             raise Unknown((question,))
         return found
 
-    def with_more(self, more: Mapping[str, Answer]) -> Answers:
+    def with_more(self, more: Mapping[str, Known | Overran]) -> Answers:
         known = {key: one for key, one in more.items() if not isinstance(one, Overran)}
         overran = {key: one for key, one in more.items() if isinstance(one, Overran)}
         return Answers({**self.known, **known}, {**self.overran, **overran})

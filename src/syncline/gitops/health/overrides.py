@@ -1,29 +1,41 @@
 """Health by scripts of users, from ``argocd-cm``: which script an object gets, and what its result means.
 
-The composition reads the settings with :func:`parse_overrides` and hands :func:`checked_with` to the comparison and the
-sync engine as their ``health``. Pure but for the runner that it is given. Rules: Argo CD ``util/lua``
+The composition reads the settings with :func:`parse_overrides`. A plan looks answers up (:func:`judged_with`), and what
+is not known becomes a :class:`HealthQuestion` that a process of its own answers. Pure but for the runner that
+:func:`checked_with` is given. Rules: Argo CD ``util/lua``
 (``ResourceHealthOverrides``, ``VM.GetHealthScript``), ``util/settings`` (``GetResourceOverrides``).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
+
+import msgspec
 
 from syncline.gitops.health.check import health_of, pending_deletion
 from syncline.gitops.health.verdict import Health, HealthStatus
-from syncline.gitops.lua import LuaFailed, LuaRests, LuaResult, LuaRunner
+from syncline.gitops.lua import LuaFailed, LuaResult, LuaRunner
 from syncline.kube.glob import glob_matches
 from syncline.kube.objects import GroupKind, Obj, gvk_of, name_of, namespace_of, resource_version, uid_of
 from syncline.kube.yaml import load
 
-__all__ = ["HealthMemo", "HealthScript", "checked_with", "parse_overrides", "script_for"]
+__all__ = [
+    "HealthQuestion",
+    "HealthScript",
+    "checked_with",
+    "failed_health",
+    "judged_with",
+    "meaning",
+    "parse_overrides",
+    "question_of",
+    "script_for",
+]
 
 SETTING = "resource.customizations"
-MAX_REMEMBERED = 50_000
-"""Answers of scripts that are kept; a few hundred bytes each."""
 INVALID = "Lua returned an invalid health status"
 
 
@@ -78,65 +90,63 @@ def script_for(overrides: Mapping[str, HealthScript], kind: GroupKind) -> Health
     return None
 
 
-def checked_with(
-    overrides: Mapping[str, HealthScript], runner: LuaRunner, memo: HealthMemo | None = None
+@dataclass(frozen=True)
+class HealthQuestion:
+    """What ``entry`` says of ``obj``."""
+
+    entry: HealthScript
+    obj: Obj = field(repr=False)
+
+    @cached_property
+    def key(self) -> str:
+        """By script and version of the object; one without a version by all that it holds."""
+        uid, version = uid_of(self.obj), resource_version(self.obj)
+        content = (self.entry.script, self.entry.open_libs, (uid, version) if uid and version else self.obj)
+        return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
+
+
+def question_of(overrides: Mapping[str, HealthScript], obj: Obj) -> HealthQuestion | None:
+    """What has to be asked to judge ``obj``; None where no script does."""
+    entry = script_for(overrides, gvk_of(obj).group_kind)
+    return None if entry is None or pending_deletion(obj) is not None else HealthQuestion(entry, obj)
+
+
+def checked_with(overrides: Mapping[str, HealthScript], runner: LuaRunner) -> Callable[[Obj], Health | None]:
+    """A ``health_of`` in which scripts of users come first, each run at once: for commands. A script that fails is an
+    answer: Unknown, failed."""
+    return judged_with(overrides, partial(_run, runner))
+
+
+def judged_with(
+    overrides: Mapping[str, HealthScript], answer: Callable[[HealthQuestion], Health]
 ) -> Callable[[Obj], Health | None]:
-    """A ``health_of`` in which scripts of users come first. A script that fails is an answer: Unknown, failed."""
+    """The same with the answers of ``answer``."""
     if not any(entry.script for entry in overrides.values()):
         return health_of
-    remembered = memo or HealthMemo()
 
     def check(obj: Obj) -> Health | None:
-        entry = script_for(overrides, gvk_of(obj).group_kind)
-        if entry is None:
-            return health_of(obj)
-        return pending_deletion(obj) or remembered.answer(entry, obj, runner)
+        question = question_of(overrides, obj)
+        if question is None:
+            return pending_deletion(obj) or health_of(obj)
+        return answer(question)
 
     return check
 
 
-class HealthMemo:
-    """Answers of scripts, kept by script and version of the object, so that a pass costs what changed; bounded."""
-
-    def __init__(self, limit: int = MAX_REMEMBERED) -> None:
-        self._known: OrderedDict[tuple[HealthScript, str, str], Health] = OrderedDict()
-        self._limit = limit
-
-    def answer(self, entry: HealthScript, obj: Obj, runner: LuaRunner) -> Health:
-        key = (entry, uid_of(obj), resource_version(obj))
-        if not key[1] or not key[2]:
-            return _run(entry, obj, runner)
-        known = self._known.get(key)
-        if known is None:
-            known = _run(entry, obj, runner)
-            if known.unsettled:
-                return known  # whoever runs scripts remembers that
-            self._known[key] = known
-            if len(self._known) > self._limit:
-                self._known.popitem(last=False)
-        return known
-
-
-def _run(entry: HealthScript, obj: Obj, runner: LuaRunner) -> Health:
+def _run(runner: LuaRunner, question: HealthQuestion) -> Health:
+    entry, obj = question.entry, question.obj
     try:
         result = runner.run(entry.script, {"obj": obj, "actionParams": {}}, open_libs=entry.open_libs)
-    except LuaRests as error:
-        return replace(_failed(str(error), obj), unsettled=True)
     except LuaFailed as error:
-        return _failed(str(error), obj)
+        return failed_health(str(error), obj)
+    return meaning(result, obj)
+
+
+def meaning(result: LuaResult, obj: Obj) -> Health:
+    """What a script returned for ``obj``. No result and a list say nothing; so does a table with a field of a wrong
+    type, as Go cannot read it."""
     if result.type not in ("nil", "table"):
-        return _failed(f"expect table output from Lua script, not {result.type}", obj)
-    return _meaning(result)
-
-
-def _failed(why: str, obj: Obj) -> Health:
-    """The resource shows the bare reason, the condition of its application names the object too."""
-    where = f"failed to get resource health for {namespace_of(obj)}/{name_of(obj)}"
-    return Health(HealthStatus.UNKNOWN, why, failed=True, error=f"{where}: {why}")
-
-
-def _meaning(result: LuaResult) -> Health:
-    """No result and a list say nothing; so does a table with a field of a wrong type, as Go cannot read it."""
+        return failed_health(f"expect table output from Lua script, not {result.type}", obj)
     if not isinstance(result.value, dict):
         return Health(HealthStatus.UNSTATED)
     status, message = _field(result.value, "status"), _field(result.value, "message")
@@ -145,6 +155,12 @@ def _meaning(result: LuaResult) -> Health:
     if status == "" or status not in set(HealthStatus):
         return Health(HealthStatus.UNKNOWN, INVALID)
     return Health(HealthStatus(status), message)
+
+
+def failed_health(why: str, obj: Obj) -> Health:
+    """The resource shows the bare reason, the condition of its application names the object too."""
+    where = f"failed to get resource health for {namespace_of(obj)}/{name_of(obj)}"
+    return Health(HealthStatus.UNKNOWN, why, failed=True, error=f"{where}: {why}")
 
 
 def _field(table: Mapping[str, Any], name: str) -> Any:

@@ -32,13 +32,15 @@ _ORDER = {status: index for index, status in enumerate(HealthStatus)}
 @dataclass(frozen=True, slots=True)
 class Health:
     """``failed``: the check itself could not be made (status is Unknown, message says why). ``error``: what a condition
-    says of that, where it is more than the message. ``unsettled``: it may say something else of the same object."""
+    says of that, where it is more than the message. ``unsettled``: it may say something else of the same object;
+    ``awaited``: what says it has not answered yet."""
 
     status: HealthStatus
     message: str = ""
     failed: bool = False
     error: str = ""
     unsettled: bool = False
+    awaited: bool = False
 
     @property
     def why(self) -> str:

@@ -60,7 +60,7 @@ def _state(seen: SyncObserved, live: Obj | None) -> tuple[str, str]:
     if is_terminating(live):
         left = ", ".join(finalizers(live))
         return "Terminating", f"held by finalizers: {left}" if left else "being deleted"
-    health = seen.health(live)
+    health = seen.rules.health(live)
     return (str(health.status), health.message) if health is not None else ("Present", "")
 
 

@@ -139,7 +139,7 @@ def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
 
 def _is_observed(seen: SyncObserved, task: Task) -> bool:
     """A kind is watched in one version, and a patch is made against the manifest's own."""
-    if not seen.durable or not seen.follows(task.gvk.group_kind):
+    if not seen.durable or not seen.rules.follows(task.gvk.group_kind):
         return False
     return task.live is None or gvk_of(task.live) == task.gvk
 

@@ -50,4 +50,4 @@ def _place(task: Task) -> tuple[SyncPhase, int]:
 
 def _has_health(seen: SyncObserved, task: Task) -> bool:
     """Kinds without a health check count as done once they are applied."""
-    return seen.health(task.obj) is not None
+    return seen.rules.health(task.obj) is not None

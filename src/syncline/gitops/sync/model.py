@@ -6,7 +6,7 @@ nothing here decides anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -258,16 +258,32 @@ Answers = tuple[tuple[Outcome, ...], ...]
 """Outcomes of one plan's steps, in its shape."""
 
 
-def _permit_all(_obj: Obj, _info: ResourceInfo) -> str:
-    return ""
+@dataclass(frozen=True)
+class Rules:
+    """What project, installation and cluster say of objects: pure functions of frozen data. These permit everything."""
 
+    def permits(self, obj: Obj, info: ResourceInfo) -> str:
+        """Why the object may not be written; empty where it may."""
+        return ""
 
-def _refuse_none(_ref: ObjectRef) -> str:
-    return ""
+    def health(self, obj: Obj) -> Health | None:
+        return health_of(obj)
 
+    def refuses(self, ref: ObjectRef) -> str:
+        """Why the project does not let its Applications see an object that a manifest names; empty: it does."""
+        return ""
 
-def _follow_none(_kind: GroupKind) -> bool:
-    return False
+    def follows(self, kind: GroupKind) -> bool:
+        """Whether a working watch shows the objects of a kind, so that what it shows need not be read again."""
+        return False
+
+    def lookup(self, ref: ObjectRef) -> Obj | None:
+        """What the destination holds under a reference, for conditions that manifests name."""
+        return None
+
+    def unread(self, ref: ObjectRef) -> str:
+        """Why what it holds there may not be read; empty: it may."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -288,9 +304,7 @@ class SyncObserved:
     results: tuple[ResultRow, ...] = ()
     in_sync: frozenset[ObjectRef] = frozenset()
     """Keys that the comparison calls unmodified; only used with ``ApplyOutOfSyncOnly``."""
-    permits: Callable[[Obj, ResourceInfo], str] = _permit_all
-    """What the project says: empty, or why not. A pure function."""
-    health: Callable[[Obj], Health | None] = health_of
+    rules: Rules = field(default_factory=Rules, compare=False, repr=False)
     namespace_live: Obj | None = field(default=None, repr=False)
     """The destination Namespace as read from the API; only used with ``CreateNamespace``."""
     namespace_error: str = ""
@@ -298,14 +312,6 @@ class SyncObserved:
     operation: str = ""
     """Name of this attempt of this operation (start time and attempt). It switches on what makes a crash harmless:
     stamps on created hooks, results that are kept before a hook goes. Empty: exactly upstream's behaviour."""
-    lookup: Callable[[ObjectRef], Obj | None] = lambda _ref: None
-    """What the destination holds under a reference, for conditions that manifests name."""
-    unread: Callable[[ObjectRef], str] = lambda _ref: ""
-    """Why what it holds there may not be read; empty: it may."""
-    refuses: Callable[[ObjectRef], str] = _refuse_none
-    """Why the project does not let its Applications see an object that a manifest names; empty: it does."""
-    follows: Callable[[GroupKind], bool] = _follow_none
-    """Whether a working watch shows the objects of a kind, so that what it shows need not be read again."""
     answers: tuple[Answers, ...] = ()
     """What the actions of this pass answered so far; see :func:`syncline.gitops.sync.plan.record`."""
 

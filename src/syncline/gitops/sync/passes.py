@@ -184,7 +184,7 @@ def _unreadable(seen: SyncObserved, tasks: Sequence[Task]) -> list[str]:
 
 
 def _conditions(seen: SyncObserved, task: Task) -> tuple[Condition, ...]:
-    return () if task.target is None else waits_of(task.target, seen.kinds, seen.namespace, seen.refuses)
+    return () if task.target is None else waits_of(task.target, seen.kinds, seen.namespace, seen.rules.refuses)
 
 
 def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> bool:
@@ -203,7 +203,10 @@ def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> boo
     for task, condition in asked:
         try:
             problem = condition.problem(
-                seen.lookup(condition.ref), seen.health, steps, unread=seen.unread(condition.ref)
+                seen.rules.lookup(condition.ref),
+                seen.rules.health,
+                steps,
+                unread=seen.rules.unread(condition.ref),
             )
         except ConditionError as error:
             problem = str(error)
@@ -273,7 +276,7 @@ def _judge_running(book: Book, tasks: Sequence[Task]) -> list[Task]:
 
 def _judge_resource(book: Book, task: Task) -> None:
     assert task.live is not None, "only a live object has health"
-    health = book.seen.health(task.live)
+    health = book.seen.rules.health(task.live)
     if health is None:
         book.note(task, task.status, OperationPhase.SUCCEEDED, task.message)
     elif health.failed:

@@ -240,7 +240,7 @@ def _check_all(seen: SyncObserved, tasks: Iterable[Task]) -> list[Problem]:
     for task in tasks:
         found = seen.kinds.find(task.gvk)
         if not isinstance(found, KindProblem):
-            refusal = seen.permits(task.obj, found)
+            refusal = seen.rules.permits(task.obj, found)
             if refusal:
                 problems.append(Problem(task, refusal))
         elif found.not_found and _may_skip_dry_run(seen, task):

@@ -21,7 +21,7 @@ __all__ = ["judge_hook", "terminate_hooks"]
 def judge_hook(book: Book, task: Task) -> None:
     """Write down whether a hook still runs, from the health of its object."""
     assert task.live is not None, "only a live hook can be judged"
-    health = book.seen.health(task.live)
+    health = book.seen.rules.health(task.live)
     if health is not None and health.failed:
         why = f"failed to get resource health: failed to get resource health: {health.why}"
         book.note(task, task.status, OperationPhase.ERROR, why)
@@ -66,7 +66,7 @@ def terminate_hooks(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[b
 
 def _terminate(book: Book, runner: Runner, task: Task) -> Flow[bool]:
     assert task.live is not None, "a hook that is not there has been dealt with"
-    health = book.seen.health(task.live)
+    health = book.seen.rules.health(task.live)
     unknown = health is not None and health.failed
     if health is not None and unknown:
         why = f"Failed to get hook health: failed to get resource health: {health.why}"
