@@ -52,6 +52,7 @@ SOCKETS_AND_FILES = (
     "cluster/webhooks.py",
     "cluster/evaluators.py",
     "cluster/machines/process.py",
+    "cluster/machines/gateway.py",
     "cluster/machines/launching.py",
     "cluster/machines/sandbox/",
     "cluster/machines/disk.py",

@@ -117,7 +117,6 @@ def test_it_sees_a_read_only_system_and_nothing_else(cluster: Cluster, tmp_path:
     probes = [
         f"cat {secret} 2>/dev/null && echo seen",
         "touch /usr/x 2>/dev/null && echo wrote-usr",
-        "touch /x 2>/dev/null && echo wrote-root",
         "touch /tmp/x && echo tmp-ok",
         "[ $(ls /proc | grep -c '^[0-9]') -lt 12 ] && echo few-processes",
         "cat /etc/shadow 2>/dev/null && echo shadow",
@@ -127,6 +126,134 @@ def test_it_sees_a_read_only_system_and_nothing_else(cluster: Cluster, tmp_path:
     ]
     phase, _, log = cluster.run("walls", "sh", "-c", "\n".join(probes))
     assert phase == "Succeeded" and log.splitlines() == ["tmp-ok", "few-processes"]
+
+
+def test_the_root_is_memory_of_its_own_unless_it_is_to_be_read_only(cluster: Cluster) -> None:
+    users = Path("/etc/passwd").read_bytes()
+    script = "for at in / /etc /var/log /tmp /run /dev/shm; do (: > $at/made) 2>/dev/null && echo $at; done; pwd; "
+    script += "echo evil >> /etc/passwd && echo users"
+    inside = {"workingDir": "/srv/made/for/it"}
+    _, _, log = cluster.run("own-root", "sh", "-c", script, container=inside)
+    assert log.split() == ["/", "/etc", "/var/log", "/tmp", "/run", "/dev/shm", "/srv/made/for/it", "users"]
+    assert Path("/etc/passwd").read_bytes() == users and not Path("/etc/made").exists() and not Path("/made").exists()
+    strict = {"securityContext": {"readOnlyRootFilesystem": True}}
+    mounts = {"volumeMounts": [{"name": "e", "mountPath": "/run/mine"}]}
+    more = "; (: > /run/mine/x) && echo mine; (echo said > /dev/termination-log) && echo said"
+    volumes = [{"name": "e", "emptyDir": {}}]
+    _, _, log = cluster.run(
+        "strict-root", "sh", "-c", f"({script}) 2>/dev/null{more}", container=strict | mounts, volumes=volumes
+    )
+    assert log.split() == ["/dev/shm", "/", "mine", "said"]
+
+
+def stat_of(*paths: str) -> str:
+    return f"stat -Lc '%n %a %u %g' {' '.join(paths)}"
+
+
+def test_volumes_have_the_modes_and_owners_that_their_pod_gives_them(cluster: Cluster) -> None:
+    """As root with its users told apart; whoever is not root is one user, whatever it is called."""
+    if os.geteuid() != 0:
+        pytest.skip("users are told apart where root runs the cluster")
+    cluster.oc("create", "configmap", "modes", "--from-literal=a=1", "--from-literal=b=2")
+    items = [{"key": "a", "path": "x/a", "mode": 0o444}, {"key": "b", "path": "b"}]
+    volumes = [
+        {"name": "c", "configMap": {"name": "modes", "defaultMode": 0o400, "items": items}},
+        {"name": "d", "emptyDir": {}},
+        {"name": "m", "emptyDir": {"medium": "Memory"}},
+    ]
+    mounts = [{"name": name, "mountPath": f"/v/{name}"} for name in "cdm"]
+    token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    looks = stat_of("/v/c/x/a", "/v/c/b", "/v/d", "/v/m", token) + "; stat -fc %T /v/m; id -u; id -g; id -G"
+    phase, _, log = cluster.run("modes-root", "sh", "-c", looks, container={"volumeMounts": mounts}, volumes=volumes)
+    *stats, kind, user, group, _ = log.splitlines()
+    assert phase == "Succeeded" and (kind, user, group) == ("tmpfs", "0", "0")
+    assert stats == ["/v/c/x/a 444 0 0", "/v/c/b 400 0 0", "/v/d 777 0 0", "/v/m 777 0 0", f"{token} 644 0 0"]
+    context = {"runAsUser": 1000, "runAsGroup": 3000, "fsGroup": 2000, "supplementalGroups": [4000]}
+    looks += "; touch /v/d/made; " + stat_of("/v/d/made")
+    container = {"volumeMounts": mounts}
+    phase, _, log = cluster.run(
+        "modes-user", "sh", "-c", looks, container=container, volumes=volumes, securityContext=context
+    )
+    *stats, kind, user, group, groups, made = log.splitlines()
+    assert phase == "Succeeded" and (kind, user, group, groups) == ("tmpfs", "1000", "3000", "3000 2000 4000")
+    assert stats == [
+        "/v/c/x/a 444 0 2000",
+        "/v/c/b 440 0 2000",
+        "/v/d 2777 0 2000",
+        "/v/m 2777 0 2000",
+        f"{token} 640 1000 2000",
+    ]
+    assert made == "/v/d/made 644 1000 2000"
+
+
+def test_each_container_is_who_it_says_and_modes_hold_among_them(cluster: Cluster) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("users are told apart where root runs the cluster")
+    cluster.oc("create", "configmap", "closed", "--from-literal=a=1")
+    volumes = [{"name": "c", "configMap": {"name": "closed", "defaultMode": 0o400}}, {"name": "d", "emptyDir": {}}]
+    mounts = [{"name": "c", "mountPath": "/c"}, {"name": "d", "mountPath": "/d"}]
+    script = "id -u > /d/first; chmod 600 /d/first"
+    first = {"name": "first", "image": "none", "command": ["sh", "-c", script], "volumeMounts": mounts}
+    first["securityContext"] = {"runAsUser": 1001}
+    looks = "id -u; cat /d/first 2>/dev/null || echo theirs; stat -c %u /d/first; cat /c/a 2>/dev/null || echo closed"
+    container = {"volumeMounts": mounts, "securityContext": {"runAsUser": 1002}}
+    _, _, log = cluster.run("users", "sh", "-c", looks, container=container, volumes=volumes, initContainers=[first])
+    assert log.split() == ["1002", "theirs", "1001", "closed"]
+    _, _, log = cluster.run("no-root", "id", "-u", securityContext={"runAsNonRoot": True})
+    assert int(log) > 0
+
+
+def test_volumes_are_mounted_wherever_the_pod_says(cluster: Cluster) -> None:
+    """Also where this machine has programs, which stay as they are."""
+    cluster.oc("create", "configmap", "pages", "--from-literal=index.html=hello")
+    paths = ["/usr/share/nginx-test/html", "/usr/local/lib/deep/er", "/opt/app/config", "/etc/ssl/mine", "/home/me/x"]
+    mounts = [{"name": "c", "mountPath": path} for path in paths]
+    mounts.append({"name": "c", "mountPath": "/usr/local/bin/one-file", "subPath": "index.html"})
+    mounts.append({"name": "e", "mountPath": "/usr/share/nginx-test/html-of-mine"})
+    volumes = [{"name": "c", "configMap": {"name": "pages"}}, {"name": "e", "emptyDir": {}}]
+    script = f"cat {' '.join(f'{path}/index.html' for path in paths)} /usr/local/bin/one-file; "
+    script += "touch /usr/share/nginx-test/html-of-mine/x && echo ok; "
+    script += "touch /usr/share/nginx-test/y 2>/dev/null || echo shut; "
+    script += "sh -c 'ls /usr/share /etc/ssl' | wc -l"
+    phase, _, log = cluster.run("places", "sh", "-c", script, container={"volumeMounts": mounts}, volumes=volumes)
+    *told, entries = log.removeprefix("hello" * 6).split()
+    assert phase == "Succeeded" and told == ["ok", "shut"], log
+    assert int(entries) > len(os.listdir("/usr/share")), "what the machine has is there as well"
+    assert not Path("/usr/share/nginx-test").exists()
+
+
+def test_volumes_follow_what_they_show(cluster: Cluster) -> None:
+    """All of a new state at once; not a part that is mounted by itself, nor what cannot change."""
+    cluster.oc("create", "configmap", "news", "--from-literal=a=1", "--from-literal=b=1")
+    cluster.oc("create", "secret", "generic", "news", "--from-literal=s=1")
+    sources = [
+        {"configMap": {"name": "news"}},
+        {"secret": {"name": "news"}},
+        {"configMap": {"name": "later", "optional": True}},
+    ]
+    labels = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
+    volumes = [
+        {"name": "c", "configMap": {"name": "news"}},
+        {"name": "p", "projected": {"sources": [*sources, {"downwardAPI": {"items": [labels]}}]}},
+    ]
+    mounts = [
+        {"name": "c", "mountPath": "/c"},
+        {"name": "c", "mountPath": "/part", "subPath": "a"},
+        {"name": "p", "mountPath": "/p"},
+    ]
+    news = "grep -q 2 /p/a && grep -q 2 /p/s && grep -q x= /p/labels && [ -e /p/l ] && [ -e /c/n ]"
+    script = f"readlink /c/..data; until {news}; do sleep 0.05; done; readlink /c/..data; "
+    script += "cat /c/a /part; echo; ls /c; readlink /c/a; ls -A /c | wc -l"
+    cluster.start("news", "sh", "-c", script, container={"volumeMounts": mounts}, volumes=volumes)
+    cluster.oc("wait", "pod/news", "--for=condition=Ready", WAIT)
+    cluster.oc("patch", "configmap", "news", "--type=merge", "-p", '{"data":{"a":"2","b":null,"n":"1"}}')
+    cluster.oc("patch", "secret", "news", "--type=merge", "-p", '{"stringData":{"s":"2"}}')
+    cluster.oc("label", "pod", "news", "x=y")
+    cluster.oc("create", "configmap", "later", "--from-literal=l=1")
+    phase, _, log = cluster.end("news")
+    before, after, *rest = log.split()
+    assert phase == "Succeeded" and before != after and before.startswith("..20") and after.startswith("..20")
+    assert rest == ["21", "a", "n", "..data/a", "4"]
 
 
 def test_it_reaches_no_other_port_of_this_machine(cluster: Cluster) -> None:

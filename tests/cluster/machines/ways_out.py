@@ -93,8 +93,8 @@ WAYS = (
     Way("find the files of other pods", shell="ls -d /tmp/syncline-* @SCRATCH@ 2>/dev/null || echo none", shut="none"),
     Way(
         "write into the system",
-        shell="for at in / /usr /usr/bin /bin /etc /opt/syncline /opt/syncline/bin /lib /dev /proc; do "
-        '(: > $at/x) 2>/dev/null && echo "$at"; done; (: >> /etc/passwd) 2>/dev/null && echo users; echo none',
+        shell="for at in /usr /usr/bin /bin /etc/ssl /opt/syncline/bin /opt/syncline/source /lib /proc; do "
+        '(: > $at/x) 2>/dev/null && echo "$at"; done; echo none',
         shut="none",
     ),
     Way("look at the devices of the kernel", shell="ls -A /sys 2>/dev/null; echo none", shut="none"),
@@ -406,7 +406,7 @@ with open("/work/large", "wb") as file:
     Way(
         "change a secret, or read what its mode forbids others",
         shell="(: > /secret/password) 2>/dev/null && echo wrote; rm -f /secret/password 2>/dev/null; "
-        "chmod 777 /secret/password 2>/dev/null; stat -c '%a %u' /secret/password; cat /secret/password",
+        "chmod 777 /secret/password 2>/dev/null; stat -Lc '%a %u' /secret/password; cat /secret/password",
         volumes=({"name": "s", "secret": {"secretName": "ours", "defaultMode": 0o400}},),
         mounts=({"name": "s", "mountPath": "/secret"},),
         shut="400 0\nhidden",

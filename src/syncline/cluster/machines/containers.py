@@ -47,7 +47,8 @@ class Container:
     ``started_at`` and ``ends_at`` may lie in the future; None means not known (yet). ``pull_error`` says why its image
     cannot be had, ``pulls`` how often that was tried; such a container does not start. ``wakes_at`` is when its runtime
     wants to go on with it. ``course`` is how its probes turn out, ``told`` of how many of their failures people know.
-    ``runtime`` names who runs it; ``recovered``: known from the pod's status only.
+    ``runtime`` names who runs it; ``recovered``: known from the pod's status only. ``shown``: which state of
+    ConfigMaps, Secrets and the pod its volumes show, where they are real.
     """
 
     pod_uid: str
@@ -70,6 +71,7 @@ class Container:
     stopping: bool = False
     runtime: str = "staged"
     recovered: bool = False
+    shown: str = ""
 
     def state(self, now: datetime) -> ContainerState:
         if self.ends_at is not None and self.ends_at <= now:
@@ -112,6 +114,10 @@ class Runtime(Protocol):
 
     def stop(self, container: Container, grace_s: float, now: datetime) -> Steps:
         """Ask it to end, and end it after ``grace_s`` seconds."""
+        ...
+
+    def refresh(self, order: Order, container: Container, now: datetime) -> Steps:
+        """Show in its volumes what has changed; only of those that are real."""
         ...
 
     def forget(self, pod_uid: str) -> None:

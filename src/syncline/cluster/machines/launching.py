@@ -76,7 +76,7 @@ def launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         stderr=subprocess.STDOUT,
         env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
         start_new_session=True,
-        pass_fds=[spec[name] for name in ("verdict", "board") if name in spec],
+        pass_fds=[spec[name] for name in ("verdict", "board", "updates") if name in spec],
     )
     assert process.stdin is not None, "the standard input is a pipe"
     with contextlib.suppress(BrokenPipeError):  # it ended at once; its exit code and output say why
@@ -138,7 +138,7 @@ def join(
     """Start the launcher so that it enters the sandbox of ``process``, which was started with ``started``; what it
     needs to know comes by a pipe of its own, for variables may be secret."""
     env = {**OWNERLESS, **started["env"], **({"TERM": "xterm"} if wish.tty else {})}
-    spec = {key: started[key] for key in ("cwd", "limits", "slot") if key in started}
+    spec = {key: started[key] for key in ("cwd", "limits", "slot", "ids") if key in started}
     spec |= {"launcher": process.pid, "argv": list(wish.command), "env": env}
     spec |= {"stdin": wish.stdin or wish.tty, "tty": wish.tty}
     theirs, ours = os.pipe()

@@ -11,9 +11,9 @@ import contextlib
 import json
 import logging
 import os
+import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -29,8 +29,11 @@ from syncline.base.clock import Clock
 from syncline.base.removal import remove_tree
 from syncline.base.scratch import Scratch, memory_folder
 from syncline.base.secret import Secret
+from syncline.cluster.machines import mounts as mounting
+from syncline.cluster.machines.accounts import Accounts, AccountsError, accounts_of
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
-from syncline.cluster.machines.environment import command_line, environment_of, expanded
+from syncline.cluster.machines.environment import command_line, environment_of
+from syncline.cluster.machines.gateway import Gateway
 from syncline.cluster.machines.launching import (
     OURS,
     ask_port,
@@ -47,10 +50,10 @@ from syncline.cluster.machines.prober import Answer, Prober, Tally, course_at_st
 from syncline.cluster.machines.probes import Probe, port_number
 from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS
 from syncline.cluster.machines.sandbox.board import FIGURES, LINES, Board
-from syncline.cluster.machines.sandbox.network import pump
+from syncline.cluster.machines.sandbox.ownership import identity
 from syncline.cluster.machines.sessions import CommandSession
 from syncline.cluster.machines.stages import ANNOTATION_PREFIX, completes
-from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, token_wish, volumes_of
+from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, shown_of, token_wish, volumes_of
 from syncline.cluster.verbs.exchange import ExecWish
 from syncline.kube import client
 from syncline.kube.client import Session
@@ -72,6 +75,8 @@ POD_WORDS_BYTES = 12 * 1024
 """Of the messages of all containers of a pod."""
 FALLBACK_BYTES, FALLBACK_LINES = 2048, 80
 """How much of the log stands in for a message, where the container asks for that."""
+WRITE_S = 1.0
+"""Between two looks whether a container that is to read still runs."""
 END_S = 2.0
 """The kernel ends a sandbox in milliseconds; a machine that is stuck shall not hold us."""
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
@@ -159,6 +164,9 @@ class _Running:
     """Where it tells what it uses."""
     verdict: int = -1
     """Where the sandbox says which limit was exceeded."""
+    updates: int = -1
+    """Where new states of its volumes are written to."""
+    token: Secret = field(default_factory=lambda: Secret(""))
     timers: list[threading.Timer] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -188,6 +196,7 @@ class ProcessRuntime:
         self._slots: dict[str, int] = {}
         """Users of pods, where root runs us: a number for each that is there."""
         self._closed = False
+        self._states = 0
         self._lock = threading.Lock()
         self._lines = set(range(LINES))
         """Of the board, that are free."""
@@ -197,9 +206,9 @@ class ProcessRuntime:
         self._held = Scratch(credentials)
         self.scratch = self._held.path
         """Of pods: what they write to their volumes. What Secrets are in files is there only without a sandbox."""
-        self._gateway = (
-            _Gateway(self.scratch / "api.sock", settings.host, settings.port) if settings.sandboxed else None
-        )
+        self._in_memory = Scratch(memory_folder(programs=True)) if settings.sandboxed else self._held
+        """Of pods: volumes that are no files on a disk, where the machine has such a place."""
+        self._gateway = Gateway(self.scratch / "api.sock", settings.host, settings.port) if settings.sandboxed else None
 
     @staticmethod
     def takes(order: Order) -> bool:
@@ -244,6 +253,36 @@ class ProcessRuntime:
             self._after(running, grace_s)
             return self._table.put(replace(known, stopping=True))
 
+    def refresh(self, order: Order, container: Container, now: Any) -> Generator[Any, Any, Container]:
+        """Show the present state of ConfigMaps, Secrets and the pod in the volumes of a container that runs."""
+        with self._lock:
+            running = self._running.get((container.pod_uid, container.name, container.attempt))
+        if running is not None and running.updates >= 0:
+            label = f"refresh volumes of {container.name} of {name_of(order.pod)}"
+            run = partial(self._send_files, order, running)
+            yield Work(label, run, Purpose.MACHINES, project=namespace_of(order.pod))
+        known = self._table.find(container.pod_uid, container.name, container.attempt) or container
+        return self._table.put(replace(known, shown=shown_of(order.pod, order.objects)))
+
+    def _send_files(self, order: Order, running: _Running) -> None:
+        """In a worker thread. What cannot be shown stays as it is, and the log of the cluster says why."""
+        accounts = accounts_of(order.pod, order.container)
+        volumes = volumes_of(order, running.token.reveal(), accounts.sole, accounts.shared)
+        try:
+            files = mounting.files(volumes, accounts, self._settings.tmpfs_bytes, self._stamp())
+            left = memoryview(json.dumps(files).encode() + b"\n")
+            while left and not running.ended.is_set():
+                _, ready, _ = select.select([], [running.updates], [], WRITE_S)
+                if ready:
+                    left = left[os.write(running.updates, left) :]
+        except (OSError, VolumeError) as error:
+            log.warning("volumes of %s are not refreshed: %s", name_of(order.pod), error)
+
+    def _stamp(self) -> str:
+        """The name of a state of volumes, as the kubelet names it; never the same twice."""
+        self._states += 1
+        return f"..{self._clock.now():%Y_%m_%d_%H_%M_%S}.{self._states:010d}"
+
     def forget(self, pod_uid: str) -> None:
         with self._lock:
             gone = [running for key, running in self._running.items() if key[0] == pod_uid]
@@ -254,6 +293,7 @@ class ProcessRuntime:
             self._slots.pop(pod_uid, None)
         self._book.forget(pod_uid)
         remove_tree(self.scratch / pod_uid)
+        remove_tree(self._in_memory.path / pod_uid)
 
     def close(self) -> None:
         """The cluster stops: so does everything that runs in it, without any grace."""
@@ -270,6 +310,7 @@ class ProcessRuntime:
             self._gateway.close()
         self._wait_for(left)
         self._held.close()
+        self._in_memory.close()
 
     @staticmethod
     def _wait_for(ended: list[_Running]) -> None:
@@ -307,13 +348,13 @@ class ProcessRuntime:
 
     def _launch(self, order: Order, token: Secret, key: _Key) -> Container:
         """In a worker thread: files, process, threads that read and wait."""
-        now = self._clock.now()
-        record = Container(*key, order.boot_id, now, started_at=now, runtime=self.name)
+        now, shown = self._clock.now(), shown_of(order.pod, order.objects)
+        record = Container(*key, order.boot_id, now, started_at=now, runtime=self.name, shown=shown)
         if self._settings.sandboxed:
             record = replace(record, course=course_at_start(order.container))
         try:
             running = self._spawn(order, token)
-        except (OSError, VolumeError) as error:
+        except (OSError, VolumeError, AccountsError) as error:
             self._book.write(*key, f"[syncline] {error}\n".encode(), now)
             self._book.close(*key, now)
             failed = replace(record, ends_at=now, exit_code=START_FAILED, reason="StartError", message=str(error))
@@ -347,23 +388,25 @@ class ProcessRuntime:
         variables = environment_of(order, service)
         argv = command_line(order.container, variables)
         place = self.scratch / uid_of(order.pod)
-        volumes = volumes_of(order, token.reveal())
         tools = self._write_tools(place)
         if self._gateway is None:
+            volumes = volumes_of(order, token.reveal())
             self._write_volumes(place, volumes)
             bare = self._spawn_bare(order, argv, variables, place, volumes)
             return _Running(bare, ref_of(order.pod), order.container, containers=_containers(order.pod))
-        for volume in volumes.values():
-            if volume.writable:
-                (place / "volumes" / volume.name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        accounts = accounts_of(order.pod, order.container)
+        volumes = volumes_of(order, token.reveal(), accounts.sole, accounts.shared)
+        slot = self._slot(uid_of(order.pod))
+        places = {each.name: self._place(order, each, accounts, slot) for each in volumes.values() if each.writable}
         variables["PATH"] = f"{TOOLS}:{variables['PATH']}"
         variables["HOME"] = "/tmp"
         root = place / f"root-{order.container['name']}"
         root.mkdir(exist_ok=True)
         said = _last_words(place, order.container)
         said.write_bytes(b"")
-        mounts = _mounts(order, place, volumes, variables)
-        files = _files(volumes, self._settings.tmpfs_bytes)
+        said.chmod(0o666)  # whoever the command is
+        strict = bool(dig(order.container, "securityContext", "readOnlyRootFilesystem", default=False))
+        mounts = mounting.mounts(order, places, volumes, variables)
         line = self._take_line()
         last_words = (str(said), str(order.container.get("terminationMessagePath") or LAST_WORDS), True)
         spec = {
@@ -378,32 +421,66 @@ class ProcessRuntime:
                 *mounts,
                 last_words,
             ],
-            "files": files,
+            "files": mounting.files(volumes, accounts, self._settings.tmpfs_bytes, self._stamp()),
+            "ids": accounts.to_json(),
+            "writable_root": not strict,
+            "strict_root": strict,
             "board": self._board_file,
             "line": line,
             "together": self._settings.together(),
             "socket": str(self._gateway.path),
             "port": self._settings.port,
             "limits": self._settings.limits(),
-            "whole": self._settings.whole(),
+            "whole": self._settings.whole() | {"folders": mounting.bounds(order, volumes)},
             "tmpfs_bytes": self._settings.tmpfs_bytes,
-            "slot": self._slot(uid_of(order.pod)),
-            "give": [
-                (str(said), False),
-                *((str(place / "volumes" / each.name), False) for each in volumes.values() if each.writable),
-            ],
+            "slot": slot,
+            "give": [(str(said), False)],
         }
+        return self._launched(order, spec, token)
+
+    def _launched(self, order: Order, spec: dict[str, Any], token: Secret) -> _Running:
+        """Start the launcher, with a pipe each way that only it and process 1 of the sandbox have."""
         verdict, theirs = os.pipe()
+        news, updates = os.pipe()
         try:
-            process = launcher(spec | {"verdict": theirs})
+            process = launcher(spec | {"verdict": theirs, "updates": news})
         except BaseException:
             os.close(verdict)
-            self._free_line(line)
+            os.close(updates)
+            self._free_line(spec["line"])
             raise
         finally:
             os.close(theirs)
+            os.close(news)
+        os.set_blocking(updates, False)
         del spec["files"]
-        return _Running(process, ref_of(order.pod), order.container, spec, _containers(order.pod), line, verdict)
+        return _Running(
+            process,
+            ref_of(order.pod),
+            order.container,
+            spec,
+            _containers(order.pod),
+            spec["line"],
+            verdict,
+            updates,
+            token,
+        )
+
+    def _place(self, order: Order, volume: Volume, accounts: Accounts, slot: int) -> Path:
+        """The folder of an emptyDir: made once, for everybody in the pod, or for the group that shares its volumes."""
+        top = self._in_memory.path if volume.memory else self.scratch
+        folder = top / uid_of(order.pod) / "volumes" / volume.name
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._lock:
+            if folder.exists():
+                return folder
+            folder.mkdir(mode=0o700)
+            first = identity(slot)
+            if first is not None:
+                group = 0 if accounts.shared is None else accounts.known.index(accounts.shared)
+                os.chown(folder, first, first + group)
+            folder.chmod(0o777 if accounts.shared is None else 0o2777)
+        return folder
 
     def _take_line(self) -> int:
         with self._lock:
@@ -478,7 +555,7 @@ class ProcessRuntime:
         files = next((volume.files for volume in volumes.values() if "token" in volume.files), {})
         cluster = {
             "server": f"https://127.0.0.1:{self._settings.port}",
-            "certificate-authority-data": _base64(self._settings.ca_pem.encode()),
+            "certificate-authority-data": mounting.encoded(self._settings.ca_pem.encode()),
         }
         context = {"cluster": "local", "user": "pod", "namespace": namespace_of(order.pod)}
         config = {
@@ -531,6 +608,8 @@ class ProcessRuntime:
         running.ended.set()
         self._free_line(running.line)
         output.close()
+        if running.updates >= 0:
+            os.close(running.updates)
         for timer in running.timers:
             timer.cancel()
         now = self._clock.now()
@@ -609,81 +688,3 @@ def _token(order: Order, wish: TokenWish) -> Generator[Any, Any, Secret]:
     account = str(dig(pod, "spec", "serviceAccountName", default="default"))
     answer = yield client.create(ACCOUNTS, body, namespace=namespace_of(pod), name=account, subresource="token")
     return Secret(str(dig(answer.or_raise(), "status", "token", default="")))
-
-
-def _files(volumes: Mapping[str, Volume], most: int) -> dict[str, list[tuple[str, str, int]]]:
-    """What the launcher writes to the sandbox's own memory: it is gone with the sandbox, however that ends."""
-    kept = [volume for volume in volumes.values() if not volume.writable]
-    if sum(len(content) for volume in kept for content in volume.files.values()) > most:
-        raise VolumeError(f"the files of all volumes are larger than {most >> 20} MiB together; give the pod fewer")
-    return {
-        volume.name: [(path, _base64(content), volume.mode_of(path)) for path, content in volume.files.items()]
-        for volume in kept
-    }
-
-
-def _mounts(
-    order: Order, place: Path, volumes: Mapping[str, Volume], variables: Mapping[str, str]
-) -> list[tuple[str, str, bool, str]]:
-    """What is shown where; a subPath is followed by the launcher, where no link can lead it astray. A source that is no
-    path is a volume of the launcher's files."""
-    found = []
-    for mount in order.container.get("volumeMounts") or ():
-        volume = volumes.get(str(mount.get("name")))
-        if volume is None:
-            raise VolumeError(f'container "{order.container["name"]}": there is no volume "{mount.get("name")}"')
-        below = str(mount.get("subPath") or "") or expanded(str(mount.get("subPathExpr") or ""), variables)
-        if "$(" in below and mount.get("subPathExpr"):
-            raise VolumeError(f'volume "{volume.name}": subPathExpr {below} names a variable that there is not')
-        if ".." in below.split("/") or below.startswith("/"):
-            raise VolumeError(f'volume "{volume.name}": subPath {below} leads out of the volume')
-        source = place / "volumes" / volume.name if volume.writable else volume.name
-        writable = volume.writable and not mount.get("readOnly")
-        found.append((str(source), str(mount["mountPath"]).rstrip("/"), writable, below))
-    return found
-
-
-def _base64(data: bytes) -> str:
-    import base64
-
-    return base64.b64encode(data).decode()
-
-
-class _Gateway:
-    """A Unix socket that leads to the API server and nowhere else."""
-
-    def __init__(self, path: Path, host: str, port: int) -> None:
-        self.path = path
-        self._address = (host, port)
-        self._free = threading.BoundedSemaphore(CONNECTIONS)
-        self._listener = socket.socket(socket.AF_UNIX)
-        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._listener.bind(f"/proc/self/fd/{folder}/{path.name}")  # a name of a socket has 107 letters at most
-        os.close(folder)
-        path.chmod(0o666)  # in a folder of ours alone; inside, commands are another user
-        self._listener.listen(CONNECTIONS)
-        threading.Thread(target=self._accept, name="api gateway", daemon=True).start()
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self._free.acquire()
-            threading.Thread(target=self._carry, args=(connection,), daemon=True).start()
-
-    def _carry(self, connection: socket.socket) -> None:
-        try:
-            with connection, socket.create_connection(self._address, timeout=10) as server:
-                server.settimeout(None)
-                pump(connection, server)
-        except OSError as error:
-            log.debug("a connection of a container to the API ended: %s", error)
-        finally:
-            self._free.release()

@@ -20,6 +20,7 @@ from syncline.cluster.machines.kubelet.actions import (
     KillContainer,
     NoteFailures,
     PodPerformer,
+    RefreshVolumes,
     StartContainer,
 )
 from syncline.cluster.machines.kubelet.controller import KubeletController
@@ -107,6 +108,7 @@ class MachinesRoom:
             StartContainer,
             GoOn,
             KillContainer,
+            RefreshVolumes,
             NoteFailures,
             ForgetPod,
         )

@@ -119,6 +119,11 @@ class ScriptRuntime:
             self._note(container, f"simulated from here on, taken to succeed: {error}", now)
             return self._ended(container, 0, now)
 
+    def refresh(self, order: Order, container: Container, now: datetime) -> Generator[Any, Any, Container]:
+        """It has no files."""
+        yield from ()
+        return container
+
     def stop(self, container: Container, grace_s: float, now: datetime) -> Generator[Any, Any, Container]:
         yield from ()
         running = self._running.pop((container.pod_uid, container.name, container.attempt), None)

@@ -84,6 +84,11 @@ class StagedRuntime:
         yield from ()
         return container
 
+    def refresh(self, order: Order, container: Container, now: datetime) -> Generator[Any, Any, Container]:
+        """It has no files."""
+        yield from ()
+        return container
+
     def stop(self, container: Container, grace_s: float, now: datetime) -> Generator[Any, Any, Container]:
         """A staged container stops when asked, after its stage's stop time; if that is too long it is killed."""
         yield from ()

@@ -1,15 +1,21 @@
-"""The files of a pod's volumes, as data: written by the process runtime below the pod's directory."""
+"""The files of a pod's volumes, as data: written by the process runtime, into its sandboxes or below the pod's folder.
+
+What comes from ConfigMaps, Secrets and the pod itself is shown anew when those change (:func:`shown_of`).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from syncline.cluster.machines.containers import Order
 from syncline.cluster.machines.environment import field_value, object_data, resource_value
-from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.objects import Obj, annotations_of, dig, generation, labels_of, name_of, resource_version, uid_of
+from syncline.kube.quantity import QuantityError, parse_quantity
 
-__all__ = ["TokenWish", "Volume", "VolumeError", "token_wish", "volumes_of"]
+__all__ = ["TokenWish", "Volume", "VolumeError", "shown_of", "token_wish", "volumes_of"]
 
 
 DEFAULT_MODE = 0o644
@@ -21,18 +27,21 @@ class VolumeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """``files`` by path below the volume, ``modes`` where one has another than ``mode``; ``writable`` volumes belong to
-    the pod."""
+    """``files`` by path below the volume, ``modes`` where one has another than ``mode``, ``owners`` where one is not
+    root's; ``writable`` volumes belong to the pod, ``memory`` says that they are no files on a disk, ``most`` how large
+    they may become."""
 
     name: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     writable: bool = False
     mode: int = DEFAULT_MODE
     modes: Mapping[str, int] = field(default_factory=dict)
+    owners: Mapping[str, int] = field(default_factory=dict)
+    memory: bool = False
+    most: int = 0
 
     def mode_of(self, path: str) -> int:
-        """The owner can always read it."""
-        return self.modes.get(path, self.mode) & 0o777 | 0o400
+        return self.modes.get(path, self.mode) & 0o777
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +62,81 @@ def token_wish(pod: Obj) -> TokenWish | None:
     return None
 
 
-def volumes_of(order: Order, token: str) -> dict[str, Volume]:
-    """All volumes by name; raises VolumeError for kinds that would reach outside the sandbox."""
+def shown_of(pod: Obj, objects: tuple[Obj, ...]) -> str:
+    """What the files of a pod's volumes are made of, in short: another text when one of them has changed. An object
+    that cannot change counts by its name alone: the kubelet does not look at it again. Empty: no such volume."""
+    volumes = [each for each in dig(pod, "spec", "volumes", default=[]) if any(kind in each for kind in _OF_FILES)]
+    if not volumes:
+        return ""
+    known = {(str(each.get("kind")), name_of(each)): each for each in objects}
+    found: list[object] = []
+    for part in (part for volume in volumes for part in _parts(volume)):
+        for kind, field_, key in (("ConfigMap", "configMap", "name"), ("Secret", "secret", "name")):
+            if field_ in part:
+                obj = known.get((kind, str(part[field_].get(key))))
+                version = "" if obj is None else f"{uid_of(obj)}/{resource_version(obj)}"
+                found.append((kind, part[field_].get(key), "immutable" if obj and obj.get("immutable") else version))
+        if "downwardAPI" in part:
+            found.append((labels_of(pod), annotations_of(pod), generation(pod)))
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _parts(volume: Obj) -> tuple[Obj, ...]:
+    """Its sources, in the words of a projected one."""
+    return tuple(volume["projected"].get("sources") or ()) if "projected" in volume else (_as_source(volume),)
+
+
+def volumes_of(order: Order, token: str, user: int | None = None, group: int | None = None) -> dict[str, Volume]:
+    """All volumes by name; raises VolumeError for kinds that would reach outside the sandbox. ``user``: of all
+    containers; ``group``: to which the volumes belong."""
+    tokens = _Tokens(token, user, group)
     objects = {(str(each.get("kind")), name_of(each)): object_data(each) for each in order.objects}
     return {
-        str(volume.get("name")): _volume(volume, order, objects, token)
+        str(volume.get("name")): _volume(volume, order, objects, tokens)
         for volume in dig(order.pod, "spec", "volumes", default=[])
     }
+
+
+def _size(text: object) -> int:
+    """Bytes; 0: no limit."""
+    try:
+        return parse_quantity(str(text)).value() if text else 0
+    except QuantityError:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """The token of the service account, and whose it is."""
+
+    text: str
+    user: int | None
+    group: int | None
 
 
 _OF_FILES = ("configMap", "secret", "downwardAPI", "projected")
 _Objects = Mapping[tuple[str, str], Mapping[str, bytes]]
 
 
-def _volume(volume: Obj, order: Order, objects: _Objects, token: str) -> Volume:
+def _volume(volume: Obj, order: Order, objects: _Objects, tokens: _Tokens) -> Volume:
     name = str(volume.get("name"))
     if "emptyDir" in volume:
-        return Volume(name, writable=True)
-    source = next(
-        (volume[kind] for kind in ("configMap", "secret", "downwardAPI", "projected") if kind in volume), None
-    )
+        about = volume["emptyDir"] or {}
+        return Volume(name, writable=True, memory=about.get("medium") == "Memory", most=_size(about.get("sizeLimit")))
+    source = next((volume[kind] for kind in _OF_FILES if kind in volume), None)
     if source is not None:
-        parts = source.get("sources") or () if "projected" in volume else (_as_source(volume),)
         files: dict[str, bytes] = {}
         modes: dict[str, int] = {}
-        for part in parts:
-            files |= _projected(part, order, objects, token)
+        owners: dict[str, int] = {}
+        for part in _parts(volume):
+            files |= _projected(part, order, objects, tokens.text)
             modes |= _modes(part)
+            if "serviceAccountToken" in part and (tokens.user is not None or tokens.group is not None):
+                path = str(part["serviceAccountToken"].get("path") or "token")
+                modes |= {path: 0o600}
+                owners |= {path: tokens.user or 0}
         mode = source.get("defaultMode")
-        return Volume(name, files, mode=DEFAULT_MODE if mode is None else int(mode), modes=modes)
+        return Volume(name, files, mode=DEFAULT_MODE if mode is None else int(mode), modes=modes, owners=owners)
     kind = next((key for key in volume if key != "name"), "")
     raise VolumeError(
         f'volume "{name}": {kind} volumes are not given to local processes; '

@@ -23,6 +23,7 @@ __all__ = [
     "NoteFailures",
     "PodAction",
     "PodPerformer",
+    "RefreshVolumes",
     "StartContainer",
 ]
 
@@ -89,6 +90,22 @@ class KillContainer:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshVolumes:
+    """Show in the volumes of a container what has changed of ConfigMaps, Secrets and the pod."""
+
+    order: Order
+    container: Container
+    reason: str
+
+    @property
+    def target(self) -> ObjectRef:
+        return ref_of(self.order.pod)
+
+    def describe(self) -> str:
+        return f"refresh volumes of {self.container.name} of {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
 class NoteFailures:
     """Remember that people are told of the first ``told`` failed probes of a container."""
 
@@ -117,7 +134,7 @@ class ForgetPod:
         return f"forget {self.target}"
 
 
-PodAction: TypeAlias = CreateSandbox | StartContainer | GoOn | KillContainer | NoteFailures | ForgetPod
+PodAction: TypeAlias = CreateSandbox | StartContainer | GoOn | KillContainer | RefreshVolumes | NoteFailures | ForgetPod
 
 
 class PodPerformer:
@@ -140,6 +157,8 @@ class PodPerformer:
                 return (yield from self._runtimes.of(container).go_on(container, now))
             case KillContainer(container=container, grace_s=grace_s):
                 return (yield from self._runtimes.of(container).stop(container, grace_s, now))
+            case RefreshVolumes(order=order, container=container):
+                return (yield from self._runtimes.of(container).refresh(order, container, now))
             case NoteFailures(container=container, told=told):
                 now_known = self._table.find(container.pod_uid, container.name, container.attempt) or container
                 return self._table.put(replace(now_known, told=told))  # a process may have ended meanwhile

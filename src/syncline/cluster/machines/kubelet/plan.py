@@ -21,6 +21,7 @@ from syncline.cluster.machines.kubelet.actions import (
     KillContainer,
     NoteFailures,
     PodAction,
+    RefreshVolumes,
     StartContainer,
 )
 from syncline.cluster.machines.kubelet.admit import answered_at, refusal_of, refused_status
@@ -36,6 +37,7 @@ from syncline.cluster.machines.kubelet.observe import Observed, order_of
 from syncline.cluster.machines.kubelet.status import status_of
 from syncline.cluster.machines.kubelet.views import View, views_of
 from syncline.cluster.machines.stages import Timing, stage_of
+from syncline.cluster.machines.volumes import shown_of
 from syncline.control.plan import Delete, Done, Emit, Outcome, Plan, Requeue, Result, set_status
 from syncline.kube.objects import Obj, dig, is_terminating, meta, ref_of, uid_of
 
@@ -98,7 +100,7 @@ def settle(seen: Observed, done: Plan, results: tuple[Result, ...], now: datetim
     return seen, replace(more, steps=((tuple(told), *more.steps) if told else more.steps))
 
 
-_RUNTIME = (CreateSandbox, StartContainer, GoOn, KillContainer, NoteFailures)
+_RUNTIME = (CreateSandbox, StartContainer, GoOn, KillContainer, RefreshVolumes, NoteFailures)
 
 
 def _with(seen: Observed, value: object) -> Observed:
@@ -226,6 +228,21 @@ def _probing(case: _Case) -> Plan | None:
     return Plan((tuple(acts), tuple(events)), why="probes failed") if acts else None
 
 
+def _refreshing(case: _Case) -> Plan | None:
+    """What volumes show of ConfigMaps, Secrets and the pod follows them; while one is missing they stay as they are."""
+    shown = [view.record for view in case.views if view.running and view.record is not None and view.record.shown]
+    if not shown or case.seen.missing.volumes:
+        return None
+    now = shown_of(case.pod, case.seen.objects)
+    specs = {view.name: view.spec for view in case.views}
+    old = [
+        RefreshVolumes(order_of(case.seen, specs[each.name], each.attempt), each, "what its volumes show has changed")
+        for each in shown
+        if each.shown != now and not each.stopping
+    ]
+    return Plan((tuple(old),)) if old else None
+
+
 def _probe_grace_s(case: _Case, view: View) -> float:
     """A probe may allow less time than the pod."""
     by = view.record.course.killed_by if view.record is not None else ""
@@ -272,6 +289,7 @@ _STAGES: tuple[Callable[[_Case], Plan | None], ...] = (
     _overdue,
     _sandbox,
     _due,
+    _refreshing,
     _probing,
     _winding_up,
     _initializing,

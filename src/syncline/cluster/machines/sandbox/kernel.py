@@ -66,10 +66,11 @@ def owner_of_namespace(space: int) -> int:
     return found
 
 
-def map_ids(process: str, users: str, groups: str, proc: int | None = None) -> None:
+def map_ids(process: str, users: str, groups: str, proc: int | None = None, *, further_groups: bool = False) -> None:
     """Say who is who in the user namespace of ``process``: lines of ``inside outside count``. ``proc`` is an open
-    ``/proc`` that still shows it."""
-    for name, text in (("setgroups", "deny"), ("uid_map", users), ("gid_map", groups)):
+    ``/proc`` that still shows it. ``further_groups``: who has the right to may have several, which only root allows."""
+    denied = () if further_groups else (("setgroups", "deny"),)
+    for name, text in (*denied, ("uid_map", users), ("gid_map", groups)):
         path = f"{process}/{name}" if proc is not None else f"/proc/{process}/{name}"
         try:
             file = os.open(path, os.O_WRONLY | os.O_CLOEXEC, dir_fd=proc)

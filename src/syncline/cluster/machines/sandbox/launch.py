@@ -24,7 +24,8 @@ from syncline.base.priority import LAST, step_back
 from syncline.cluster.machines.sandbox import CANNOT, kernel, network
 from syncline.cluster.machines.sandbox.board import Board
 from syncline.cluster.machines.sandbox.kernel import SandboxError
-from syncline.cluster.machines.sandbox.ownership import give, identity
+from syncline.cluster.machines.sandbox.ownership import WIDTH, give, identity
+from syncline.cluster.machines.sandbox.projecting import Projection
 from syncline.cluster.machines.sandbox.root import make_root
 from syncline.cluster.machines.sandbox.watch import Watch
 
@@ -45,12 +46,15 @@ MORE_LIKELY_OUT_OF_MEMORY = "700"
 
 Spec = dict[str, "Any"]
 """``argv``, ``env``, ``cwd``; ``root`` (an empty directory of ours), ``hostname``; ``binds``: [source, target,
-writable] and perhaps a path below the source; ``files``: volumes kept in memory, by name [path, base64, mode] (a source
-of ``binds`` that is no path names one); ``socket`` (path on this machine) and ``port`` (in the sandbox); ``limits``:
+writable] and perhaps a path below the source; ``files``: volumes kept in memory, by name (a source of ``binds`` that is
+no path names one; see :func:`project`); ``socket`` (path on this machine) and ``port`` (in the sandbox); ``limits``:
 name of RLIMIT to number; ``whole``: limits of all its processes together (see :class:`Watch`); ``tmpfs_bytes``.
 Optional: ``slot``, the number of the user that it runs as where root started us, ``give``: what shall belong to that
 user ([path, and what is below it too]), ``verdict``: a descriptor that learns which limit was exceeded; ``board``: a
-descriptor of the :class:`Board`, ``line`` on it, and ``together``: limits of all sandboxes.
+descriptor of the :class:`Board`, ``line`` on it, and ``together``: limits of all sandboxes. ``ids``: ``user``,
+``group`` and further ``groups`` of the command, and all that its pod names, in order (``known``; 0 is the first);
+``writable_root``: the root is memory that it may write; ``strict_root``: neither that nor the usual folders for
+temporary files; ``updates``: a descriptor from which new states of ``files`` come.
 """
 
 
@@ -70,7 +74,7 @@ def main() -> int:
     spec: Spec = json.loads(_first_line(0))
     os.umask(0o022)
     verdict = spec.get("verdict")
-    for given in (verdict, spec.get("board")):
+    for given in (verdict, spec.get("board"), spec.get("updates")):
         if given is not None:
             os.set_inheritable(given, False)
     alive, ours = os.pipe()
@@ -80,6 +84,8 @@ def main() -> int:
         if init == 0:
             os.close(ours)
             _be_init(spec, alive)
+        if "updates" in spec:
+            os.close(spec["updates"])
     except (SandboxError, OSError) as error:
         _complain(f"no sandbox: {error}")
         return CANNOT
@@ -112,13 +118,15 @@ def _enter_namespaces(spec: Spec) -> None:
         for path, whole in spec.get("give", ()):
             give(path, outside, whole=whole)
         os.setgroups([])
-        lines = f"0 {os.geteuid()} 1\n{KEEPER} {outside} 1"
-        _mapped_from_outside(lines, refused)
+        lines = f"0 {os.geteuid()} 1\n{KEEPER} {outside} {WIDTH}"
+        _mapped_from_outside(lines, NAMESPACES, refused)
     kernel.hide_from_others()
 
 
-def _mapped_from_outside(lines: str, refused: str) -> None:
-    """Whoever has left a user namespace may not map more than itself; a child that stayed may."""
+def _mapped_from_outside(lines: str, namespaces: int, refused: str, proc: int | None = None) -> None:
+    """Whoever has left a user namespace may not map more than itself; a child that stayed may. ``proc`` is an open
+    ``/proc`` that shows us where our own does not."""
+    here = str(os.getpid()) if proc is None else os.readlink("self", dir_fd=proc)
     begin, tell = os.pipe()
     mapper = os.fork()
     if mapper == 0:
@@ -126,14 +134,14 @@ def _mapped_from_outside(lines: str, refused: str) -> None:
         try:
             os.close(tell)
             if os.read(begin, 1):
-                kernel.map_ids(str(os.getppid()), lines, lines)
+                kernel.map_ids(here, lines, lines, proc, further_groups=True)
                 code = 0
         except SandboxError as error:
             _complain(f"no sandbox: {error}")
         finally:
             os._exit(code)
     os.close(begin)
-    kernel.unshare(NAMESPACES, refused)
+    kernel.unshare(namespaces, refused)
     os.write(tell, b"m")
     os.close(tell)
     if os.waitstatus_to_exitcode(os.waitpid(mapper, 0)[1]) != 0:
@@ -194,7 +202,8 @@ def _set_up_and_watch(spec: Spec) -> int:
     kernel.check(kernel.libc.sethostname(name, len(name)), "host name")
     network.loopback_up()
     proc = os.open("/proc", kernel.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    make_root(spec)
+    _load_nothing_more()
+    projection = make_root(spec)
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     if spec.get("socket"):
         listener = network.listen(int(spec["port"]))
@@ -202,15 +211,20 @@ def _set_up_and_watch(spec: Spec) -> int:
             os.close(proc)
             _be_forwarder(spec, listener)
         listener.close()
+    folders = [*(target for _, target, writable, *_ in spec["binds"] if writable)]
+    board = Board(spec["board"]) if "board" in spec else None
+    watch = Watch(spec.get("whole", {}), folders, board, spec.get("line", 0), spec.get("together"))
     child = os.fork()
     if child == 0:
         _become(spec, proc)
     os.close(proc)
     _detach_output(keep=2)
-    folders = [*(target for _, target, writable, *_ in spec["binds"] if writable)]
-    board = Board(spec["board"]) if "board" in spec else None
-    watch = Watch(spec.get("whole", {}), folders, board, spec.get("line", 0), spec.get("together"))
-    return _wait_and_watch(child, watch, spec.get("verdict"))
+    return _wait_and_watch(child, watch, projection, spec.get("verdict"))
+
+
+def _load_nothing_more() -> None:
+    """From here on paths are the sandbox's, where commands write: no module may be found there."""
+    sys.meta_path[:] = [each for each in sys.meta_path if getattr(each, "__name__", "") != "PathFinder"]
 
 
 def _be_forwarder(spec: Spec, listener: Any) -> None:
@@ -232,7 +246,7 @@ def _detach_output(keep: int = -1) -> None:
     os.close(null)
 
 
-def _wait_and_watch(child: int, watch: Watch, verdict: int | None) -> int:
+def _wait_and_watch(child: int, watch: Watch, projection: Projection, verdict: int | None) -> int:
     """Reap orphans too; the exit code of the command, 128 + n where a signal ended it."""
     over = ""
     while True:
@@ -242,6 +256,7 @@ def _wait_and_watch(child: int, watch: Watch, verdict: int | None) -> int:
         code = _reaped(child)
         if code is not None:
             return code
+        projection.look()
         if not over:
             ended = resource.getrusage(resource.RUSAGE_CHILDREN)
             over = watch.look(ended.ru_utime + ended.ru_stime)
@@ -287,7 +302,7 @@ def _become(spec: Spec, proc: int | None) -> None:
             hard = resource.getrlimit(kind)[1]
             value = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
             resource.setrlimit(kind, (value, value))
-        _lose_rights(int(spec["keeper"]), proc, spec.get("space"))
+        _take_identity(spec, proc)
         if "alive" in spec and select.select([spec["alive"]], [], [], 0)[0]:
             return  # whoever wanted it has gone meanwhile
         try:
@@ -320,18 +335,42 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
     raise PermissionError(f"{program}: permission denied") if refused else FileNotFoundError(program)
 
 
-def _lose_rights(keeper: int, proc: int | None = None, space: int | None = None) -> None:
-    """Become the sandbox's user, in a user namespace below the sandbox's own where no right reaches the sandbox."""
+ALONE = {"user": 0, "group": 0, "groups": [], "known": [0]}
+"""Who a command is that says nothing about it."""
+
+
+def _take_identity(spec: Spec, proc: int | None) -> None:
+    """Become who the pod says, in a user namespace below the sandbox's own where no right reaches the sandbox. Where
+    root started us each user and group that the pod names is one of its own; else there is one, whatever its number."""
+    keeper, ids = int(spec["keeper"]), spec.get("ids", ALONE)
+    user, group = int(ids["user"]), int(ids["group"])
+    if "space" in spec:
+        kernel.enter_namespace(spec["space"], "user")
+    elif keeper:
+        lines = "\n".join(f"{number} {keeper + place} 1" for place, number in enumerate(ids["known"]))
+        _mapped_from_outside(lines, kernel.NEWUSER, "a user namespace for the command", proc)
+    else:
+        kernel.unshare(kernel.NEWUSER, "a user namespace for the command")
+        kernel.hide_from_others(False)  # else its own maps belong to root
+        kernel.map_ids("self", f"{user} 0 1", f"{group} 0 1", proc)
+    if proc is not None:
+        os.close(proc)
+    if keeper:
+        os.setgroups(ids["groups"])
+        os.setresgid(group, group, group)
+        os.setresuid(user, user, user)
+    _drop_rights()
+
+
+def _lose_rights(keeper: int) -> None:
+    """Become the sandbox's user, without a right."""
     if keeper:
         os.setresgid(keeper, keeper, keeper)
         os.setresuid(keeper, keeper, keeper)
-    if space is not None:
-        kernel.enter_namespace(space, "user")
-    elif proc is not None:
-        kernel.unshare(kernel.NEWUSER, "a user namespace for the command")
-        kernel.hide_from_others(False)  # else its own maps belong to root
-        kernel.map_ids("self", f"0 {keeper} 1", f"0 {keeper} 1", proc)
-        os.close(proc)
+    _drop_rights()
+
+
+def _drop_rights() -> None:
     kernel.drop_privileges()
     kernel.hide_from_others()
     kernel.die_with_parent()  # a change of user forgets it
@@ -362,6 +401,7 @@ def _join(spec: Spec, wish: int) -> int:
         spec["keeper"] = KEEPER
     else:
         spec["keeper"] = 0
+    _load_nothing_more()
     for name in ("owner", *JOINED):
         kernel.enter_namespace(spaces[name], name)
     os.chdir("/")
@@ -420,13 +460,19 @@ def _spaces(init: int) -> dict[str, int] | None:
             for name in ("user", *JOINED):
                 found[name] = os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
             found["owner"] = kernel.owner_of_namespace(found["mnt"])
-            if os.fstat(found["owner"]).st_ino != os.fstat(found["user"]).st_ino:
+            if _is_mapped(process) and os.fstat(found["owner"]).st_ino != os.fstat(found["user"]).st_ino:
                 return found
         except (OSError, SandboxError):
             pass
         for space in found.values():
             os.close(space)
     return None
+
+
+def _is_mapped(process: int) -> bool:
+    """Its users have numbers already."""
+    with open(f"/proc/{process}/uid_map") as file:
+        return bool(file.read(1))
 
 
 def _children(parent: int) -> list[int]:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["give", "identity"]
+__all__ = ["WIDTH", "give", "identity"]
 
 FIRST = 0x70000000
 """Users that no system gives out: beyond those of people, services and containers (systemd's UIDS-GIDS)."""
+WIDTH = 16
+"""Users and groups that one pod may name."""
 SLOTS = 1 << 24
 SETGID, SETUID = 6, 7
 """Capabilities."""
 
 
 def identity(slot: int) -> int | None:
-    """The number of the user and group that a command runs as if root starts it; None where nobody can be chosen: it
-    is then who we are. The same slot gives the same user."""
+    """The first of the :data:`WIDTH` users and groups of a pod if root starts its commands; None where nobody can be
+    chosen: they are then who we are. The same slot gives the same users."""
     if os.geteuid() != 0 or not _may_choose():
         return None
     largest = max(_extents("/proc/self/uid_map"), key=lambda each: each[1], default=(0, 0))
     if _extents("/proc/self/gid_map") != _extents("/proc/self/uid_map"):
         return None
     first, count = largest
-    if first <= FIRST and first + count >= FIRST + SLOTS:
-        return FIRST + slot % SLOTS
+    if first <= FIRST and first + count >= FIRST + SLOTS * WIDTH:
+        return FIRST + slot % SLOTS * WIDTH
     # A container that root's own users were lent to: from the upper half of them.
-    return first + count // 2 + slot % (count // 2) if count > 2 else None
+    places = count // 2 // WIDTH
+    return first + count // 2 + slot % places * WIDTH if places else None
 
 
 def _may_choose() -> bool:

@@ -6,7 +6,6 @@ the pod, at whatever instant, decides what is mounted or where.
 
 from __future__ import annotations
 
-import binascii
 import ctypes
 import errno
 import os
@@ -14,7 +13,9 @@ import stat
 import struct
 
 from syncline.cluster.machines.sandbox.kernel import O_PATH, SandboxError, check, libc, open_beneath
+from syncline.cluster.machines.sandbox.mirrors import Mirrors
 from syncline.cluster.machines.sandbox.network import API_SOCKET
+from syncline.cluster.machines.sandbox.projecting import Projection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # loading it takes as long as making the sandbox
@@ -55,6 +56,10 @@ WRITTEN = {
 DEVICES = ("null", "zero", "full", "random", "urandom")
 WRITABLE = ("/tmp", "/run", "/var/tmp", "/dev/shm")
 """All in one memory of a bounded size."""
+STILL_WRITABLE = ("/dev/shm",)
+"""Of them where the root shall be read-only, as a runtime has it."""
+OWN_FOLDERS = ("", "/etc", "/opt", "/var", "/var/cache", "/var/lib", "/var/log")
+"""Of a root that its command may write; what else there is belongs to this machine."""
 HIDDEN_PROC = (
     "acpi",
     "asound",
@@ -72,13 +77,49 @@ READ_ONLY_PROC = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 LIMITED = ("mnt", "pid", "net", "ipc", "uts", "cgroup", "time")
 
 
-def make_root(spec: dict[str, Any]) -> None:
-    """Build it below ``spec["root"]`` and make it the root of this process, which is alone in its namespaces."""
-    root = str(spec["root"])
+def make_root(spec: dict[str, Any]) -> Projection:
+    """Build it below ``spec["root"]`` and make it the root of this process, which is alone in its namespaces. Returns
+    who keeps its volumes of files."""
+    root, keeper = str(spec["root"]), int(spec.get("keeper", 0))
     mount("", "/", "", REC | PRIVATE)
     options = f"size={int(spec['tmpfs_bytes'])},nr_inodes={INODES},mode=755"
     mount("tmpfs", root, "tmpfs", NOSUID | NODEV, options)
     base = os.open(root, O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    _make_system(base, root)
+    writable = bool(spec.get("writable_root"))
+    for path in WRITABLE:
+        os.makedirs(root + path, exist_ok=True)
+        os.chmod(root + path, 0o1777)
+        if writable or path in STILL_WRITABLE or not spec.get("strict_root"):
+            bind(base, root + path, path, writable=True)
+    os.symlink("/run", f"{root}/var/run")
+    if writable:
+        for path in OWN_FOLDERS:
+            os.makedirs(root + path, exist_ok=True)
+        for path in (*OWN_FOLDERS, *WRITABLE, *(f"/{each}" for each in WRITTEN)):
+            os.chown(root + path, keeper, keeper)
+    _make_devices(base, root)
+    limits = _make_proc(base, root)
+    kept, projection = _keep_files(root, spec, keeper)
+    mirrors = Mirrors(base, f"{kept}/.mirrors", _show_read_only)
+    for source, target, may_write, *below in spec["binds"]:
+        place = source if source.startswith("/") else f"{kept}/{source}"
+        narrow = below[0] if below else ""
+        bind(base, place, target, writable=may_write, below=narrow, keeper=keeper, mirrors=mirrors)
+    check(libc.umount2(kept.encode(), DETACH), "hide the files of volumes that are not mounted")
+    os.rmdir(kept)
+    if writable:
+        _make_folder(base, str(spec["cwd"]), keeper)
+    if spec.get("socket"):
+        bind(base, spec["socket"], API_SOCKET, writable=True)
+    os.close(base)
+    _pivot(root, read_only=not writable)
+    _close_namespaces(limits)
+    return projection
+
+
+def _make_system(base: int, root: str) -> None:
+    """The machine's programs, and what it may show of its settings."""
     for path in SYSTEM:
         if os.path.islink(path):
             os.symlink(os.readlink(path), root + path)
@@ -92,51 +133,42 @@ def make_root(spec: dict[str, Any]) -> None:
             mount("tmpfs", root + path, "tmpfs", RDONLY | NOSUID | NODEV, "size=4096,mode=755")
     for path, text in WRITTEN.items():
         _write(f"{root}/{path}", text)
-    for path in WRITABLE:
-        os.makedirs(root + path, exist_ok=True)
-        os.chmod(root + path, 0o1777)
-        bind(base, root + path, path, writable=True)
-    os.symlink("/run", f"{root}/var/run")
-    _make_devices(base, root)
-    limits = _make_proc(base, root)
-    keeper = int(spec.get("keeper", 0))
-    kept = _keep_files(root, spec.get("files", {}), keeper, int(spec["tmpfs_bytes"]))
-    for source, target, writable, *below in spec["binds"]:
-        place = source if source.startswith("/") else f"{kept}/{source}"
-        bind(base, place, target, writable=writable, below=below[0] if below else "", keeper=keeper)
-    check(libc.umount2(kept.encode(), DETACH), "hide the files of volumes that are not mounted")
-    os.rmdir(kept)
-    if spec.get("socket"):
-        bind(base, spec["socket"], API_SOCKET, writable=True)
-    os.close(base)
-    _pivot(root)
-    _close_namespaces(limits)
 
 
-def _keep_files(root: str, volumes: dict[str, list[Any]], keeper: int, most: int) -> str:
-    """The files of volumes, in a memory of their own that goes with the sandbox; they belong to ``keeper``. Returns
-    where the volumes lie."""
+def _make_folder(base: int, path: str, keeper: int) -> None:
+    """A working directory that no image brings is made, as runtimes do; where that cannot be, the command says so."""
+    try:
+        known = open_beneath(base, path.lstrip("/") or ".", O_PATH, in_root=True)
+    except FileNotFoundError:
+        try:
+            known = _place(base, path, folder=True)
+        except SandboxError:
+            return
+        os.chown(f"/proc/self/fd/{known}", keeper, keeper)
+    except OSError:
+        return
+    os.close(known)
+
+
+def _keep_files(root: str, spec: dict[str, Any], keeper: int) -> tuple[str, Projection]:
+    """The files of volumes, in a memory of their own that goes with the sandbox. Returns where the volumes lie, and who
+    writes them from now on."""
+    most, volumes = int(spec["tmpfs_bytes"]), spec.get("files", {})
     kept = f"{root}/.volumes"
     os.mkdir(kept, 0o700)
-    mount("tmpfs", kept, "tmpfs", NOSUID | NODEV, f"size={2 * most},nr_inodes={INODES},mode=700")
-    for name, files in volumes.items():
-        if "/" in name or name in ("", ".", ".."):
+    mount("tmpfs", kept, "tmpfs", NOSUID | NODEV, f"size={3 * most},nr_inodes={3 * INODES},mode=700")
+    os.mkdir(f"{kept}/.mirrors", 0o700)
+    folders = {}
+    for name in volumes:
+        if "/" in name or name.startswith("."):
             raise SandboxError(f'volume "{name}" cannot be a folder')
-        folder = f"{kept}/{name}"
-        os.mkdir(folder, 0o755)
-        for path, content, mode in files:
-            parts = path.split("/")
-            if ".." in parts or "" in parts:
-                raise SandboxError(f'volume "{name}": {path} leads out of the volume')
-            os.makedirs(os.path.dirname(f"{folder}/{path}"), exist_ok=True)
-            file = os.open(f"{folder}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(file, "wb") as stream:
-                stream.write(binascii.a2b_base64(content))
-                os.fchmod(file, mode)
-        for here, folders, found in os.walk(folder):
-            for each in (".", *folders, *found):
-                os.chown(f"{here}/{each}", keeper, keeper, follow_symlinks=False)
-    return kept
+        os.mkdir(f"{kept}/{name}", 0o755)
+        folders[name] = os.open(f"{kept}/{name}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    known = spec.get("ids", {}).get("known", [0])
+    ids = {number: keeper + place if keeper else keeper for place, number in enumerate(known)}
+    projection = Projection(folders, ids, int(spec.get("updates", -1)))
+    projection.write(volumes)
+    return kept, projection
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
@@ -145,23 +177,40 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
     check(made, f"mount {source or kind} on {target}")
 
 
-def bind(base: int, source: str, target: str, *, writable: bool = False, below: str = "", keeper: int = 0) -> None:
+def bind(
+    base: int,
+    source: str,
+    target: str,
+    *,
+    writable: bool = False,
+    below: str = "",
+    keeper: int = 0,
+    mirrors: Mirrors | None = None,
+) -> None:
     """Show ``source`` (or what lies ``below`` it, made if the pod may write there) at ``target`` of the new root. New
-    folders below belong to ``keeper``."""
+    folders below belong to ``keeper``; ``mirrors`` make places where the machine has none."""
     found = os.open(source, O_PATH | os.O_CLOEXEC)
     try:
         if below:
             found = _replaced(found, _below(found, below, make=writable, keeper=keeper))
-        place = _place(base, target, folder=stat.S_ISDIR(os.fstat(found).st_mode))
-        tree = libc.syscall(OPEN_TREE, found, b"", CLONE_TREE | os.O_CLOEXEC | EMPTY_PATH | RECURSIVE)
-        check(tree, f"{target}: a mount by its descriptor (Linux 5.12 or newer)")
-        _restrict_mount(tree, NOSUID | NODEV | (0 if writable else RDONLY), target)
-        moved = libc.syscall(MOVE_MOUNT, tree, b"", place, b"", FROM_EMPTY | TO_EMPTY)
-        check(moved, f"mount on {target}")
-        os.close(tree)
+        place = _place(base, target, folder=stat.S_ISDIR(os.fstat(found).st_mode), mirrors=mirrors)
+        _show(found, place, target, writable=writable)
         os.close(place)
     finally:
         os.close(found)
+
+
+def _show(found: int, place: int, target: str, *, writable: bool) -> None:
+    tree = libc.syscall(OPEN_TREE, found, b"", CLONE_TREE | os.O_CLOEXEC | EMPTY_PATH | RECURSIVE)
+    check(tree, f"{target}: a mount by its descriptor (Linux 5.12 or newer)")
+    _restrict_mount(tree, NOSUID | NODEV | (0 if writable else RDONLY), target)
+    moved = libc.syscall(MOVE_MOUNT, tree, b"", place, b"", FROM_EMPTY | TO_EMPTY)
+    check(moved, f"mount on {target}")
+    os.close(tree)
+
+
+def _show_read_only(found: int, place: int) -> None:
+    _show(found, place, "a folder of this machine", writable=False)
 
 
 def _replaced(old: int, new: int) -> int:
@@ -188,14 +237,16 @@ def _below(volume: int, path: str, *, make: bool, keeper: int) -> int:
                 raise SandboxError(f"subPath {path} leads out of the volume") from error
             if error.errno != errno.ENOENT or not make:
                 raise SandboxError(f"subPath {path}: {error.strerror}") from error
+            above = os.fstat(here)
             os.mkdir(part, 0o777, dir_fd=here)
             opened = open_beneath(here, part, O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY)
-            os.chown(f"/proc/self/fd/{opened}", keeper, keeper)
+            os.chown(f"/proc/self/fd/{opened}", keeper, above.st_gid)
+            os.chmod(f"/proc/self/fd/{opened}", above.st_mode & 0o7777)
         here = _replaced(here, opened)
     return here
 
 
-def _place(base: int, target: str, *, folder: bool) -> int:
+def _place(base: int, target: str, *, folder: bool, mirrors: Mirrors | None = None) -> int:
     """The place ``target`` in the new root, made if it is not there; links are read as they would be inside."""
     parts = os.path.normpath("/" + target.lstrip("/")).strip("/").split("/")
     here = os.dup(base)
@@ -205,7 +256,13 @@ def _place(base: int, target: str, *, folder: bool) -> int:
             try:
                 opened = open_beneath(base, path, O_PATH, in_root=True)
             except FileNotFoundError:
-                _make(here, part, folder=folder or not last)
+                if not _make(here, part, folder=folder or not last):
+                    if mirrors is None:
+                        raise
+                    mirrors.add("/".join(parts[: depth - 1]) or ".", part, folder=folder or not last)
+                    here = _replaced(
+                        here, open_beneath(base, "/".join(parts[: depth - 1]) or ".", O_PATH, in_root=True)
+                    )
                 opened = open_beneath(here, part, O_PATH | os.O_NOFOLLOW)
             here = _replaced(here, opened)
     except OSError as error:
@@ -215,11 +272,18 @@ def _place(base: int, target: str, *, folder: bool) -> int:
     return here
 
 
-def _make(here: int, name: str, *, folder: bool) -> None:
-    if folder:
-        os.mkdir(name, 0o755, dir_fd=here)
-    else:
-        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644, dir_fd=here))
+def _make(here: int, name: str, *, folder: bool) -> bool:
+    """False where nothing can be made, since it is the machine's."""
+    try:
+        if folder:
+            os.mkdir(name, 0o755, dir_fd=here)
+        else:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644, dir_fd=here))
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        return False
+    return True
 
 
 def _write(path: str, text: str) -> None:
@@ -286,7 +350,7 @@ def _close_namespaces(limits: int) -> None:
     os.close(limits)
 
 
-def _pivot(root: str) -> None:
+def _pivot(root: str, *, read_only: bool) -> None:
     old = root + "/.old"
     os.mkdir(old)
     os.chdir(root)
@@ -294,4 +358,4 @@ def _pivot(root: str) -> None:
     os.chdir("/")
     check(libc.umount2(b"/.old", DETACH), "leave the old root")
     os.rmdir("/.old")
-    _restrict_mount(-100, RDONLY | NOSUID | NODEV, "/", b"/")
+    _restrict_mount(-100, (RDONLY if read_only else 0) | NOSUID | NODEV, "/", b"/")

@@ -11,6 +11,10 @@ import time
 
 from syncline.cluster.machines.sandbox.board import Board
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # loading it takes as long as making the sandbox
+    from typing import Any
+
 __all__ = ["OVER", "Watch"]
 
 OVER = ("memory", "cpu", "processes", "open", "sessions", "disk", "sockets")
@@ -37,7 +41,7 @@ class Watch:
 
     def __init__(
         self,
-        limits: dict[str, int],
+        limits: dict[str, Any],
         folders: list[str],
         board: Board | None = None,
         line: int = 0,
@@ -45,8 +49,9 @@ class Watch:
     ) -> None:
         self._limits = limits
         self._board, self._line, self._together = board, line, together or {}
-        self._folders = folders
-        self._free = {folder: _free(folder) for folder in folders}
+        self._folders = {folder: os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in folders}
+        """Open: a command that may write the root could move what lies above them."""
+        self._free = {folder: _free(opened) for folder, opened in self._folders.items()}
         self._disk_at = 0.0
         self.pause_s = CALM_S
 
@@ -105,11 +110,13 @@ class Watch:
 
     def _disk(self, most: int, pids: list[str]) -> str:
         used = 0
-        for folder in self._folders:
-            size, entries = _size(folder, most)
+        for folder, opened in self._folders.items():
+            size, entries = _size(opened, most)
             used += size
-            if self._free[folder] - _free(folder) > most:
-                used += _unlinked(folder, pids)
+            if self._free[folder] - _free(opened) > most:
+                used += _unlinked(opened, pids)
+            if size > self._limits.get("folders", {}).get(folder, size):
+                return f"disk: more than {self._limits['folders'][folder]} bytes in {folder}, its sizeLimit"
             if used > most:
                 return f"disk: more than {most >> 20} MiB"
             if entries > MOST_ENTRIES:
@@ -162,21 +169,21 @@ def _sockets() -> int:
     return int(fields[2]) if len(fields) > 2 else 0
 
 
-def _free(folder: str) -> int:
+def _free(folder: int) -> int:
     try:
-        about = os.statvfs(folder)
+        about = os.fstatvfs(folder)
     except OSError:
         return 0
     return about.f_bfree * about.f_frsize
 
 
-def _size(folder: str, most: int) -> tuple[int, int]:
+def _size(folder: int, most: int) -> tuple[int, int]:
     """Bytes on the disk and entries; stops where ``most`` is exceeded. Each folder is opened in the one above it: a
     path could be too long to be looked at."""
     try:
-        opened = [os.open(folder, _FOLDER)]
+        opened = [os.open(".", _FOLDER, dir_fd=folder)]
     except NotADirectoryError:
-        return os.stat(folder).st_blocks * 512, 1
+        return os.fstat(folder).st_blocks * 512, 1
     except OSError:
         return 0, 0
     seen: set[int] = set()
@@ -227,10 +234,10 @@ def _listed(folder: int, seen: set[int]) -> tuple[list[str], int, int]:
     return names, size, entries
 
 
-def _unlinked(folder: str, pids: list[str]) -> int:
+def _unlinked(folder: int, pids: list[str]) -> int:
     """Files without a name that processes hold open on the disk of ``folder``."""
     try:
-        disk = os.stat(folder).st_dev
+        disk = os.fstat(folder).st_dev
     except OSError:
         return 0
     found: dict[int, int] = {}

@@ -1,0 +1,74 @@
+"""Who the commands of a pod are: users and groups by its security contexts. Pure; used by the process runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.cluster.machines.sandbox.ownership import WIDTH
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["Accounts", "AccountsError", "accounts_of"]
+
+ANYBODY = 65532
+"""Who runs what must not be root and names nobody, as images without root have it."""
+PARTS = ("initContainers", "containers", "ephemeralContainers")
+
+
+class AccountsError(Exception):
+    """More users and groups than a pod may have here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """``user``, ``group`` and further ``groups`` of one container. ``known``: all that its pod names, in order, root
+    first. ``shared``: the group that its volumes belong to (fsGroup); ``sole``: the user of all containers, if one."""
+
+    user: int
+    group: int
+    groups: tuple[int, ...]
+    known: tuple[int, ...]
+    shared: int | None = None
+    sole: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"user": self.user, "group": self.group, "groups": list(self.groups), "known": list(self.known)}
+
+
+def accounts_of(pod: Obj, container: Obj) -> Accounts:
+    """Raises AccountsError."""
+    whole: Obj = dig(pod, "spec", "securityContext", default=None) or {}
+    shared = whole.get("fsGroup")
+    further = sorted({*map(int, whole.get("supplementalGroups") or ()), *([int(shared)] if shared is not None else [])})
+    containers = [each for part in PARTS for each in dig(pod, "spec", part, default=None) or ()]
+    users = {_user(whole, each) for each in containers}
+    groups = {_group(whole, each) for each in containers}
+    known = tuple(sorted({0, *users, *groups, *further}))
+    if len(known) > WIDTH:
+        raise AccountsError(
+            f"the security contexts of the pod name {len(known)} users and groups; at most {WIDTH} with root can be "
+            "given to local processes"
+        )
+    asked = {_context(whole, each, "runAsUser") for each in containers}
+    sole = next(iter(asked)) if len(asked) == 1 else None
+    user, group = _user(whole, container), _group(whole, container)
+    return Accounts(user, group, tuple(further), known, None if shared is None else int(shared), sole)
+
+
+def _context(whole: Obj, container: Obj, key: str) -> Any:
+    """What the container says goes before what the pod says."""
+    own = (container.get("securityContext") or {}).get(key)
+    return whole.get(key) if own is None else own
+
+
+def _user(whole: Obj, container: Obj) -> int:
+    user = _context(whole, container, "runAsUser")
+    if user is not None:
+        return int(user)
+    return ANYBODY if _context(whole, container, "runAsNonRoot") else 0
+
+
+def _group(whole: Obj, container: Obj) -> int:
+    """Without one a user has root's, as runtimes give to users that no image knows."""
+    group = _context(whole, container, "runAsGroup")
+    return 0 if group is None else int(group)
