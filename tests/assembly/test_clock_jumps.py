@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from tests.assembly.controllers import APPS, MAP, MAPS, Cluster, start
 from tests.live import served_cluster
 from tests.sources.conftest import Upstream
 
+from syncline.assembly.jumps import CLOCK_JUMPED, jump_event
 from syncline.assembly.settings import ClusterSettings
-from syncline.base.clock import SystemClock
+from syncline.base.clock import LONG_AGO, Jump, SystemClock
+from syncline.control.events import EVENTS, event_object
 from syncline.control.leader import LeaderSettings
 from syncline.kube import client
-from syncline.kube.objects import Obj, dig, uid_of
+from syncline.kube.objects import Obj, dig, name_of, uid_of
 
 HOUR = 3600.0
 HOOK = """apiVersion: v1
@@ -57,8 +60,9 @@ def waits_for_go(app: Obj) -> bool:
 
 @pytest.mark.parametrize("by_s", [HOUR, -HOUR], ids=["forward", "back"])
 def test_a_sync_goes_on_when_the_clock_jumps_by_an_hour_and_its_hook_runs_once(
-    by_s: float, cluster: Cluster, upstream: Upstream, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    by_s: float, cluster: Cluster, upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("syncline.assembly.jumps.LOOK_S", 0.05)
     name = "forward" if by_s > 0 else "back"
     files = {"hook.yaml": HOOK, "map.yaml": MAP.format(name="first"), "waits.yaml": WAITS}
     upstream.commit({f"{name}/{file}": text.replace("name: ", f"name: {name}-") for file, text in files.items()})
@@ -84,6 +88,8 @@ def test_a_sync_goes_on_when_the_clock_jumps_by_an_hour_and_its_hook_runs_once(
         started = ("status", "operationState", "startedAt")
         assert dig(ended, *started) == dig(began, *started)
         assert uid_of(cluster.ask(client.get(MAPS, "demo", f"{name}-before"))) == hook
-        assert any(f"clock jumped {name} by 3600 s" in record.getMessage() for record in caplog.records)
+        event = event_object(jump_event(Jump(1, timedelta(seconds=by_s), True), "argocd", name), LONG_AGO)
+        said = cluster.watch_until(EVENTS, "default", name_of(event), lambda _: True)
+        assert f"jumped {name} by 3600 s" in said["message"] and said["reason"] == CLOCK_JUMPED
     finally:
         running.end()

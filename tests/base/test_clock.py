@@ -85,6 +85,16 @@ def test_a_jump_is_followed_gradually_and_told(
     assert [f"jumped {direction} by 3600 s" in record.message for record in caplog.records] == [True]
 
 
+def test_the_last_jumps_are_remembered_by_number(machine: Machine) -> None:
+    clock = machine.clock()
+    for _ in range(40):
+        machine.wall += HOUR
+        clock.now()
+    last = [jump.number for jump in clock.jumps()]
+    assert last == list(range(25, 41)) and [jump.number for jump in clock.jumps(39)] == [40]
+    assert str(clock.jumps()[-1]).startswith("the machine's clock jumped forward by 3600 s; ")
+
+
 def test_it_never_runs_backwards_and_no_wait_becomes_longer_than_twice(machine: Machine) -> None:
     clock = machine.clock()
     before = told(clock)

@@ -23,6 +23,7 @@ from syncline.assembly.faces import gitops_faces
 from syncline.assembly.gitops import GitOpsSettings, foreign_objects, gitops_loop
 from syncline.assembly.hydrating import HydratingReader
 from syncline.assembly.install import install_missing, not_established
+from syncline.assembly.jumps import tell_jumps
 from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.reading import renderers_with
@@ -196,10 +197,16 @@ class Replica:
             await self._install()
             async with asyncio.TaskGroup() as group:
                 group.create_task(manager.run(self.ready.set), name="gitops loop")
+                group.create_task(self._tell_jumps(), name="gitops clock")
                 if self.settings.leader is None:
                     self._open(frozenset({0}))
                 else:
                     group.create_task(self._keep_share(self.settings.leader, lost), name="gitops leases")
+
+    async def _tell_jumps(self) -> None:
+        leader = self.settings.leader
+        namespace = self.settings.gitops.application.control_namespace
+        await tell_jumps(self.clock, self.port, namespace, leader.identity if leader is not None else "")
 
     async def _install(self) -> None:
         """What the controllers need and the cluster has not. Raises :class:`StartError` unless ``patient``."""

@@ -90,6 +90,7 @@ class LiveCluster:
         from syncline.assembly.faces import gitops_faces
         from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
         from syncline.assembly.hydrating import HydratingReader
+        from syncline.assembly.jumps import tell_jumps
         from syncline.assembly.ports import HttpPort
         from syncline.assembly.reading import renderers_with
 
@@ -118,6 +119,7 @@ class LiveCluster:
         faces = gitops_faces(settings, loop, port, reader, health=manager.health, work=manager.pools.counts)
         self.gitops_ports = await self.faces.enter_async_context(faces)
         self.group.create_task(manager.run(ready.set), name="gitops")
+        self.group.create_task(tell_jumps(self.core.clock, direct, namespace), name="gitops clock")
         await ready.wait()
         return manager
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
@@ -23,6 +25,7 @@ __all__ = [
     "EPOCH",
     "LONG_AGO",
     "Clock",
+    "Jump",
     "SystemClock",
     "VirtualClock",
     "format_micro_time",
@@ -62,6 +65,8 @@ DRIFT = 0.001
 """A clock that is being adjusted may gain or lose this part of the time that passes; NTP changes half of it."""
 MAX_SPREAD = timedelta(hours=2)
 """Longer jumps are followed at once: a clock that was days wrong (no battery) would be wrong for days more."""
+MAX_JUMPS = 16
+"""So many are remembered."""
 READ_S = 0.1
 """Two clocks read within this time are of one moment; a process that was stopped in between reads again."""
 READ_TRIES = 5
@@ -76,6 +81,20 @@ def _since_boot() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """``number`` counts the jumps of one clock; ``spread``: it is followed gradually."""
+
+    number: int
+    by: timedelta
+    spread: bool
+
+    def __str__(self) -> str:
+        way = "forward" if self.by > timedelta(0) else "back"
+        how = "deadlines and waits follow gradually" if self.spread else "everything follows at once"
+        return f"the machine's clock jumped {way} by {abs(self.by.total_seconds()):.0f} s; {how}"
+
+
 class SystemClock:
     """The machine's clock, with jumps spread: after one forward :meth:`now` runs twice as fast as time, after one
     back half as fast, until it agrees again; it never runs backwards but for jumps of more than two hours."""
@@ -86,6 +105,7 @@ class SystemClock:
         self._lock = threading.Lock()
         self._owed = timedelta(0)
         """How much of past jumps :meth:`now` has still to follow."""
+        self._jumps: deque[Jump] = deque(maxlen=MAX_JUMPS)
         self._looked = timedelta(seconds=steady())
         self._ahead = self._began = timedelta(seconds=wall()) - self._looked
         """By how much the machine's clock was ahead of the time that passed, at the last look and at the first."""
@@ -112,6 +132,11 @@ class SystemClock:
         """The part of jumps that :meth:`now` has not followed yet; positive when it is behind the machine's clock."""
         return self._owed
 
+    def jumps(self, after: int = 0) -> list[Jump]:
+        """The last jumps, of those whose number is higher."""
+        with self._lock:
+            return [jump for jump in self._jumps if jump.number > after]
+
     @staticmethod
     def monotonic() -> float:
         """Seconds that only grow; for measuring, never for planning."""
@@ -132,12 +157,9 @@ class SystemClock:
         spread = abs(self._owed) <= MAX_SPREAD
         if not spread:
             self._owed = timedelta(0)
-        log.warning(
-            "the machine's clock jumped %s by %.0f s; %s",
-            "forward" if by > timedelta(0) else "back",
-            abs(by.total_seconds()),
-            "deadlines and waits follow gradually" if spread else "everything follows at once",
-        )
+        jump = Jump(self._jumps[-1].number + 1 if self._jumps else 1, by, spread)
+        self._jumps.append(jump)
+        log.warning("%s", jump)
 
 
 class VirtualClock:

@@ -1,0 +1,40 @@
+"""Says in an Event that the machine's clock was set: deadlines and time stamps in statuses look odd afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+
+from syncline.base.clock import Clock, Jump, SystemClock
+from syncline.control.events import publish
+from syncline.control.manager import Port, drive
+from syncline.control.plan import Emit
+from syncline.kube.errors import ApiError
+from syncline.kube.objects import Obj
+
+__all__ = ["CLOCK_JUMPED", "jump_event", "tell_jumps"]
+
+CLOCK_JUMPED = "ClockJumped"
+COMPONENT = "syncline-application-controller"
+LOOK_S = 5.0
+
+
+def jump_event(jump: Jump, namespace: str, who: str = "") -> Emit:
+    """About the control namespace; ``who`` tells replicas apart."""
+    about: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    return Emit(about, CLOCK_JUMPED, f"{who}: {jump}" if who else str(jump), COMPONENT, warning=True)
+
+
+async def tell_jumps(clock: Clock, port: Port, namespace: str, who: str = "") -> None:
+    """Until cancelled. What the API does not take is said at the next look."""
+    if not isinstance(clock, SystemClock):
+        return
+    told = 0
+    while True:
+        await asyncio.sleep(LOOK_S)
+        now = clock.now()
+        for jump in clock.jumps(told):
+            try:
+                await drive(publish(jump_event(jump, namespace, who), now), port)
+            except ApiError:
+                break
+            told = jump.number
