@@ -140,3 +140,44 @@ def test_a_deletion_ends_the_same_whenever_its_controller_dies() -> None:
     assert expected == (None, ["kube-root-ca.crt"], ["last"], ["first", "last"])
     for last in range(1, seam.count + 1):
         assert end(last)[1] == expected, f"died after write {last} of {seam.count}"
+
+
+def test_an_operation_keeps_its_commit_when_its_controller_dies_and_the_branch_moves() -> None:
+    """What ran before an apply is of the commit that is applied, also if nobody had recorded which one it was."""
+
+    def objects(version: str) -> tuple[Obj, ...]:
+        first = job("before", hook="PreSync")
+        first["metadata"]["labels"] = {"version": version}
+        return first, config("a", version), config(f"only-{version}")
+
+    def of(play: Play) -> tuple[str, str, list[str]]:
+        hook, applied = play.get(f"{JOBS}/before") or {}, play.get(f"{MAPS}/a") or {}
+        return hook["metadata"]["labels"]["version"], next(iter(applied["data"].values())), play.maps()
+
+    last, writes = 0, 1
+    while last < min(writes, 9):
+        last += 1
+        play = Play(config("old"))
+        play.sync()
+        play.source.commit(*objects("x"))
+        play.refresh()
+        seams: list[Dying] = []
+
+        def wrap(inner: Transport, last: int = last, seams: list[Dying] = seams) -> Transport:
+            seams.append(Dying(inner, last))
+            return seams[-1]
+
+        play.world.start_gitops(wrap)
+        play.driver.settle()
+        try:
+            play.begin({})
+            play.finish()
+        except Died:
+            play.source.commit(*objects("y"))
+            play.world.start_gitops()
+            play.finish()
+        writes = max(writes, seams[0].count + 1) if last == seams[0].count else writes
+        ran, applied, maps = of(play)
+        assert (ran, maps) == (applied, ["a", "old", f"only-{ran}"]), f"died after write {last}: {applied}"
+        assert play.state()["phase"] == "Succeeded"
+    assert last == 9

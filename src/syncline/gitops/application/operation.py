@@ -140,10 +140,11 @@ def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems:
     if pinned.error:
         message = f"ComparisonError: Failed to load target state: {pinned.error}"
         return _finish(seen, OperationPhase.ERROR, message, None, pinned, now)
-    blocked = _blocked_by_window(seen, state, now)
-    if blocked is not None:
-        return blocked
-    waiting = _wait_for_applications(seen, state)
+    waiting = (
+        _blocked_by_window(seen, state, now)
+        or _wait_for_applications(seen, state)
+        or _record_first(seen, state, pinned, asked)
+    )
     if waiting is not None:
         return waiting
     comparison = compare(seen, pinned)
@@ -161,6 +162,16 @@ def _being_read(seen: AppObserved, state: Obj) -> Plan | None:
     why = seen.pinned_reading.text
     status = {**seen.view.current, "operationState": {**state, "message": why}}
     return Plan(status=app_patch(seen.view, status, why), outcome=Requeue(PASS_INTERVAL_S, why), why=why)
+
+
+def _record_first(seen: AppObserved, state: Obj, pinned: Manifests, asked: tuple[str, ...]) -> Plan | None:
+    """Which commit a branch names is on record before anything is written: after a crash it may name another one."""
+    settled = all(len(revision) == SHA_LENGTH for revision in asked) or local_texts(seen.view)
+    if settled or state.get("syncResult") or state.get("phase") != OperationPhase.RUNNING:
+        return None
+    why, result = f"the operation settles on {', '.join(pinned.revisions)}", _settled_on(seen, pinned)
+    patch = app_patch(seen.view, {**seen.view.current, "operationState": {**state, "syncResult": result}}, why)
+    return Plan(status=patch, outcome=Requeue(0, why), why=why)
 
 
 def _wait_for_applications(seen: AppObserved, state: Obj) -> Plan | None:
@@ -530,14 +541,16 @@ def _finish(
 def _sync_result(seen: AppObserved, sync: SyncPlan, pinned: Manifests) -> Obj:
     view, kinds = seen.view, list(seen.kinds.served.values())
     rows = [replace(row, message=augment_message(row.message, row.ref, row.version, kinds)) for row in sync.results]
-    result: Obj = {"resources": rows_to_status(rows)}
-    sources = operation_sources(view)
-    if view.multi_source or len(sources) > 1:
-        result |= {"revision": "", "revisions": list(pinned.revisions), "sources": list(sources)}
-    else:
-        result |= {"revision": pinned.revision, "source": dict(sources[0])}
+    result: Obj = {"resources": rows_to_status(rows)} | _settled_on(seen, pinned)
     metadata = view.policy.get("managedNamespaceMetadata")
     return result | ({"managedNamespaceMetadata": metadata} if metadata else {})
+
+
+def _settled_on(seen: AppObserved, pinned: Manifests) -> Obj:
+    sources = operation_sources(seen.view)
+    if seen.view.multi_source or len(sources) > 1:
+        return {"revision": "", "revisions": list(pinned.revisions), "sources": list(sources)}
+    return {"revision": pinned.revision, "source": dict(sources[0])}
 
 
 def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime) -> Plan:
