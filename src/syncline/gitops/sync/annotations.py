@@ -99,7 +99,8 @@ def split_list(value: str) -> list[str]:
 
 
 def _listed(obj: Obj, annotation: str) -> list[str]:
-    return split_list(annotations_of(obj).get(annotation, ""))
+    value = annotations_of(obj).get(annotation)
+    return split_list(value) if value else []
 
 
 def _known(names: Iterable[str], table: Mapping[str, T]) -> list[T]:
