@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from tests.explain.asking import ask, folder, pods_of, told
+from tests.explain.asking import ask, folder, look, pods_of, told
 from tests.scenes.scenes import Stage, application
 
 from syncline.cli.explainview import MAX_LINES
-from syncline.explain.view import LogTail, no_logs
-from syncline.kube.objects import ObjectRef
+from syncline.explain.graph import explain_object
+from syncline.explain.view import LogTail, View, no_logs
+from syncline.kube.objects import GroupKind, ObjectRef
 
 CONFIG = """apiVersion: v1
 kind: ConfigMap
@@ -221,6 +223,27 @@ def test_a_sync_on_a_cluster_without_nodes_says_how_to_get_one(tmp_path: Path) -
     assert blocked
     assert "no nodes available to schedule pods" in lines[2]
     assert lines[-1] == "next: add a node: syncline node add NAME"
+
+
+def test_on_a_cluster_of_others_a_missing_node_is_no_command_of_ours(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    node = deepcopy(stage.world.send("GET", "/api/v1/nodes/node-1"))
+    del node["metadata"]["annotations"]["syncline.dev/machine"]
+    cluster, now = look(stage).cache, stage.world.clock.now()
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "default"},
+        "status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1: Insufficient cpu."}]},
+    }
+    ours = explain_object(View(cluster, now), pod).cause.next_action
+    assert ours == "free or add cpu: lower the requests, or add a node: syncline node add NAME"
+    cluster.put(GroupKind("", "Node"), node)
+    theirs = explain_object(View(cluster, now), pod).cause.next_action
+    assert theirs == "free or add cpu: lower the requests, or add a node"
+    cluster.forget_kind(GroupKind("", "Node"))
+    cluster.mapper.version = "v1.36.2"
+    assert "syncline" not in explain_object(View(cluster, now), pod).cause.next_action
 
 
 def test_an_explanation_never_writes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncline.control.cache import Cache
+from syncline.kube.extensions import MACHINE, SIMULATED
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
 from syncline.kube.scheduling import Counted
@@ -31,7 +33,11 @@ def node(
 ) -> Obj:
     room = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
     spec: Obj = {"unschedulable": True} if cordoned else {}
-    metadata: Obj = {"name": name, "labels": {HOST: name} | labels, "annotations": notes or {}}
+    metadata: Obj = {
+        "name": name,
+        "labels": {HOST: name} | labels,
+        "annotations": {MACHINE: SIMULATED, **(notes or {})},
+    }
     return {"metadata": metadata, "spec": spec, "status": {"allocatable": room, "capacity": room}}
 
 
@@ -201,6 +207,14 @@ def test_every_proposal_has_been_tried_and_says_what_to_type(case: str) -> None:
     helpless = case.startswith(("replicas that cannot", "a pod that is not"))
     assert bool(found) is (outlook is BLOCKED) or helpless
     assert all(each.command for each in found)
+
+
+def test_a_node_of_no_simulated_machine_is_not_proposed_as_a_command_of_ours() -> None:
+    sight, _ = CASES["a replacement that finds no room counts as missing"]
+    real = [one | {"metadata": one["metadata"] | {"annotations": {}}} for one in sight.nodes]
+    sight = replace(sight, nodes=tuple(real))
+    (another, *_) = proposals(sight, judge(sight, "a", NOW), NOW)
+    assert str(another) == "add a further node like a"
 
 
 def test_what_is_proposed_depends_on_what_is_missing() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["advice"]
+__all__ = ["advice", "with_command"]
 
 _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), text)
@@ -17,8 +17,8 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"error looking up service account ([^:]+):", r"create ServiceAccount \1, or bring it in an earlier wave"),
         (r"exceeded quota: ([^,]+),", r"raise ResourceQuota \1, or ask for less"),
         (r"violates PodSecurity", "meet the Pod Security level of the namespace, or change its label"),
-        (r"no nodes available to schedule pods", "add a node: syncline node add NAME"),
-        (r"Insufficient (\S+?)[,.]?(?:\s|$)", r"free or add \1: lower the requests, or syncline node add NAME"),
+        (r"no nodes available to schedule pods", "add a node"),
+        (r"Insufficient (\S+?)[,.]?(?:\s|$)", r"free or add \1: lower the requests, or add a node"),
         (r"untolerated taint", "tolerate the taint, or take it off: kubectl taint nodes NODE KEY-"),
         (r"didn't match Pod's node affinity/selector", "label a node as the pod selects, or change the selector"),
         (r"unbound immediate PersistentVolumeClaims", "make a volume or a default StorageClass for the claim"),
@@ -56,6 +56,12 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"exceeded its progress deadline", "look at its newest pods; undo the last change if need be"),
     )
 )
+
+
+def with_command(step: str) -> str:
+    """The step with the command that carries it out, for a cluster of simulated machines; on others nodes come as
+    their operators make them."""
+    return f"{step}: syncline node add NAME" if step.endswith("add a node") else step
 
 
 def advice(message: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from syncline.base.cause import Cause
 from syncline.base.masking import Masker
+from syncline.explain.advice import with_command
 from syncline.explain.view import Found, View
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 from syncline.kube.secretvalues import secret_masker
@@ -27,7 +28,8 @@ def masked(view: View, namespace: str, text: str) -> str:
 
 
 def masked_found(view: View, found: Found, own: Masker | None = None) -> Found:
-    """All that it says, without the values of Secrets of the namespaces that it names; ``own`` knows further ones."""
+    """All that it says, with commands for this cluster and without the values of Secrets of the namespaces that it
+    names; ``own`` knows further ones."""
     spaces = sorted({space for cause in _all(found.cause) if (space := _namespace(cause.subject))})
     mask = _masker(view, spaces)
 
@@ -39,7 +41,7 @@ def masked_found(view: View, found: Found, own: Masker | None = None) -> Found:
             cause,
             message=said(cause.message),
             then=said(cause.then),
-            next_action=said(cause.next_action),
+            next_action=said(with_command(cause.next_action) if view.simulated else cause.next_action),
             evidence=tuple((name, said(value)) for name, value in cause.evidence),
             because=tuple(of(one) for one in cause.because),
         )

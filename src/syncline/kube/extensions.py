@@ -13,9 +13,21 @@ from typing import Any
 
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["EXTENSIONS", "GROUP", "MAX_ANNOTATIONS", "MAX_NOTE", "Extension", "Trust", "json_note"]
+__all__ = [
+    "EXTENSIONS",
+    "GROUP",
+    "MACHINE",
+    "MAX_ANNOTATIONS",
+    "MAX_NOTE",
+    "SIMULATED",
+    "Extension",
+    "Trust",
+    "json_note",
+]
 
 GROUP = "syncline.dev"
+MACHINE, SIMULATED = "syncline.dev/machine", "simulated"
+"""Annotation of a Node, and its value where ``syncline node`` keeps the machine behind it."""
 MAX_NOTE = 65_536
 """Characters of a note that is read as JSON."""
 MAX_ANNOTATIONS = 262_144

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from syncline.kube.extensions import MACHINE, SIMULATED
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
+    annotations_of,
     dig,
     is_terminating,
     labels_of,
@@ -100,7 +102,8 @@ def _another_node(sight: Sight, home: Obj) -> tuple[Trial, Proposal]:
         for pod in sight.pods
         if dig(pod, "spec", "nodeName") == name_of(home) and not leaves(pod, sight.daemon_sets)
     )
-    return Trial(extra_nodes=(fresh,), extra_pods=staying), Proposal(text, f"syncline node add NAME{flag}")
+    command = f"syncline node add NAME{flag}" if annotations_of(home).get(MACHINE) == SIMULATED else ""
+    return Trial(extra_nodes=(fresh,), extra_pods=staying), Proposal(text, command)
 
 
 def _open_nodes(sight: Sight, home: str) -> Iterator[tuple[Trial, Proposal]]:

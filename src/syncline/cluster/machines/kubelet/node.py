@@ -21,6 +21,7 @@ from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Create, Emit, Patch, Plan, Requeue, SetStatus, set_status
+from syncline.kube.extensions import MACHINE, SIMULATED
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, uid_of
 from syncline.kube.version import GIT_VERSION
 
@@ -43,7 +44,6 @@ NODE = GroupKind("", "Node")
 LEASE = GroupKind("coordination.k8s.io", "Lease")
 LEASE_GVK = GVK("coordination.k8s.io", "v1", "Lease")
 LEASES = "kube-node-lease"
-MACHINE, SIMULATED = "syncline.dev/machine", "simulated"
 BOOTS = "syncline.dev/boots"
 """Count of boots of a simulated machine: continues after a restart of this process."""
 SPEC = "syncline.dev/machine-"
