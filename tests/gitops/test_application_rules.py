@@ -108,6 +108,28 @@ def test_a_denied_cluster_name_counts_in_every_namespace_a019() -> None:
     assert not permits_destination(rules, "https://prod", "prod", "y")
 
 
+@pytest.mark.parametrize(
+    ("destination", "permitted"),
+    [
+        ({"name": "prod", "server": "!*", "namespace": "!db"}, True),
+        ({"name": "!prod", "server": "https://k:6443", "namespace": "*"}, True),
+        ({"name": "!prod", "server": "https://other", "namespace": "*"}, False),
+        ({"server": "!https://k:6443", "namespace": "*"}, False),
+        ({"server": "!https://k:6443", "namespace": "db"}, True),
+    ],
+)
+def test_an_entry_that_permits_by_one_pattern_denies_by_none_of_its_own(destination: Obj, permitted: bool) -> None:
+    rest = {"server": "*", "namespace": "*"}
+    assert permits_destination(project(destinations=[destination, rest]), "https://k:6443", "prod", "web") is permitted
+
+
+@pytest.mark.parametrize("pattern", ["https://{h,i}/r", "http*://h/r", "*://h/*", "https://h:*/r", "https://[gh]/r"])
+def test_a_pattern_that_is_no_address_permits_nothing_and_denies_what_it_means(pattern: str) -> None:
+    assert not permits_source(project(sourceRepos=[pattern]), "https://h/r")
+    assert permits_source(project(sourceRepos=["https://h/{r,s}"]), "https://h/r")
+    assert not permits_source(project(sourceRepos=["*", "!https://{h,i}/r"]), "https://h/r")
+
+
 def test_an_empty_list_of_namespaced_kinds_permits_none_a_missing_one_all_a020() -> None:
     assert not permits_kind(project(namespaceResourceWhitelist=[]), "", "ConfigMap", "c", namespaced=True)
     assert permits_kind(project(), "", "ConfigMap", "c", namespaced=True)

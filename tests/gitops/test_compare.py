@@ -44,6 +44,27 @@ def statuses(found: Comparison) -> dict[str, str]:
     return {row["name"]: row.get("status", "") for row in found.resources}
 
 
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"annotations": {"a": 1}}, 'contains non-string value in the map under key "a": 1 is of the type int64'),
+        ({"annotations": {"a": None}}, 'under key "a": <nil> is of the type <nil>, expected string'),
+        ({"annotations": ["a"]}, "[]interface {} is of the type []interface {}, expected map[string]interface{}"),
+    ],
+)
+def test_annotations_that_cannot_be_kept_beside_ours_are_an_error_and_are_not_lost(
+    metadata: dict[str, Any], said: str
+) -> None:
+    found = compared([config("a", **metadata)], [])
+    assert found.status is SyncCode.UNKNOWN
+    (condition,) = found.conditions
+    lead = "Failed to load target state: failed to set app instance tracking info on manifest: "
+    assert condition.type == "ComparisonError" and condition.message.startswith(lead)
+    assert "/v1, Kind=ConfigMap web/a: .metadata.annotations accessor error: " in condition.message
+    assert said in condition.message
+    assert found.pairs[0].target is not None and found.pairs[0].target["metadata"]["annotations"] is not None
+
+
 def test_equal_objects_are_synced_and_may_be_left_out_of_a_selective_sync() -> None:
     found = compared([config("a")], [owned(config("a"))])
     assert found.status is SyncCode.SYNCED

@@ -55,8 +55,8 @@ def _with_object(given: dict[str, Any]) -> dict[str, Any]:
         case "remove":
             return {"object": tracking.unstamp(obj)}
         case "normalize":
-            target, live = tracking.normalize(obj, given["live"])
-            return {"object": target, "live": live}
+            live = given["live"]
+            return {"object": obj, "live": tracking.normalized(obj, live) if obj and live else live}
         case "self-referenced":
             return {"selfReferenced": tracking.is_self_referenced(given["app"], given["live"], obj)}
     raise AssertionError(given["op"])

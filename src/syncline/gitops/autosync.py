@@ -32,7 +32,10 @@ class SelfHealBackoff:
     def wait_s(self, attempts: int) -> float:
         if attempts <= 0:
             return 0
-        return float(min(self.duration_s * self.factor ** min(attempts - 1, 64), self.cap_s))
+        if attempts == 1 or not self.factor:
+            return float(self.duration_s)
+        grown = self.duration_s * self.factor ** min(attempts - 1, 64)
+        return float(min(grown, self.cap_s) if self.cap_s > 0 else grown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,12 @@ def decide(
     refused = _gate(app, automated, status, resources)
     if refused:
         return AutoSync(refused)
-    desired = _printed(app, revisions)
+    desired = _printed(revisions)
     operation = _operation(app, automated, revisions)
-    attempted, phase = _already_attempted(app, revisions, compare_revisions)
+    attempted, phase, last = _already_attempted(app, revisions, compare_revisions)
     state = dig(app, "status", "operationState", default={})
     if attempted and phase != "Succeeded":
-        message = f"Failed last sync attempt to {desired}: {state.get('message') or ''}"
+        message = f"Failed last sync attempt to {_printed(last)}: {state.get('message') or ''}"
         return AutoSync("the last attempt at this revision failed", condition=Condition("SyncError", message))
     if attempted:
         if not automated.get("selfHeal"):
@@ -84,7 +87,7 @@ def decide(
 def _gate(app: Obj, automated: Obj | None, status: str, resources: Sequence[Obj]) -> str:
     if automated is None or automated.get("enabled") is False:
         return "not automated"
-    if app.get("operation"):
+    if app.get("operation") is not None:
         return "another operation is in progress"
     if is_terminating(app):
         return "deletion in progress"
@@ -96,7 +99,7 @@ def _gate(app: Obj, automated: Obj | None, status: str, resources: Sequence[Obj]
     return ""
 
 
-def _printed(app: Obj, revisions: Sequence[str]) -> str:
+def _printed(revisions: Sequence[str]) -> str:
     """Revisions as upstream prints them: Go's form of a list."""
     return "[" + " ".join(revisions) + "]"
 
@@ -124,15 +127,15 @@ def _operation(app: Obj, automated: Obj, revisions: Sequence[str]) -> Obj:
     }
 
 
-def _already_attempted(app: Obj, revisions: Sequence[str], compare_revisions: bool) -> tuple[bool, str]:
-    """Whether the last operation was for these revisions and sources, and how it ended."""
+def _already_attempted(app: Obj, revisions: Sequence[str], compare_revisions: bool) -> tuple[bool, str, list[str]]:
+    """Whether the last operation was for these revisions and sources, how it ended, and its revisions."""
     state = dig(app, "status", "operationState")
     if state is None:
-        return False, ""
+        return False, "", []
     phase = str(state.get("phase") or "")
     result = state.get("syncResult")
     if result is None:
-        return phase in ("Succeeded", "Failed", "Error"), phase
+        return phase in ("Succeeded", "Failed", "Error"), phase, []
     if _multi(app):
         tried, sources = list(result.get("revisions") or []), list(result.get("sources") or [])
         wanted = list(dig(app, "spec", "sources", default=[]))
@@ -140,9 +143,9 @@ def _already_attempted(app: Obj, revisions: Sequence[str], compare_revisions: bo
         tried, sources = [result.get("revision") or ""], [result.get("source") or {}]
         wanted = [dig(app, "spec", "source", default={})]
     if compare_revisions and tried != list(revisions):
-        return False, phase
+        return False, phase, tried
     same = [normalize_source(s) for s in sources] == [normalize_source(s) for s in wanted]
-    return same, phase
+    return same, phase, tried
 
 
 def _heal_wait(state: Obj, now: datetime, backoff: SelfHealBackoff | None, timeout_s: float) -> float:

@@ -135,6 +135,7 @@ class _Differences:
 
     modified: tuple[bool, ...]
     error: str = ""
+    failed: str = "Failed to compare desired state to live state"
 
 
 def live_refs(targets: Iterable[Obj], kinds: KindTable, destination_namespace: str) -> list[ObjectRef]:
@@ -154,7 +155,10 @@ def compare(seen: ComparisonInput) -> Comparison:
     live = _ours(seen, app, prepared.objects)
     targets, pre_delete, post_delete = _split_delete_hooks(_with_namespace(seen.app, prepared.objects, live))
     paired = pair_objects(targets, live, destination, seen.kinds)
-    differences = _differences(seen, paired.pairs)
+    if prepared.error:
+        differences = _Differences((False,) * len(paired.pairs), prepared.error, "Failed to load target state")
+    else:
+        differences = _differences(seen, paired.pairs)
     to_sync = paired.pairs
     if not differences.error:
         try:
@@ -331,8 +335,7 @@ def _pairs_to_sync(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> tuple[Pair
 def _errors_of(differences: _Differences) -> list[Condition]:
     if not differences.error:
         return []
-    text = f"Failed to compare desired state to live state: {differences.error}"
-    return [Condition(COMPARISON_ERROR, text)]
+    return [Condition(COMPARISON_ERROR, f"{differences.failed}: {differences.error}")]
 
 
 def _without_namespace(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> list[Condition]:

@@ -14,7 +14,7 @@ from syncline.gitops.conditions import Condition
 from syncline.gitops.resource_filter import ResourceFilter
 from syncline.gitops.sync.annotations import SYNC_OPTIONS
 from syncline.gitops.sync.model import KindTable
-from syncline.gitops.tracking import Tracking
+from syncline.gitops.tracking import Tracking, TrackingError, is_definition
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, gvk_of, meta, name_of, namespace_of, ref_of
 
 __all__ = [
@@ -32,6 +32,8 @@ __all__ = [
 class Targets:
     objects: tuple[Obj, ...]
     conditions: tuple[Condition, ...]
+    error: str = ""
+    """Why an object cannot be marked as the Application's; then nothing is compared."""
 
 
 def namespaced(kinds: KindTable, group_kind: GroupKind) -> bool:
@@ -60,14 +62,19 @@ def prepare_targets(
     """``app`` is the instance name, ``namespace`` the destination's, ``cluster`` its URL."""
     objects, conditions = _once_each([scoped(obj, kinds, namespace) for obj in manifests])
     kept: list[Obj] = []
+    unmarked = ""
     for obj in objects:
         gvk = gvk_of(obj)
         if excluded.excludes(gvk.group, gvk.kind, cluster):
             text = f"Resource {gvk.group}/{gvk.kind} {name_of(obj)} is excluded in the settings"
             conditions.append(Condition("ExcludedResourceWarning", text))
         else:
-            kept.append(tracking.stamp(obj, app, namespace))
-    return Targets(tuple(kept), tuple(conditions))
+            try:
+                kept.append(obj if is_definition(obj) else tracking.stamp(obj, app, namespace))
+            except TrackingError as error:
+                unmarked = unmarked or f"failed to set app instance tracking info on manifest: {error}"
+                kept.append(obj)
+    return Targets(tuple(kept), tuple(conditions), unmarked)
 
 
 def _once_each(objects: list[Obj]) -> tuple[list[Obj], list[Condition]]:

@@ -24,12 +24,14 @@ from syncline.kube.objects import (
 __all__ = [
     "INSTALLATION_ID",
     "INSTANCE_LABEL",
+    "LEGACY_LABEL",
     "TRACKING_ID",
     "Instance",
     "Tracking",
     "TrackingError",
     "TrackingMethod",
     "instance_name",
+    "is_definition",
     "parse_instance",
     "truncate_label",
 ]
@@ -37,7 +39,6 @@ __all__ = [
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 INSTALLATION_ID = "argocd.argoproj.io/installation-id"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
-CRD_KIND = "CustomResourceDefinition"
 MAX_LABEL = 63
 """Longest label value in Kubernetes, in bytes."""
 LABEL_END = re.compile(rb"[A-Za-z0-9]")
@@ -106,16 +107,48 @@ def instance_name(app: Obj, control_namespace: str) -> str:
     return name_of(app) if namespace in ("", control_namespace) else f"{namespace}_{name_of(app)}"
 
 
-def _with_metadata(obj: Obj, annotations: dict[str, str] | None, labels: dict[str, str] | None) -> Obj:
-    """A copy with these maps; an empty map is left out."""
-    metadata = dict(meta(obj))
-    for key, value in (("annotations", annotations), ("labels", labels)):
-        if value is None:
-            continue
-        metadata.pop(key, None)
-        if value:
-            metadata[key] = value
-    return obj | {"metadata": metadata}
+def _kept(obj: Obj, field: str) -> dict[str, str]:
+    """A copy of the labels or annotations; a map that is none, or holds something else than texts, is an error: what a
+    person wrote would be lost."""
+    found = meta(obj).get(field)
+    if found is None:
+        return {}
+    gvk = gvk_of(obj)
+    place = f"{gvk.group}/{gvk.version}, Kind={gvk.kind} {namespace_of(obj)}/{name_of(obj)}"
+    lead = f"failed to get {field} from target object {place}: .metadata.{field} accessor error: "
+    if not isinstance(found, dict):
+        raise TrackingError(f"{lead}{_go(found)}, expected map[string]interface{{}}")
+    for key, value in found.items():
+        if not isinstance(value, str):
+            raise TrackingError(
+                f'{lead}contains non-string value in the map under key "{key}": {_go(value)}, expected string'
+            )
+    return dict(found)
+
+
+_GO_TYPES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string", "NoneType": "<nil>"}
+_GO_TYPES |= {"list": "[]interface {}", "dict": "map[string]interface {}"}
+
+
+def _go(value: object) -> str:
+    """A value and its type as Go prints them; what is inside of lists and maps is not shown."""
+    plain = {True: "true", False: "false", None: "<nil>"}
+    shown = plain[value] if value is None or isinstance(value, bool) else value
+    kind = _GO_TYPES[type(value).__name__]
+    return f"{kind if isinstance(value, (dict, list)) else shown} is of the type {kind}"
+
+
+def _with(obj: Obj, field: str, found: dict[str, str]) -> Obj:
+    """A copy with these labels or annotations; an empty map is left out."""
+    metadata = {key: value for key, value in meta(obj).items() if key != field}
+    return obj | {"metadata": metadata | ({field: found} if found else {})}
+
+
+def _without(obj: Obj, field: str, *keys: str) -> Obj:
+    """The very object where it has none of the keys."""
+    found = _kept(obj, field)
+    left = {key: value for key, value in found.items() if key not in keys}
+    return obj if len(left) == len(found) else _with(obj, field, left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,33 +171,32 @@ class Tracking:
         return instance_name(app, control_namespace)
 
     def stamp(self, obj: Obj, app: str, destination_namespace: str) -> Obj:
-        """``obj`` marked as ``app``'s. CustomResourceDefinitions carry no mark; the comparison stamps none of them
-        under any method, so that they are never pruned."""
-        gvk = gvk_of(obj)
-        definition = gvk.kind == CRD_KIND and gvk.group == "apiextensions.k8s.io"
-        if definition and self.method is not TrackingMethod.ANNOTATION_AND_LABEL:
-            return obj
-        annotations, labels = dict(annotations_of(obj)), dict(labels_of(obj))
+        """``obj`` marked as ``app``'s. Raises TrackingError."""
         if self._annotates:
-            namespace = namespace_of(obj) or destination_namespace
-            annotations[TRACKING_ID] = str(Instance(app, gvk.group, gvk.kind, namespace, name_of(obj)))
-        if self._annotates:
+            gvk = gvk_of(obj)
+            annotations = _kept(obj, "annotations")
             annotations.pop(INSTALLATION_ID, None)
             if self.installation_id:
                 annotations[INSTALLATION_ID] = self.installation_id
+            namespace = namespace_of(obj) or destination_namespace
+            annotations[TRACKING_ID] = str(Instance(app, gvk.group, gvk.kind, namespace, name_of(obj)))
+            obj = _with(obj, "annotations", annotations)
         if self._labels:
-            labels[self.label_key] = app if self.method is TrackingMethod.LABEL else truncate_label(app)
-        return _with_metadata(obj, annotations, labels if self._labels else None)
+            obj = self._label(obj, app if self.method is TrackingMethod.LABEL else truncate_label(app))
+        return obj
+
+    def _label(self, obj: Obj, value: str) -> Obj:
+        try:
+            made = _with(obj, "labels", _kept(obj, "labels") | {self.label_key: value})
+        except TrackingError as error:
+            raise TrackingError(f"failed to set app instance label: {error}") from error
+        return _labelled_template(made, value) if self.label_key == LEGACY_LABEL else made
 
     def unstamp(self, obj: Obj) -> Obj:
-        """``obj`` without its marks."""
-        annotations, labels = dict(annotations_of(obj)), dict(labels_of(obj))
+        """``obj`` without its marks. Raises TrackingError."""
         if self._annotates:
-            annotations.pop(TRACKING_ID, None)
-            annotations.pop(INSTALLATION_ID, None)
-        if self._labels:
-            labels.pop(INSTANCE_LABEL, None)
-        return _with_metadata(obj, annotations, labels)
+            obj = _without(obj, "annotations", TRACKING_ID, INSTALLATION_ID)
+        return _without(obj, "labels", INSTANCE_LABEL) if self._labels else obj
 
     def instance(self, obj: Obj) -> Instance | None:
         """The tracking id of an object; None without one, with an unreadable one, of another installation, or
@@ -195,29 +227,56 @@ class Tracking:
             return True
         if target is not None:
             gvk = gvk_of(target)
-            return (gvk.group, gvk.kind, name_of(target)) == (gvk_of(live).group, gvk_of(live).kind, name_of(live))
-        found = self._read(live)
+            return _describes(Instance(app, gvk.group, gvk.kind, namespace_of(target), name_of(target)), live)
+        found = self.instance(live)
         return found is None or _describes(found, live)
 
-    def normalize(self, target: Obj, live: Obj) -> tuple[Obj, Obj]:
-        """Both with equal marks where only the method of tracking changed, so that this alone is no difference."""
-        if self.method in (TrackingMethod.LABEL, TrackingMethod.UNSET) or not annotations_of(target).get(TRACKING_ID):
-            return target, live
-        label = labels_of(live).get(self.label_key)
-        if label is None:
-            return target, live
-        labels = dict(labels_of(live))
-        annotations = dict(annotations_of(live))
-        wanted = labels_of(target).get(self.label_key)
-        if wanted is None:
-            labels.pop(self.label_key)
-        else:
-            labels[self.label_key] = wanted
-        annotations.setdefault(TRACKING_ID, annotations_of(target)[TRACKING_ID])
-        return target, _with_metadata(live, annotations, labels)
+    def normalized(self, target: Obj, live: Obj) -> Obj:
+        """The live object with marks as the target's where only the method of tracking changed, so that this alone is
+        no difference."""
+        if self.method in (TrackingMethod.LABEL, TrackingMethod.UNSET):
+            return live
+        if not labels_of(live).get(self.label_key) or is_definition(live):
+            return live
+        if not annotations_of(live).get(TRACKING_ID):
+            wanted = annotations_of(target).get(TRACKING_ID, "")
+            live = _with(live, "annotations", annotations_of(live) | {TRACKING_ID: wanted})
+        if not labels_of(target).get(self.label_key):
+            live = _without(live, "labels", self.label_key)
+        return live
+
+
+def is_definition(obj: Obj) -> bool:
+    """CustomResourceDefinitions carry no marks under any method, so that they are never pruned."""
+    gvk = gvk_of(obj)
+    return (gvk.group, gvk.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 def _describes(found: Instance, live: Obj) -> bool:
     gvk, namespace = gvk_of(live), namespace_of(live)
     same_place = found.name == name_of(live) and (not namespace or found.namespace == namespace)
     return same_place and (found.group, found.kind) == (gvk.group, gvk.kind)
+
+
+LEGACY_LABEL = "applications.argoproj.io/app-name"
+"""A label key of old: pods carry it as well."""
+_WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+_UNSELECTED = ("apps/v1beta1", "extensions/v1beta1")
+"""Versions in which a workload without a selector selects all labels of its pods."""
+
+
+def _labelled_template(obj: Obj, value: str) -> Obj:
+    """With the label in the pod template, and the selector written out that Kubernetes would take from it."""
+    gvk = gvk_of(obj)
+    workload = gvk.group in ("apps", "extensions") and gvk.kind in _WORKLOADS
+    if not workload and (gvk.group, gvk.kind) != ("batch", "Job"):
+        return obj
+    spec = dict(obj.get("spec") or {})
+    template = dict(spec.get("template") or {})
+    metadata = dict(template.get("metadata") or {})
+    labels = dict(metadata.get("labels") or {})
+    spec["template"] = template | {"metadata": metadata | {"labels": labels | {LEGACY_LABEL: value}}}
+    if workload and obj.get("apiVersion") in _UNSELECTED and not spec.get("selector"):
+        own = {key: text for key, text in labels.items() if key != LEGACY_LABEL}
+        spec["selector"] = {"matchLabels": own}
+    return obj | {"spec": spec}

@@ -8,6 +8,7 @@ first, the next when it is gone), PostDelete hooks, then what their delete polic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from syncline.base.action import Action
@@ -31,6 +32,7 @@ from syncline.gitops.sync.annotations import (
     option_value,
 )
 from syncline.gitops.targets import scoped
+from syncline.gitops.tracking import TrackingError
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import (
     Obj,
@@ -163,7 +165,9 @@ def _targets(seen: AppObserved, kind: str) -> list[Obj]:
     for obj in latest.objects:
         if is_delete_hook(obj, kind):
             named = _named(scoped(obj, seen.kinds, view.destination_namespace), kind, view, latest.revision)
-            found.append(tracking.stamp(named, instance, view.destination_namespace))
+            with suppress(TrackingError):  # the API refuses such labels with a sentence
+                named = tracking.stamp(named, instance, view.destination_namespace)
+            found.append(named)
     return found
 
 

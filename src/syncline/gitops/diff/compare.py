@@ -34,7 +34,7 @@ def compare_objects(target: Obj | None, live: Obj | None, settings: DiffSettings
     that the comparison asks."""
     if target is not None and live is not None:
         if settings.tracking is not None:
-            target, live = settings.tracking.normalize(target, live)
+            live = settings.tracking.normalized(target, live)
         target, live = without_trusted_changes(target, live, settings)
     _, target, live = gathered(
         partial(check_rules, settings), partial(_normal, target, settings), partial(_normal, live, settings)

@@ -26,12 +26,12 @@ class _Masks:
     """The mask of each value of one key, in the order in which they are met."""
 
     def __init__(self) -> None:
-        self._values: list[Any] = []
+        self._values: dict[str, str] = {}
 
     def of(self, value: Any) -> str:
-        if value not in self._values:
-            self._values.append(value)
-        return MASK + STEP * self._values.index(value)
+        """Null is an empty text; values of other types than text are told apart by type."""
+        known = value or "" if isinstance(value, str | None) else f"{type(value).__name__} {json.dumps(value)}"
+        return self._values.setdefault(known, MASK + STEP * len(self._values))
 
 
 def hide_secret(
@@ -48,12 +48,14 @@ def hide_secret(
         _masked(_folded(note), data, annotations, hidden_annotations) if isinstance(note, dict) else None
         for note in notes
     ]
+    if LAST_APPLIED in hidden_annotations:
+        applied = [None, None]
     first, second = (_with_note(obj, note, inner) for obj, note, inner in zip(shown, notes, applied, strict=True))
     return first, second
 
 
 def _is_misplaced(key: str, value: Any) -> bool:
-    return value is not None and not (key == "data" and isinstance(value, dict))
+    return value not in (None, "", [], {}) and not (key == "data" and isinstance(value, dict))
 
 
 def _folded(obj: Obj) -> Obj:
@@ -61,15 +63,15 @@ def _folded(obj: Obj) -> Obj:
 
 
 def _note(obj: Obj) -> Any:
-    """What was applied last; None without a note, a text if it cannot be read."""
+    """What was applied last; None without a note, a text if it cannot be read as an object of some kind."""
     text = annotations_of(obj).get(LAST_APPLIED)
-    if not text:
+    if text is None:
         return None
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
-    return found if isinstance(found, dict) else text
+    return found if isinstance(found, dict) and found.get("kind") else text
 
 
 def _masked(

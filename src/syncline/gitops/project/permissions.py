@@ -7,6 +7,7 @@ sync, always with the *current* project. Rules: ``app_project_types.go`` and ``v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,9 +46,27 @@ def permits_source(project: Obj, repo_url: str) -> bool:
             if aliases and any(_denies_alias(bare, form) for form in aliases):
                 return False
             permitted = permitted or bool(forms)
-        elif forms and (bare == whole or any(rule_matches(bare, form, separators="/") for form in forms)):
+            continue
+        bare = "" if _is_no_address(bare) else bare
+        if forms and (bare == whole or any(rule_matches(bare, form, separators="/") for form in forms)):
             permitted = True
     return permitted
+
+
+_ADDRESS = re.compile(r"(?P<scheme>[^/]*?)://(?P<place>[^/?#]*)")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_PLACE = re.compile(r"[^{}\[\]^|\\`\s]*?(?::\d*)?|(?:[^@]*@)?\[[0-9a-f:.]*\](?::\d*)?")
+
+
+def _is_no_address(pattern: str) -> bool:
+    """Wildcards in the scheme or the port, and alternatives or ranges in the host, make a pattern that Go's parser of
+    addresses refuses: it permits nothing, as upstream. One that denies is taken as it is meant."""
+    found = _ADDRESS.match(pattern)
+    if found is None:
+        return False
+    port = found["place"].rpartition("@")[2].rpartition(":")[2] if ":" in found["place"] else ""
+    wild = bool(port.strip("0123456789")) and not found["place"].endswith("]")
+    return wild or not _SCHEME.fullmatch(found["scheme"]) or not _PLACE.fullmatch(found["place"])
 
 
 def _forms(repo_url: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
@@ -77,10 +96,8 @@ def permits_destination(
     project_clusters: Sequence[Mapping[str, str]] = (),
 ) -> bool:
     """Whether an application may be sent to a namespace of a cluster."""
-    destinations = _list(project, "destinations")
-    if any(_denies(item, server, cluster_name, namespace) for item in destinations):
-        return False
-    if not any(_reaches(item, server, cluster_name, namespace) for item in destinations):
+    answers = [_answer(item, server, cluster_name, namespace) for item in _list(project, "destinations")]
+    if False in answers or True not in answers:
         return False
     if not dig(project, "spec", "permitOnlyProjectScopedClusters"):
         return True
@@ -95,31 +112,22 @@ def _part(item: Obj, field: str) -> str:
     return str(item.get(field) or "")
 
 
-def _matches(pattern: str, text: str) -> bool:
-    """A negated pattern matches whatever it does not name."""
-    if pattern.startswith("!"):
-        return not rule_matches(pattern[1:], text)
-    return rule_matches(pattern, text)
-
-
-def _hits_denial(pattern: str, text: str) -> bool:
-    return pattern.startswith("!") and rule_matches(pattern[1:], text)
-
-
-def _denies(item: Obj, server: str, name: str, namespace: str) -> bool:
-    item_server, item_name, item_namespace = (_part(item, f) for f in ("server", "name", "namespace"))
-    if item_name.startswith("!") and (not name or rule_matches(item_name[1:], name)):
-        return True  # a cluster without a name trips every denial by name
-    if _hits_denial(item_server, server) and _matches(item_namespace, namespace):
+def _answer(item: Obj, server: str, name: str, namespace: str) -> bool | None:
+    """What one entry says: it permits, it denies by a negated pattern (whatever the other entries say), or nothing. A
+    cluster without a name trips every denial by name."""
+    item_server, item_name, item_namespace = (_part(item, field) for field in ("server", "name", "namespace"))
+    by_name = bool(name) and rule_matches(item_name, name)
+    by_server = bool(server) and rule_matches(item_server, server)
+    inside = rule_matches(item_namespace, namespace)
+    if (by_name or by_server) and inside:
         return True
-    return _hits_denial(item_namespace, namespace) and _matches(item_server, server)
+    refused = _is_denial(item_name) and not by_name
+    refused = refused or (_is_denial(item_server) and not by_server and inside)
+    return False if refused or (_is_denial(item_namespace) and not inside and by_server) else None
 
 
-def _reaches(item: Obj, server: str, name: str, namespace: str) -> bool:
-    item_server, item_name, item_namespace = (_part(item, f) for f in ("server", "name", "namespace"))
-    by_server = bool(item_server and server) and _matches(item_server, server)
-    by_name = bool(item_name) and _matches(item_name, name)
-    return (by_server or by_name) and _matches(item_namespace, namespace)
+def _is_denial(pattern: str) -> bool:
+    return pattern.startswith("!")
 
 
 def _path_matches(pattern: str, text: str) -> bool:

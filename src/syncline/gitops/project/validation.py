@@ -115,7 +115,7 @@ def _check_role(project: str, role: Obj, earlier: list[str]) -> None:
     groups = [str(group) for group in role.get("groups") or ()]
     _check_once(groups, lambda group: f"group '{group}' already exists for role '{name}'", EXISTS)
     for group in groups:
-        _check_group(group.strip())
+        _check_group(group)
 
 
 def _policy_problem(project: str, role: str, policy: str) -> str:
@@ -137,7 +137,8 @@ def _policy_problem(project: str, role: str, policy: str) -> str:
     return "" if effect in ("allow", "deny") else "effect must be: 'allow' or 'deny'"
 
 
-def _check_group(name: str) -> None:
+def _check_group(group: str) -> None:
+    name = group.strip()
     quoted = len(name) > 1 and name[0] == name[-1] == '"'
     if not quoted and "," in name:
         raise ProjectError(f"group '{name}' must be quoted")
@@ -145,7 +146,10 @@ def _check_group(name: str) -> None:
     if not bare:
         raise ProjectError("group '' is empty")
     if any(letter in bare for letter in "\n\r\t"):
-        raise ProjectError(f"group '{name}' contains invalid characters")
+        raise ProjectError(f"group '{bare}' contains invalid characters")
+    for place, letter in (("leading", group[:1]), ("trailing", group[-1:])):
+        if len(group) > 1 and letter.isspace():
+            raise ProjectError(f"group '{bare}' contains a {place} space")
 
 
 def _check_windows(windows: list[Obj]) -> None:
