@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from math import isfinite
 from typing import Any, Protocol
 
 __all__ = [
@@ -100,16 +101,16 @@ def run_guarded(
             register_builtins=False,
             attribute_filter=_no_attributes,
             unpack_returned_tuples=True,
-            encoding="utf-8",
+            encoding="latin-1",
             max_memory=limits.memory_bytes,
         )
         prepare = runtime.execute(_prelude())
         run = prepare(open_libs, limits.seconds)
         tables = {name: _to_lua(runtime, value) for name, value in names.items()}
-        kind, value = run(script, runtime.table_from(tables))
+        kind, value = run(_bytes(script), runtime.table_from(tables))
         return LuaResult(kind, _from_lua(lupa, value, limits.depth) if kind in ("table", "string") else None)
     except (lupa.LuaError, lupa.LuaMemoryError, MemoryError, UnicodeError) as error:
-        raise LuaFailed(str(error) or "not enough memory") from error
+        raise LuaFailed(_text(str(error)) or "not enough memory") from error
 
 
 @cache
@@ -129,13 +130,26 @@ def _no_attributes(owner: object, name: object, setting: bool) -> object:
     raise AttributeError("objects of Python are out of reach")
 
 
+def _bytes(text: str) -> str:
+    """The bytes of a text as Lua sees them, one character each: scripts may cut texts anywhere."""
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _text(found: str) -> str:
+    """Inverse of :func:`_bytes`; what is no UTF-8 is replaced."""
+    return found.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
 def _to_lua(runtime: Any, value: Any) -> Any:
-    """JSON as tables; every number is a double, a null is left out."""
+    """JSON as tables; every number is a double, a null is left out, in lists too."""
     match value:
         case dict():
-            return runtime.table_from({key: _to_lua(runtime, item) for key, item in value.items() if item is not None})
+            kept = {_bytes(key): _to_lua(runtime, item) for key, item in value.items() if item is not None}
+            return runtime.table_from(kept)
         case list():
-            return runtime.table_from([_to_lua(runtime, item) for item in value])
+            return runtime.table_from([_to_lua(runtime, item) for item in value if item is not None])
+        case str():
+            return _bytes(value)
         case bool():
             return value
         case int():
@@ -147,12 +161,18 @@ def _to_lua(runtime: Any, value: Any) -> Any:
 def _from_lua(lupa: Any, value: Any, depth: int) -> Any:
     """A table as JSON, by the rules of gopher-json: all keys are texts, or 1 to n; nothing else can be encoded."""
     if lupa.lua_type(value) != "table":
-        if value is None or isinstance(value, (str, bool, int, float)):
+        if isinstance(value, str):
+            return _text(value)
+        if isinstance(value, float) and not isfinite(value):
+            raise LuaFailed(f"cannot encode {value} to JSON")
+        if value is None or isinstance(value, (bool, int, float)):
             return value
         raise LuaFailed(f"cannot encode {lupa.lua_type(value) or 'object'} to JSON")
     if depth == 0:
         raise LuaFailed("cannot encode recursively nested tables to JSON")
-    found = {key: _from_lua(lupa, item, depth - 1) for key, item in value.items()}
+    found = {
+        _text(key) if isinstance(key, str) else key: _from_lua(lupa, item, depth - 1) for key, item in value.items()
+    }
     if all(isinstance(key, str) for key in found) and found:
         return found
     if any(isinstance(key, str) for key in found):

@@ -6,23 +6,40 @@ return function(open_libs, seconds)
   local count, pick, kind_of, raise = select, select, type, error
   local string_format, parse_number, floor, infinite = string.format, tonumber, math.floor, math.huge
   local native_tostring, strings = tostring, getmetatable("")
+  local match, gsub = string.match, string.gsub
   jit.off()
   jit.flush()
 
-  -- Whole numbers without exponent, fractions as short as they can be read back.
+  -- Whole numbers without exponent, fractions as short as they can be read back, large ones with an exponent.
   local function tostring_like_go(value)
-    if kind_of(value) ~= "number" or value ~= value or value == infinite or value == -infinite then
+    if kind_of(value) ~= "number" then
       return native_tostring(value)
     end
+    if value ~= value or value == infinite or value == -infinite then
+      return value ~= value and "NaN" or value > 0 and "+Inf" or "-Inf"
+    end
     if value == floor(value) and value > -2 ^ 63 and value < 2 ^ 63 then
-      return string_format("%.0f", value)
+      return string_format("%.0f", value + 0)
     end
     for digits = 15, 17 do
       local text = string_format("%." .. digits .. "g", value)
       if parse_number(text) == value then
-        return text
+        local lead, exponent = match(string_format("%." .. digits - 1 .. "e", value), "^(.*)e(.*)$")
+        local power = parse_number(exponent)
+        return (power < -4 or power >= 6) and (gsub(lead, "%.?0*$", "")) .. "e" .. exponent or text
       end
     end
+  end
+
+  -- Without a point a text is a whole number: an exponent alone is none.
+  local function tonumber_like_go(...)
+    local value, base = ...
+    if count("#", ...) == 0 or kind_of(value) ~= "string" or base ~= nil then
+      return parse_number(...)
+    end
+    local text = match(value, "^[ \n\t]*(.-)[ \n\t]*$")
+    local known = match(text, "%.") or match(text, "^[+-]?%d+$") or match(text, "^0[xX]%x+$")
+    return known and parse_number(text) or nil
   end
 
   -- Text only: compiled code could leave the interpreter.
@@ -45,10 +62,11 @@ return function(open_libs, seconds)
   local kept = {
     assert = assert, collectgarbage = collectgarbage, error = error, getmetatable = getmetatable, ipairs = ipairs,
     next = next, pairs = pairs, pcall = pcall, rawequal = rawequal, rawget = rawget, rawset = rawset,
-    select = select, setmetatable = setmetatable, tonumber = tonumber, tostring = tostring_like_go, type = type,
+    select = select, setmetatable = setmetatable, tonumber = tonumber_like_go, tostring = tostring_like_go, type = type,
     unpack = unpack, xpcall = xpcall, getfenv = getfenv, setfenv = setfenv, table = table,
-    load = load_source, loadstring = load_source, print = silent,
+    load = load_source, loadstring = load_source, print = silent, _VERSION = "Lua 5.1",
   }
+  table.move, table.foreach, table.foreachi = nil, nil, nil
   local modules = { os = clock_only, table = table }
   local deadline
   -- Once the time is over every single instruction fails, so that no pcall can go on.
@@ -83,7 +101,8 @@ return function(open_libs, seconds)
     string.dump = nil
     kept.string, kept.math, kept.coroutine, kept.io = string, math, coroutine, {}
     kept.os = { time = time, date = date, clock = clock, difftime = difftime }
-    modules.string, modules.math, modules.coroutine, modules.os = string, math, coroutine, kept.os
+    modules.os = kept.os
+    math.huge = 1.7976931348623157e308
   else
     strings.__index = nil
   end

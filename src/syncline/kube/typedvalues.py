@@ -449,40 +449,41 @@ def _everything(value: Any, shape: Shape) -> FieldSet:
 # --- removing ------------------------------------------------------------------------------------------------------
 
 
-def remove_items(obj: Obj, fields: FieldSet, schema: Schema | None) -> Obj:
-    """``obj`` without the members of ``fields``; what is inside atomic maps and lists is never taken out."""
-    return _remove(obj, fields, shape_of(schema)) or {}
+def remove_items(obj: Obj, fields: FieldSet, schema: Schema | None, *, nulls: bool = False) -> Obj:
+    """``obj`` without the members of ``fields``; what is inside atomic maps and lists is never taken out. ``nulls``: a
+    map or list that lost its last item is null, not gone."""
+    return _remove(obj, fields, shape_of(schema), nulls) or {}
 
 
-def _remove(value: Any, fields: FieldSet, shape: Shape) -> Any:
+def _remove(value: Any, fields: FieldSet, shape: Shape, nulls: bool) -> Any:
     if _granular_map(value, shape):
-        return _remove_from_map(value, fields, shape)
+        return _remove_from_map(value, fields, shape, nulls)
     if _granular_list(value, shape):
-        return _remove_from_list(value, fields, shape)
+        return _remove_from_list(value, fields, shape, nulls)
     return value
 
 
-def _remove_from_map(value: Obj, fields: FieldSet, shape: Shape) -> Obj | None:
+def _remove_from_map(value: Obj, fields: FieldSet, shape: Shape, nulls: bool) -> Obj | None:
     result = {}
     for name, item in value.items():
         node = fields.get("f:" + name)
         if node is not None and fieldset.is_member(node):
             continue
         if node:
-            item = _remove(item, node, shape.child(name) or DEDUCED)
-            if item is None:
+            item = _remove(item, node, shape.child(name) or DEDUCED, nulls)
+            if item is None and not nulls:
                 continue
         result[name] = item
     return result or None
 
 
-def _remove_from_list(value: list[Any], fields: FieldSet, shape: Shape) -> list[Any] | None:
+def _remove_from_list(value: list[Any], fields: FieldSet, shape: Shape, nulls: bool) -> list[Any] | None:
     result = []
     for item in value:
         node = fields.get(list_element(item, shape) or "")
         if node is not None and fieldset.is_member(node):
             continue
-        result.append(_remove(item, node, shape.element) if node else item)
+        result.append(_remove(item, node, shape.element, nulls) if node else item)
     return result or None
 
 

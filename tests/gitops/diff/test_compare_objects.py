@@ -13,6 +13,7 @@ from tests.gitops.evaluating import ANSWERS
 from syncline.gitops.diff import DiffError, DiffMode, DiffSettings, IgnoreRule, compare_objects, respect_ignored
 from syncline.gitops.diff.hide import hide_secret
 from syncline.gitops.sync.three_way import with_last_applied
+from syncline.kube.schema.model import schema_for
 
 WEB: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -111,3 +112,50 @@ def test_no_value_of_a_secret_is_shown() -> None:
     shown = json.dumps(hide_secret(secret, live))
     assert "hunter2" not in shown
     assert "aHVudGVyMg" not in shown
+
+
+def test_what_a_type_requires_is_no_default_where_it_was_taken_out() -> None:
+    scaler: dict[str, Any] = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "web"}},
+    }
+    whole = IgnoreRule.parse({"group": "autoscaling", "kind": "HorizontalPodAutoscaler", "jsonPointers": ["/spec"]})
+    live = with_last_applied(scaler) | {"spec": scaler["spec"] | {"maxReplicas": 5}}
+    found = compare_objects(scaler, live, DiffSettings(ignore=(whole,), jq=ANSWERS))
+    assert not found.modified and found.live is not None
+    assert not {"maxReplicas", "scaleTargetRef"} & set(found.live.get("spec") or {})
+
+
+def test_a_service_account_that_goes_does_not_come_back_by_its_old_name() -> None:
+    named = copy.deepcopy(WEB)
+    named["spec"]["template"]["spec"]["serviceAccountName"] = "robot"
+    live = with_last_applied(named)
+    live["spec"] = copy.deepcopy(live["spec"])
+    live["spec"]["template"]["spec"]["serviceAccount"] = "robot"
+    found = compare_objects(WEB, live, DiffSettings(jq=ANSWERS))
+    assert found.modified and found.predicted is not None
+    assert "serviceAccountName" not in found.predicted["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("note", ["{}", '{"apiVersion":"apps/v1"}'])
+def test_a_note_of_the_last_apply_without_a_kind_is_none(note: str) -> None:
+    live = copy.deepcopy(WEB)
+    live["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": note}
+    live["spec"]["template"]["spec"]["containers"][0]["terminationMessagePolicy"] = "File"
+    assert not compare_objects(WEB, live, DiffSettings(jq=ANSWERS)).modified
+
+
+def test_a_map_whose_fields_a_trusted_manager_owns_stays_as_an_empty_one() -> None:
+    limits = {"f:limits": {"f:memory": {}}}
+    container = {"f:containers": {'k:{"name":"c"}': {"f:resources": limits}}}
+    live = copy.deepcopy(WEB)
+    live["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"] = "2Gi"
+    entry = {"manager": "sizer", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1"}
+    entry["fieldsV1"] = {"f:spec": {"f:template": {"f:spec": container}}}  # type: ignore[assignment]
+    live["metadata"]["managedFields"] = [entry]
+    trusted = IgnoreRule.parse({"group": "apps", "kind": "Deployment", "managedFieldsManagers": ["sizer"]})
+    found = compare_objects(WEB, live, DiffSettings(ignore=(trusted,), schema_of=schema_for, jq=ANSWERS))
+    assert not found.modified and found.live is not None
+    assert found.live["spec"]["template"]["spec"]["containers"][0]["resources"] == {}

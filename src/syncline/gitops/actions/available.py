@@ -73,17 +73,30 @@ def offered_actions(obj: Obj, scripts: Mapping[str, ActionScripts], runner: LuaR
     return tuple(found[name] for name in sorted(found))
 
 
+_OFFERED = {"name": str, "disabled": bool, "iconClass": str, "displayName": str}
+"""Fields of an offered action, by type."""
+
+
 def _discovered(obj: Obj, script: str, runner: LuaRunner) -> list[Offer]:
     value = _run(script, obj, {}, runner)
-    if not isinstance(value, dict):
+    if value == []:
         return []
-    return [_offer(name, entry if isinstance(entry, dict) else {}) for name, entry in value.items()]
+    if not isinstance(value, dict):
+        raise ActionFailed("discovery.lua: found a list, must be a table of actions by name")
+    return [_offer(name, {} if entry == [] else entry) for name, entry in value.items()]
 
 
-def _offer(name: str, entry: Mapping[str, Any]) -> Offer:
+def _offer(key: str, entry: Any) -> Offer:
+    """One action; an empty table says that there is nothing more to say about it."""
+    if not isinstance(entry, dict):
+        raise ActionFailed(f"discovery.lua: action {key}: found {entry!r}, must be a table")
+    for part, wanted in _OFFERED.items():
+        found = entry.get(part, wanted())
+        if not isinstance(found, wanted):
+            raise ActionFailed(f"discovery.lua: action {key}: {part}: found {found!r}, must be a {wanted.__name__}")
     params = entry.get("params")
     return Offer(
-        name,
+        str(entry.get("name") or key),
         disabled=entry.get("disabled") is True,
         icon=str(entry.get("iconClass") or ""),
         display=str(entry.get("displayName") or ""),
@@ -126,7 +139,7 @@ def _run(script: str, obj: Obj, params: Mapping[str, str], runner: LuaRunner) ->
 def _effects(obj: Obj, value: Any) -> tuple[Effect, ...]:
     """An object is its patch (the old form of a script); a list holds what is to be patched or created."""
     if isinstance(value, dict):
-        return (Effect(Verb.PATCH, _like(value, obj)),)
+        return (Effect(Verb.PATCH, _like(_with_kind(value), obj)),)
     found: list[Effect] = []
     for entry in value if isinstance(value, list) else ():
         if not _is_map(entry) or entry.get("operation") not in list(Verb) or not _is_map(entry.get("resource")):
@@ -134,9 +147,15 @@ def _effects(obj: Obj, value: Any) -> tuple[Effect, ...]:
             raise ActionFailed(
                 f"unsupported operation: {operation}; each entry needs operation (patch, create), resource"
             )
-        verb, made = Verb(entry["operation"]), entry["resource"]
+        verb, made = Verb(entry["operation"]), _with_kind(entry["resource"])
         found.append(Effect(verb, _like(made, obj) if verb is Verb.PATCH else made))
     return tuple(found)
+
+
+def _with_kind(made: Obj) -> Obj:
+    if not made.get("kind"):
+        raise ActionFailed(f"the script returned an object without kind; its fields are: {', '.join(sorted(made))}")
+    return made
 
 
 def _like(made: Any, before: Any) -> Any:

@@ -86,7 +86,7 @@ def _client_side(target: Obj, live: Obj, settings: DiffSettings) -> DiffResult:
 
 def _last_applied(live: Obj) -> Obj | None:
     found = json_note(live, LAST_APPLIED, MAX_ANNOTATIONS)
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and found.get("kind") else None
 
 
 def _result(live: Obj, predicted: Obj) -> DiffResult:

@@ -31,7 +31,7 @@ def without_trusted_changes(target: Obj, live: Obj, settings: DiffSettings) -> t
             continue
         owned = fieldset.intersection(owned_fields(entry), modified)
         if owned:
-            live, target = remove_items(live, owned, schema), remove_items(target, owned, schema)
+            live, target = (remove_items(one, owned, schema, nulls=True) for one in (live, target))
     return target, live
 
 

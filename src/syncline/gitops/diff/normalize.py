@@ -71,7 +71,7 @@ def _encoded(value: Any) -> Any:
 
 def _without_empty_rules(role: Obj, settings: DiffSettings) -> Obj:
     ignored = settings.ignore_aggregated_roles and isinstance(role.get("aggregationRule"), dict)
-    if ignored or ("rules" in role and not role["rules"]):
+    if ignored or ("rules" in role and role["rules"] in (None, [])):
         return role | {"rules": None}
     return role
 

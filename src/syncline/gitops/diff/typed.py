@@ -22,6 +22,8 @@ FOREIGN_GROUPS = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 """Served by every cluster, but not among the types that the comparison knows: compared like custom resources."""
 EMPTY_DEFAULTS = ("securityContext", "emptyDir")
 """Structures that Kubernetes' defaults add without content."""
+CONVERTED = ("serviceAccount", "serviceAccountName")
+"""What the server writes when it converts between versions: no default, so it does not come back when it goes."""
 ALWAYS_WRITTEN = ("rules", "sources")
 """Optional lists that Go writes even when they are empty."""
 POINTERS_TO_TEXT = (
@@ -84,33 +86,34 @@ def with_defaults(obj: Obj) -> Obj:
         fill_defaults(gvk_of(after), after, stored=False)
     except (_Misfit, ApiError):
         return obj
-    return _overlaid(obj, before, after, top=True)
+    return _overlaid(obj, before, after, schema, top=True)
 
 
-def _overlaid(obj: Obj, before: Obj, after: Obj, *, top: bool = False) -> Obj:
+def _overlaid(obj: Obj, before: Obj, after: Obj, schema: Schema | None, *, top: bool = False) -> Obj:
     """``obj`` with the differences between ``before`` and ``after``; items of lists go by position, as defaults never
     move them."""
     made = dict(obj)
     for key, value in after.items():
-        old = before.get(key)
+        old, field = before.get(key), schema.field(key) if schema is not None else None
         if top and key == "status":
             made |= _status(obj, value)
         elif key not in before:
-            filled = _filled(key, value)
+            filled = None if key in CONVERTED else _filled(key, value, schema)
             if filled is not None:
                 made[key] = filled
         elif isinstance(value, dict) and isinstance(old, dict):
-            made[key] = _overlaid(obj[key], old, value)
+            made[key] = _overlaid(obj[key], old, value, field)
         elif isinstance(value, list) and isinstance(old, list) and len(value) == len(old) == len(obj[key]):
-            made[key] = [_overlaid_item(*trio) for trio in zip(obj[key], old, value, strict=True)]
+            items = field.items if field is not None else None
+            made[key] = [_overlaid_item(*trio, items) for trio in zip(obj[key], old, value, strict=True)]
         elif value != old:
             made[key] = value
     return made
 
 
-def _overlaid_item(item: Any, before: Any, after: Any) -> Any:
+def _overlaid_item(item: Any, before: Any, after: Any, schema: Schema | None) -> Any:
     if isinstance(item, dict) and isinstance(before, dict) and isinstance(after, dict):
-        return _overlaid(item, before, after)
+        return _overlaid(item, before, after, schema)
     return item
 
 
@@ -122,11 +125,14 @@ def _status(obj: Obj, status: Any) -> Obj:
     return {}
 
 
-def _filled(key: str, value: Any) -> Any:
-    """What a default adds, without structures that are empty only because Go writes them; None for nothing."""
+def _filled(key: str, value: Any, parent: Schema | None) -> Any:
+    """What a default adds, without what is empty only because Go writes it: required fields and structures. None for
+    nothing."""
     if not isinstance(value, dict):
-        return value
-    kept = {name: _filled(name, item) for name, item in value.items()}
+        required = parent is not None and key in parent.required
+        return None if required and (value == "" or (value == 0 and value is not False)) else value
+    field = parent.field(key) if parent is not None else None
+    kept = {name: _filled(name, item, field) for name, item in value.items()}
     kept = {name: item for name, item in kept.items() if item is not None}
     return kept if kept or key in EMPTY_DEFAULTS else None
 
