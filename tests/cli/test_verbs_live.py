@@ -404,6 +404,10 @@ def test_repositories_and_clusters_are_declared_and_removed_without_showing_valu
     states = {one["repo"]: one["connectionState"] for one in shell.json("repo", "list", "--refresh", "hard")}
     assert states[str(tmp_path / "here")] == {"status": "Successful", "message": ""}
     assert states[str(tmp_path / "nowhere")]["status"] == "Failed"
+    shell("repo", "add", "https://127.0.0.1:1/owned", "--project", "team")
+    assert shell.json("repo", "get", "https://127.0.0.1:1/Owned.git")["project"] == "team"
+    shell("repo", "get", "https://127.0.0.1:1/owned", "--project", "other", code=20)
+    shell("repo", "rm", "https://127.0.0.1:1/owned")
     shell("repo", "rm", str(tmp_path / "here"), str(tmp_path / "nowhere"))
     shell("repo", "rm", url, "https://127.0.0.1:1/open")
     assert shell.json("repo", "list") == []

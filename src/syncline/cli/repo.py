@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from syncline.cli.secretkind import (
     write,
 )
 from syncline.kube.objects import Obj
+from syncline.sources.address import parse_address
 from syncline.sources.credentials import credential_book
 from syncline.sources.errors import SourceError, mask_credentials
 from syncline.sources.git import GitSettings
@@ -288,8 +289,24 @@ def rm(urls: tuple[str, ...], project: str, namespace: str, kubeconfig: str | No
 
 
 def _secret(link: Connection, namespace: str, url: str, project: str) -> Obj:
-    for secret in declared(link, namespace, "repository"):
-        shown = plain_fields(secret)
-        if url in (known := shown.get("url", ""), mask_credentials(known)) and shown.get("project", "") == project:
-            return secret
-    raise CommandFailed(f"repository '{url}' is not declared; `syncline repo list` shows those that are")
+    """Of several with one address the one of ``project``; the only one whatever its project is, if none is given."""
+    every = ((secret, plain_fields(secret)) for secret in declared(link, namespace, "repository"))
+    found = [(secret, shown) for secret, shown in every if _names(url, shown)]
+    fitting = [secret for secret, shown in found if shown.get("project", "") == project]
+    if fitting or (len(found) == 1 and not project):
+        return fitting[0] if fitting else found[0][0]
+    projects = ", ".join(sorted(shown.get("project") or "none" for _, shown in found))
+    hint = f"it is in projects {projects}; give --project" if found else "`syncline repo list` shows those that are"
+    raise CommandFailed(f"repository '{url}' is not declared{f' in project {project}' if project else ''}; {hint}")
+
+
+def _names(url: str, shown: Mapping[str, str]) -> bool:
+    known = shown.get("url", "")
+    return url in (known, mask_credentials(known)) or _key(url) == _key(known) != ""
+
+
+def _key(url: str) -> str:
+    try:
+        return parse_address(url).key
+    except SourceError:
+        return ""

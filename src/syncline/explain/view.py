@@ -12,25 +12,22 @@ from functools import cached_property
 
 from syncline.base.cause import Cause
 from syncline.control.cache import Snapshot
-from syncline.kube.extensions import MACHINE, SIMULATED
 from syncline.kube.objects import (
     GroupKind,
     Obj,
     ObjectRef,
-    annotations_of,
     dig,
     name_of,
     namespace_of,
     resource_version,
     uid_of,
 )
-from syncline.kube.version import GIT_VERSION
+from syncline.kube.version import SUFFIX
 from syncline.machineconfig.causes.overview import Overview
 
 __all__ = ["EVENT", "Found", "LogTail", "View", "no_logs", "one_line", "unread", "warnings_of"]
 
 EVENT = GroupKind("", "Event")
-NODE = GroupKind("", "Node")
 LogTail = Callable[[str, str, str], tuple[str, ...]]
 """Namespace, pod, container: the last lines of its log, empty where there is none."""
 MAX_TEXT = 400
@@ -51,9 +48,9 @@ class View:
 
     @cached_property
     def simulated(self) -> bool:
-        """Whether machines of this cluster are simulated ones, which ``syncline node`` adds and removes."""
-        nodes = [annotations_of(node).get(MACHINE) for node in self.cluster.objects(NODE)]
-        return SIMULATED in nodes if nodes else self.cluster.mapper.version == GIT_VERSION
+        """Whether it is an embedded cluster, whose simulated machines ``syncline node`` adds and removes. By what the
+        server says of itself: not everyone may list nodes."""
+        return self.cluster.mapper.version.endswith(SUFFIX)
 
     @cached_property
     def machines(self) -> Overview:

@@ -18,6 +18,7 @@ from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import Obj, dig, labels_of
 
 __all__ = [
+    "SECRET_TYPE",
     "ClusterError",
     "HERE",
     "IN_CLUSTER_NAME",
@@ -28,11 +29,12 @@ __all__ = [
     "declared_twice",
     "is_cluster_secret",
     "resolve_destination",
+    "secret_text",
 ]
 
 IN_CLUSTER_SERVER = "https://kubernetes.default.svc"
 IN_CLUSTER_NAME = "in-cluster"
-_TYPE = "argocd.argoproj.io/secret-type"
+SECRET_TYPE = "argocd.argoproj.io/secret-type"
 
 
 class ClusterError(ValueError):
@@ -74,22 +76,22 @@ def clusters_of(secrets: Iterable[Obj], *, here: bool = True) -> tuple[Cluster, 
 
 def _parse(secret: Obj) -> Cluster:
     data = dig(secret, "data", default={}) or {}
-    server = _text(data.get("server")).rstrip("/")
-    spaces = tuple(part.strip() for part in _text(data.get("namespaces")).split(",") if part.strip())
-    wide = _text(data.get("clusterResources")) == "true"
-    return Cluster(server, _text(data.get("name")) or server, _text(data.get("project")), spaces, wide)
+    server = secret_text(data.get("server")).rstrip("/")
+    spaces = tuple(part.strip() for part in secret_text(data.get("namespaces")).split(",") if part.strip())
+    wide = secret_text(data.get("clusterResources")) == "true"
+    return Cluster(server, secret_text(data.get("name")) or server, secret_text(data.get("project")), spaces, wide)
 
 
 def is_cluster_secret(obj: Obj) -> bool:
-    return labels_of(obj).get(_TYPE) == "cluster"
+    return labels_of(obj).get(SECRET_TYPE) == "cluster"
 
 
 def cluster_access(secret: Obj) -> ClusterAccess:
     """How to get in, from ``config`` of the Secret. Raises :class:`ClusterError` in one sentence without any value."""
     data = dig(secret, "data", default={}) or {}
-    server = _text(data.get("server")).rstrip("/")
+    server = secret_text(data.get("server")).rstrip("/")
     try:
-        config = json.loads(_text(data.get("config")) or "{}")
+        config = json.loads(secret_text(data.get("config")) or "{}")
     except ValueError as error:
         raise ClusterError(f'cluster "{server}": its config is no JSON') from error
     if not isinstance(config, dict):
@@ -106,11 +108,11 @@ def cluster_access(secret: Obj) -> ClusterAccess:
     tls = tls if isinstance(tls, dict) else {}
     if tls.get("insecure") and tls.get("caData"):
         raise ClusterError(f'cluster "{server}": tlsClientConfig has both insecure and caData; take one away')
-    token, key = config.get("bearerToken"), _text(tls.get("keyData"))
+    token, key = config.get("bearerToken"), secret_text(tls.get("keyData"))
     return ClusterAccess(
         server=server,
-        ca_pem=_text(tls.get("caData")),
-        certificate_pem=_text(tls.get("certData")),
+        ca_pem=secret_text(tls.get("caData")),
+        certificate_pem=secret_text(tls.get("certData")),
         key_pem=Secret(key) if key else None,
         token=Secret(str(token)) if token else None,
         skip_tls_verify=tls.get("insecure") is True,
@@ -119,7 +121,8 @@ def cluster_access(secret: Obj) -> ClusterAccess:
     )
 
 
-def _text(encoded: object) -> str:
+def secret_text(encoded: object) -> str:
+    """One value of a Secret's data, empty where it is none."""
     try:
         return base64.b64decode(str(encoded or ""), validate=True).decode().strip()
     except (binascii.Error, UnicodeDecodeError):

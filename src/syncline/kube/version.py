@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["GIT_VERSION", "MAJOR", "MINOR"]
+__all__ = ["GIT_VERSION", "MAJOR", "MINOR", "SUFFIX"]
 
 MAJOR = "1"
 MINOR = "36"
-GIT_VERSION = f"v{MAJOR}.{MINOR}.0+syncline"
+SUFFIX = "+syncline"
+"""Ends the version of every embedded cluster, of others none."""
+GIT_VERSION = f"v{MAJOR}.{MINOR}.0{SUFFIX}"

@@ -32,6 +32,7 @@ from syncline.gitops.hydration.spec import sync_source, target_branch
 from syncline.gitops.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.gitops.project import Reach
 from syncline.gitops.project.accounts import AccountError, account_for
+from syncline.gitops.project.scoped import with_scoped
 from syncline.gitops.sync.conditions import ConditionError, waits_of
 from syncline.gitops.sync.model import KindTable
 from syncline.gitops.system import System, SystemSettings, with_globals
@@ -444,7 +445,7 @@ def observe_application(
         problem = destinations.problem(remote) if destinations is not None else "this process does not connect to it"
     looked = there if there is not None else _nowhere()
     context = render_context(view, settings)
-    project = _project(cache, project_ref, system.settings)
+    project = _project(cache, project_ref, system.settings, clusters)
     latest = _kept_local(view, project) or store.get(view.sources, view.revisions_wanted, context)
     pinned, pinned_reading = _of_operation(view, store, context)
     latest, pinned = (_explained(view, found, settings, system) for found in (latest, pinned))
@@ -545,10 +546,13 @@ def effective_settings(settings: AppSettings, system: SystemSettings) -> AppSett
     return replace(settings, tracking=system.tracking or settings.tracking, poll_s=poll)
 
 
-def _project(cache: Snapshot, ref: ObjectRef, system: SystemSettings) -> Obj | None:
-    """With the lists of the global projects that its labels select."""
+def _project(cache: Snapshot, ref: ObjectRef, system: SystemSettings, clusters: tuple[Cluster, ...]) -> Obj | None:
+    """With what belongs to it alone, and the lists of the global projects that its labels select."""
     found = cache.get(ref)
-    if found is None or not system.global_projects:
+    if found is None:
+        return None
+    found = with_scoped(found, cache.objects(SECRETS, ref.namespace), clusters)
+    if not system.global_projects:
         return found
     refs = [ref._replace(name=entry.name) for entry in system.global_projects]
     named = {one.name: project for one in refs if (project := cache.get(one)) is not None}

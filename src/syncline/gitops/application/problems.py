@@ -56,7 +56,11 @@ def _judged(seen: AppObserved, app: Obj) -> list[Condition]:
         return [Condition("UnknownError", why)]
     if seen.clusters_unread and isinstance(cluster, str):
         return [Condition("UnknownError", f"which clusters are declared is not known: {seen.clusters_unread}")]
-    return validate_spec(app, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters)
+    found = validate_spec(app, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters)
+    if seen.clusters_unread and any(f"project '{seen.view.project}'" in one.message for one in found):
+        owned = f"which repositories and clusters belong to project {seen.view.project}"
+        return [Condition("UnknownError", f"{owned} is not known: {seen.clusters_unread}")]
+    return found
 
 
 def _as_operated(seen: AppObserved) -> Obj:
