@@ -207,4 +207,7 @@ def merge_global(project: Obj, global_project: Obj) -> Obj:
         added = dig(global_project, "spec", field, default=[])
         if added:
             spec[field] = [*(spec.get(field) or []), *added]
+    for field in ("namespaceResourceWhitelist", "namespaceResourceBlacklist"):
+        if spec.get(field):  # only cluster-scoped kinds are listed by name
+            spec[field] = [{k: v for k, v in entry.items() if k != "name"} for entry in spec[field]]
     return project | {"spec": spec}
