@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from syncline.assembly.reading import GitSourceReader
+from syncline.base.clock import SystemClock, format_time
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
+from syncline.gitops.application.view import HYDRATE, HYDRATE_STAMP
 from syncline.gitops.hydration.work import Hydrate, Hydrated, Job, Look, LookDry, Scope
+from syncline.gitops.webhooks import Push, touches_dry_source
 from syncline.kube.glob import GlobError, path_match
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.errand import Errand, errand
@@ -30,11 +33,18 @@ from syncline.sources.hydrating.manifest import manifest_text
 from syncline.sources.hydrating.pushing import ATTRIBUTES, HydratedFolder, HydratedRepository, HydratedWrite
 from syncline.sources.hydrating.templates import render_template
 
-__all__ = ["HydratingReader"]
+__all__ = ["HydratingReader", "hydration_asked"]
 
 MESSAGE = "sourceHydrator.commitMessageTemplate"
 README = "sourceHydrator.readmeMessageTemplate"
 METADATA = "hydrator.metadata"
+
+
+def hydration_asked(app: Obj | None, pushes: Iterable[Push]) -> dict[str, str]:
+    """Annotations that ask to hydrate, where a push was to the dry source of an Application."""
+    if app is None or not touches_dry_source(app, pushes):
+        return {}
+    return {HYDRATE: "normal", HYDRATE_STAMP: format_time(SystemClock().now())}
 
 
 class HydratingReader(GitSourceReader):
@@ -56,7 +66,7 @@ class HydratingReader(GitSourceReader):
         return Look(now, resolved.sha, resolved.ref, answers=action.answers, untouched=untouched)
 
     def hydrate(self, action: Hydrate, now: datetime) -> Hydrated:
-        """Render all jobs at the dry commit, write what changed, push. All of them or none."""
+        """Render all jobs at the dry commit, write what changed, push. Of each project all or none."""
         first = action.jobs[0]
         projects = {job.project for job in action.jobs}
         owner = next(iter(projects)) if len(projects) == 1 else ""
@@ -65,12 +75,10 @@ class HydratingReader(GitSourceReader):
             try:
                 repository = self._sources.writable(action.url, projects, HydratedRepository)
                 rendered, errors = self._render_jobs(action, now)
-                if errors:
+                if not rendered:
                     return Hydrated(now, errors=errors)
                 commit = self._dry_commit(first.source, action.sha, first.project)
-                folders = tuple(
-                    _folder(job, found, commit, action.settings.readme) for job, found in zip(action.jobs, rendered)
-                )
+                folders = tuple(_folder(job, found, commit, action.settings.readme) for job, found in rendered)
                 write = HydratedWrite(
                     action.sync_branch,
                     action.key.branch,
@@ -82,19 +90,23 @@ class HydratingReader(GitSourceReader):
                     action.settings.email,
                     now,
                 )
-                return Hydrated(now, repository.write(write))
+                return Hydrated(now, repository.write(write), errors)
             except SourceError as error:
                 return Hydrated(now, error=f"failed to commit hydrated manifests: {error}")
 
-    def _render_jobs(self, action: Hydrate, now: datetime) -> tuple[list[Manifests], dict[ObjectRef, str]]:
-        """Manifests of each job, at the one commit; after the first that has none the others are spared."""
-        rendered: list[Manifests] = []
+    def _render_jobs(self, action: Hydrate, now: datetime) -> tuple[list[tuple[Job, Manifests]], dict[ObjectRef, str]]:
+        """Manifests of each job at the one commit. After the first of a project that has none, its others are spared;
+        one tenant does not stop another."""
+        rendered: list[tuple[Job, Manifests]] = []
+        failed: dict[str, tuple[ObjectRef, str]] = {}
         for job in action.jobs:
+            if job.project in failed:
+                continue
             found = self.read((job.source,), (action.sha,), now, job.context)
             if found.error:
-                return rendered, {job.app: f"failed to get manifests: {found.error}"}
-            rendered.append(found)
-        return rendered, {}
+                failed[job.project] = job.app, f"failed to get manifests: {found.error}"
+            rendered.append((job, found))
+        return [(job, found) for job, found in rendered if job.project not in failed], dict(failed.values())
 
     def _dry_commit(self, source: Obj, sha: str, project: str) -> DryCommit:
         repository = self._sources.repository(source, project)

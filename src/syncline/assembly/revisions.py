@@ -69,7 +69,8 @@ def revised_change(
         if view.multi_source:
             notes.append(f"{called} has several sources, and --revision is for one: it was not asked")
             continue
-        spec = app["spec"] | {"source": view.sources[0] | {"targetRevision": revision}}
+        kept = {key: value for key, value in app["spec"].items() if key != "sourceHydrator"}
+        spec = kept | {"source": view.sources[0] | {"targetRevision": revision}}
         found = application_differences(cache, app | {"spec": spec}, reader, settings, now, destinations)
         cache.put(APPLICATION.group_kind, app)
         if found.problems:

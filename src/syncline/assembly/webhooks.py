@@ -12,6 +12,7 @@ import binascii
 import logging
 from collections.abc import Callable, Mapping
 
+from syncline.assembly.hydrating import hydration_asked
 from syncline.assembly.listening import Answer
 from syncline.base.secret import Secret
 from syncline.control.cache import Snapshot
@@ -79,7 +80,7 @@ class Webhooks:
         info = self._cache.mapper.preferred(APPLICATION.group_kind)
         if info is None:
             return
-        body = {"metadata": {"annotations": {REFRESH: "normal"}}}
+        body = {"metadata": {"annotations": {REFRESH: "normal", **hydration_asked(self._cache.get(ref), pushes)}}}
         answer = await self._port.send(client.patch(info, ref.namespace, ref.name, PatchType.MERGE, body))
         if answer.ok:
             log.info("refresh of %s asked for: push to %s", ref, pushes[0].ref)

@@ -23,6 +23,7 @@ from syncline.cli.serving import (
     checked_plugins,
     face_address,
     face_options,
+    hydrator_option,
     plugins_option,
     trace_target,
 )
@@ -36,6 +37,7 @@ from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeco
 @connection_options
 @click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
 @application_namespaces_option
+@hydrator_option
 @click.option("--poll", default=120.0, show_default=True, help="Seconds between looks at a repository.")
 @click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
 @plugins_option
@@ -51,6 +53,7 @@ def controller(
     context: str | None,
     namespace: str,
     application_namespaces: tuple[str, ...] | None,
+    hydrator: bool | None,
     poll: float,
     allow_local_repos: bool,
     plugins: Path | None,
@@ -80,7 +83,7 @@ def controller(
     start_logging()
     with contextlib.ExitStack() as stack:
         folder = cache or stack.enter_context(scratch())
-        application = AppSettings(namespace, application_namespaces, poll_s=poll)
+        application = AppSettings(namespace, application_namespaces, hydrator, poll_s=poll)
         gitops = GitOpsSettings(
             folder / "repositories",
             allow_local_repos=allow_local_repos,

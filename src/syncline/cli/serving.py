@@ -30,6 +30,7 @@ __all__ = [
     "face_address",
     "face_options",
     "host_and_port",
+    "hydrator_option",
     "run_cluster",
     "run_commands_of",
     "plugins_option",
@@ -129,6 +130,14 @@ application_namespaces_option = click.option(
     callback=lambda _context, _parameter, value: None if value is None else patterns_of(value),
     help="Other namespaces whose Applications are worked on, by comma: names, globs, /expressions/ "
     "[default: application.namespaces in argocd-cmd-params-cm].",
+)
+
+
+hydrator_option = click.option(
+    "--hydrator-enabled/--no-hydrator-enabled",
+    "hydrator",
+    default=None,
+    help="Push what dry sources render to into branches [default: hydrator.enabled in argocd-cmd-params-cm].",
 )
 
 

@@ -21,6 +21,7 @@ from syncline.cli.serving import (
     face_address,
     face_options,
     host_and_port,
+    hydrator_option,
     plugins_option,
     run_cluster,
     run_commands_of,
@@ -84,6 +85,7 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
 @face_options
 @plugins_option
 @application_namespaces_option
+@hydrator_option
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
 @click.option(
     "--sync-timeout", default=0.0, show_default=True, help="Seconds that a sync may take; 0: as long as it likes."
@@ -112,6 +114,7 @@ def up(
     allowed_hosts: tuple[str, ...],
     otlp_endpoint: str | None,
     application_namespaces: tuple[str, ...] | None,
+    hydrator: bool | None,
     poll: float,
     plugins: Path | None,
     sync_timeout: float,
@@ -130,8 +133,7 @@ def up(
         raise CommandFailed("--encrypt-secrets is for data that is kept; leave --memory out", USAGE)
     if config_server_listen is not None and not machine_config:
         raise CommandFailed("--config-server-listen serves the configs of pools; add --machine-config", USAGE)
-    config_server = face_address("--config-server-listen", config_server_listen)
-    home = state_directory()
+    home, config_server = state_directory(), face_address("--config-server-listen", config_server_listen)
     host, port = host_and_port(listen, tls=True)
     commands = run_commands_of(run_commands)
     where = None if memory else (data or home / "data")
@@ -149,7 +151,7 @@ def up(
     )
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
-    application = AppSettings(application_namespaces=application_namespaces, poll_s=poll, sync_timeout_s=sync_timeout)
+    application = AppSettings("argocd", application_namespaces, hydrator, poll_s=poll, sync_timeout_s=sync_timeout)
     gitops = GitOpsSettings(
         cache,
         allow_local_repos=True,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from syncline.base.secret import Secret
-from syncline.gitops.webhooks import Push, WebhookRefused, affected, receive
+from syncline.gitops.webhooks import Push, WebhookRefused, affected, receive, touches_dry_source
 from syncline.gitops.webhooks.match import same_place
 from syncline.gitops.webhooks.payload import MAX_PUSHES
 from syncline.kube.objects import Obj
@@ -203,3 +203,13 @@ def test_any_source_of_several_counts_and_each_application_is_named_once() -> No
         app("c", ("https://github.com/org/other", "main")),
     ]
     assert [ref.name for ref in affected(apps, [push(), push()])] == ["a", "b"]
+
+
+def test_a_push_to_a_dry_source_asks_to_hydrate_and_one_to_the_hydrated_branch_to_refresh() -> None:
+    dry = {"repoURL": "https://github.com/org/app", "path": "web", "targetRevision": "main"}
+    hydrator = {"drySource": dry, "syncSource": {"targetBranch": "env/test", "path": "web"}}
+    one = {**app("a"), "spec": {"sourceHydrator": hydrator}}
+    for ref, touched, hydrates in (("main", True, True), ("env/test", True, False), ("other", False, False)):
+        pushes = [push(ref=f"refs/heads/{ref}", head=False)]
+        assert bool(affected([one], pushes)) is touched, ref
+        assert touches_dry_source(one, pushes) is hydrates, ref

@@ -80,7 +80,7 @@ def _positions(sources: list[Obj], given: Mapping[str, Any]) -> list[int]:
 
 
 def _with_sources(app: Obj, sources: list[Obj]) -> Obj:
-    spec = app["spec"]
+    spec = {key: value for key, value in app["spec"].items() if key != "sourceHydrator"}
     field: Obj = {"sources": sources} if spec.get("sources") else {"source": sources[0]}
     return app | {"spec": spec | field}
 

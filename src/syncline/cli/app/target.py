@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from syncline.base.clock import format_time
 from syncline.cli.connection import Connection
 from syncline.cli.failure import BLOCKED, CommandFailed
 from syncline.cli.suggesting import suggestion
+from syncline.gitops.application.view import HYDRATE, HYDRATE_STAMP, AppView
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -151,14 +153,16 @@ def replace_spec(link: Connection, app: Obj, spec: Obj) -> Obj:
 
 def refresh(link: Connection, where: tuple[str, str], kind: str = "normal", timeout_s: float = REFRESH_S) -> Obj:
     """Have the controller look at the repository; ``hard`` also forgets what it rendered."""
-    get_app(link, where)
-    ask_refresh(link, where, kind)
+    ask_refresh(link, where, kind, get_app(link, where))
     return until(link, where, lambda app: not is_refreshing(app), timeout_s, "the refresh")
 
 
-def ask_refresh(link: Connection, where: tuple[str, str], kind: str = "normal") -> None:
-    """Ask for it, without waiting."""
-    body = {"metadata": {"annotations": {REFRESH: kind}}}
+def ask_refresh(link: Connection, where: tuple[str, str], kind: str, app: Obj) -> None:
+    """Ask for it, without waiting; of an Application that is hydrated also for a look at its dry source."""
+    asked = {REFRESH: kind}
+    if AppView(app).hydrator is not None:
+        asked |= {HYDRATE: kind, HYDRATE_STAMP: format_time(link.now())}
+    body = {"metadata": {"annotations": asked}}
     link.ask(client.patch(link.resource(APPLICATION), *where, PatchType.MERGE, body))
 
 

@@ -21,10 +21,10 @@ from syncline.cli.app.target import (
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import output_option, print_documents
-from syncline.gitops.application.view import AppView
+from syncline.gitops.application.view import HYDRATE, AppView
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
 
 __all__ = ["outstanding", "wait", "wait_gone"]
 
@@ -80,7 +80,7 @@ def _wait_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any]
     app = get_app(link, where)
     _check_revision(app, given["revision"])
     if given["want_sync"]:
-        ask_refresh(link, where)
+        ask_refresh(link, where, "normal", app)
     said: list[str] = []
 
     def done(app: Obj) -> bool:
@@ -112,8 +112,8 @@ def outstanding(app: Obj, given: Mapping[str, Any]) -> list[str]:
     running = app.get("operation") or dig(app, "status", "operationState", "phase") in ("Running", "Terminating")
     if given["want_operation"] and running:
         left.append("its operation ends")
-    if given.get("hydrated") and dig(app, "status", "sourceHydrator", "currentOperation", "phase") != "Hydrated":
-        left.append("its source is hydrated")
+    if given.get("hydrated"):
+        left += _of_hydration(app)
     if given["wanted"]:
         return [*left, *_of_resources(app, given)]
     left += _of_health(_said(app, "health"), name_of(app), given)
@@ -123,6 +123,21 @@ def outstanding(app: Obj, given: Mapping[str, Any]) -> list[str]:
     if revision and not any(one.startswith(revision) for one in _revisions(app)):
         left.append(f"revision {revision} (is {', '.join(_revisions(app)) or 'none'})")
     return left
+
+
+def _of_hydration(app: Obj) -> list[str]:
+    """Raises CommandFailed where there is nothing to hydrate."""
+    view = AppView(app)
+    if view.hydrator is None:
+        raise CommandFailed(f"application '{view.name}' has no spec.sourceHydrator: nothing is hydrated")
+    status = view.status.get("sourceHydrator") or {}
+    operation, last = (status.get(key) or {} for key in ("currentOperation", "lastSuccessfulOperation"))
+    same = all(operation.get(key) == last.get(key) for key in ("sourceHydrator", "drySHA"))
+    if operation.get("phase") == "Hydrated" and same and HYDRATE not in annotations_of(app):
+        return []
+    phase = operation.get("phase") or "not begun; hydrator.enabled of argocd-cmd-params-cm has to be true"
+    told = f": {operation['message']}" if operation.get("message") else ""
+    return [f"its dry source is hydrated (is {phase}{told})"]
 
 
 def _said(app: Obj, part: str) -> str:

@@ -10,9 +10,11 @@ from syncline.gitops.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, C
 from syncline.gitops.hydration.spec import sync_source
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
 
-__all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView"]
+__all__ = ["HYDRATE", "HYDRATE_STAMP", "IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView"]
 
 REFRESH = "argocd.argoproj.io/refresh"
+HYDRATE = "argocd.argoproj.io/hydrate"
+HYDRATE_STAMP = "argocd.argoproj.io/hydrate-timestamp"
 SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
 DEFAULT_HISTORY = 10
 """``revisionHistoryLimit`` unless given (application_defaults.go)."""

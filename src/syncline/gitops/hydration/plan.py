@@ -2,14 +2,15 @@
 
 A group is looked at as a whole, since one commit holds the manifests of all: the first Application by name leads it.
 The state machine is upstream's (``controller/hydrator``): Hydrating, then Hydrated or Failed in
-``status.sourceHydrator.currentOperation``; either all Applications of a group are written, or none.
+``status.sourceHydrator.currentOperation``. Either all Applications of a project are written, or none. What may not be
+hydrated at all is left out of its group, so that nobody stops others by joining them.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from syncline.base.action import Action
 from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.application.view import REFRESH, AppView
+from syncline.gitops.application.view import HYDRATE, HYDRATE_STAMP, REFRESH, AppView
 from syncline.gitops.hydration.spec import (
     GENERATED,
     GroupKey,
@@ -35,10 +36,8 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, 
 from syncline.kube.patches import create_merge_patch
 from syncline.sources.environment import RenderContext
 
-__all__ = ["HYDRATE", "HYDRATE_STAMP", "Group", "Member", "collisions", "plan_hydration"]
+__all__ = ["Group", "Member", "collisions", "plan_hydration"]
 
-HYDRATE = "argocd.argoproj.io/hydrate"
-HYDRATE_STAMP = "argocd.argoproj.io/hydrate-timestamp"
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 HYDRATING, HYDRATED, FAILED = "Hydrating", "Hydrated", "Failed"
 COOLDOWN = timedelta(minutes=2)
@@ -123,8 +122,15 @@ def plan_hydration(seen: Group, now: datetime) -> Plan:
         why = f"waiting for Git since {format_time(seen.run.since)}"
         return Plan(outcome=Requeue(BESIDE_S, why, background=True), why=why)
     problems = _problems(seen)
-    if problems:
-        return _refused(seen, problems, now)
+    sound = tuple(member for member in seen.members if member.ref not in problems)
+    refused = _failed(seen, problems, now, COOLDOWN)
+    if not sound:
+        return refused
+    plan = _plan_sound(replace(seen, members=sound), now)
+    return replace(plan, status=(*plan.status, *refused.status))
+
+
+def _plan_sound(seen: Group, now: datetime) -> Plan:
     if seen.looking:
         why = f"waiting for a look at {seen.key.dry_url}"
         return Plan(outcome=Requeue(BESIDE_S, why, background=True), why=why)
@@ -215,7 +221,8 @@ def _feeds_itself(hydrator: Obj) -> str:
 
 
 def collisions(apps: list[Obj]) -> dict[ObjectRef, str]:
-    """Applications whose folders cannot both be written, with upstream's sentence for each."""
+    """Applications whose folders cannot both be written, with upstream's sentence for each; where one of two has been
+    hydrated there before, it stays."""
     found: dict[ObjectRef, str] = {}
     places: dict[str, AppView] = {}
     views = sorted((AppView(app) for app in apps), key=lambda view: view.ref)
@@ -227,9 +234,27 @@ def collisions(apps: list[Obj]) -> dict[ObjectRef, str]:
         above = {posixpath.join(*parts[:at]) for at in range(1, len(parts)) if parts[at] in GENERATED}
         for place in {folder, *above} & places.keys():
             other = places[place]
-            if other.ref != view.ref:
-                found[view.ref], found[other.ref] = _collides(other, place), _collides(view, folder)
+            if other.ref == view.ref:
+                continue
+            one, two = _was_written(view), _was_written(other)
+            if one <= two:
+                found[view.ref] = _collides(other, place)
+            if two <= one:
+                found[other.ref] = _collides(view, folder)
     return found
+
+
+def _was_written(view: AppView) -> bool:
+    """Whether its last successful hydration wrote this very folder."""
+    last = dig(view.status, "sourceHydrator", "lastSuccessfulOperation", "sourceHydrator")
+    if not isinstance(last, dict) or view.hydrator is None:
+        return False
+    return all(read(last) == read(view.hydrator) for read in (target_branch, _written_to))
+
+
+def _written_to(hydrator: Obj) -> tuple[str, str]:
+    source = sync_source(hydrator)
+    return str(source["repoURL"]), clean_folder(str(source["path"]))
 
 
 def _folder(view: AppView) -> str:
@@ -325,13 +350,8 @@ def _unseen(seen: Group, look: Look, now: datetime) -> Plan:
     return _failed(seen, dict.fromkeys(concerned, look.error), now, _period(seen, look))
 
 
-def _refused(seen: Group, problems: Mapping[ObjectRef, str], now: datetime) -> Plan:
-    generic = _generic(seen, problems)
-    return _failed(seen, {m.ref: problems.get(m.ref, generic) for m in seen.members}, now, COOLDOWN)
-
-
-def _generic(seen: Group, problems: Mapping[ObjectRef, str]) -> str:
-    """For Applications that only share the branch with those that have a problem."""
+def _generic(problems: Mapping[ObjectRef, str]) -> str:
+    """For Applications of a project that only share the branch with those that have a problem."""
     first = min(problems)
     more = f"and {len(problems) - 1} more have errors" if len(problems) > 1 else "has an error"
     return f"cannot hydrate because application {first.namespace}/{first.name} {more}"
@@ -352,7 +372,12 @@ def _failed(seen: Group, texts: Mapping[ObjectRef, str], now: datetime, again: t
         begun = operation.get("startedAt") if member.phase == HYDRATING else format_time(now)
         return member.status | {"currentOperation": _ended(FAILED, begun, now, message, member.hydrator)}
 
-    patches = _patches(seen.members, status, "hydration fails", lambda m: _without_request(m, m.request))
+    patches = _patches(
+        seen.members,
+        status,
+        "hydration fails",
+        lambda member: _without_request(member, member.request) if member.ref in texts else {},
+    )
     why = f"hydration fails: {next(iter(texts.values()), 'the dry source cannot be looked at')}"
     wait = again.total_seconds()
     return Plan(status=patches, outcome=Requeue(wait, "try the hydration again", background=True), why=why)
@@ -374,16 +399,15 @@ def _ended(phase: str, begun: Any, now: datetime, message: str, hydrator: Obj, *
 def _concluded(seen: Group, run: Run, end: Hydrated) -> Plan:
     """Write how the run ended into all Applications that took part, then forget it."""
     jobs = {job.app: job for job in run.action.jobs}
-    errors = dict.fromkeys(jobs, end.error) if end.error else dict(end.errors)
+    errors = dict.fromkeys(jobs, end.error) if end.error else _shared(end.errors, run.action.jobs)
     took_part = tuple(member for member in seen.members if member.ref in jobs)
-    generic = _generic(seen, errors) if errors else ""
 
     def status(member: Member) -> Obj:
         sha, hydrator = run.action.sha, member.operation.get("sourceHydrator") or member.hydrator
         begun = member.operation.get("startedAt") or format_time(run.since)
         compared = member.status | {"lastComparedDryRevision": sha}
-        if errors:
-            message = _message(member, errors.get(member.ref, generic))
+        if member.ref in errors:
+            message = _message(member, errors[member.ref])
             return compared | {"currentOperation": _ended(FAILED, begun, end.at, message, hydrator, drySHA=sha)}
         shas = {"drySHA": sha, "hydratedSHA": end.sha}
         operation = _ended(HYDRATED, begun, end.at, "", hydrator, **shas)
@@ -394,13 +418,26 @@ def _concluded(seen: Group, run: Run, end: Hydrated) -> Plan:
 
     def annotations(member: Member) -> dict[str, str | None]:
         done = member.operation.get("phase") != HYDRATING
-        look = {} if errors or done else {REFRESH: "normal"}
+        look = {} if member.ref in errors or done else {REFRESH: "normal"}
         return look | _without_request(member, jobs[member.ref].request)
 
-    why = f"failed: {next(iter(errors.values()))}" if errors else f"hydrated {run.action.sha} as {end.sha}"
+    why = (
+        f"failed: {next(iter(errors.values()))}"
+        if len(errors) == len(jobs)
+        else f"hydrated {run.action.sha} as {end.sha}"
+    )
     patches = _patches(took_part, status, why, annotations)
     forget: tuple[tuple[Action, ...], ...] = ((Forget(seen.key, why),),)
     return Plan(steps=((patches, *forget) if patches else forget), outcome=Requeue(0, "look again"), why=why)
+
+
+def _shared(errors: Mapping[ObjectRef, str], jobs: tuple[Job, ...]) -> dict[ObjectRef, str]:
+    """Errors with what they mean for the other Applications of the same projects."""
+    found: dict[ObjectRef, str] = {}
+    for project in {job.project for job in jobs if job.app in errors}:
+        mine = {job.app: errors[job.app] for job in jobs if job.project == project and job.app in errors}
+        found |= {job.app: mine.get(job.app, _generic(mine)) for job in jobs if job.project == project}
+    return found
 
 
 def _without_request(member: Member, answered: tuple[str, str] | None) -> dict[str, str | None]:

@@ -4,7 +4,7 @@ Called by ``assembly/webhooks.py`` with headers and bytes, and with the Applicat
 itself. Rules: Argo CD ``util/webhook`` (reference argocd-app 5.10).
 """
 
-from syncline.gitops.webhooks.match import affected
+from syncline.gitops.webhooks.match import affected, touches_dry_source
 from syncline.gitops.webhooks.payload import Push, WebhookRefused, receive
 
-__all__ = ["Push", "WebhookRefused", "affected", "receive"]
+__all__ = ["Push", "WebhookRefused", "affected", "receive", "touches_dry_source"]

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 
 from syncline.gitops.application.view import AppView
+from syncline.gitops.hydration.spec import dry_source
 from syncline.gitops.webhooks.payload import Push
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.address import parse_address
 from syncline.sources.errors import SourceError
 from syncline.sources.revision import Version, parse_constraint
 
-__all__ = ["affected", "same_place"]
+__all__ = ["affected", "same_place", "touches_dry_source"]
 
 _SSH_HOST = re.compile(r"^(?:alt)?ssh\.")
 
@@ -29,17 +30,32 @@ def same_place(url: str) -> tuple[str, str] | None:
 
 
 def affected(apps: Iterable[Obj], pushes: Iterable[Push]) -> tuple[ObjectRef, ...]:
-    """Applications with a source in a pushed repository at a pushed revision, in order."""
+    """Applications with a source in a pushed repository at a pushed revision, in order; dry sources count too."""
+    told = _by_place(pushes)
+    return tuple(sorted(AppView(app).ref for app in apps if told and _concerns(_sources(AppView(app)), told)))
+
+
+def touches_dry_source(app: Obj, pushes: Iterable[Push]) -> bool:
+    """Whether what was pushed is hydrated before it is synced."""
+    hydrator = AppView(app).hydrator
+    return hydrator is not None and _concerns((dry_source(hydrator),), _by_place(pushes))
+
+
+def _by_place(pushes: Iterable[Push]) -> dict[tuple[str, str], list[Push]]:
     told: dict[tuple[str, str], list[Push]] = {}
     for push in pushes:
         for place in {same_place(url) for url in push.urls} - {None}:
             if place is not None:
                 told.setdefault(place, []).append(push)
-    return tuple(sorted(AppView(app).ref for app in apps if told and _concerns(AppView(app), told)))
+    return told
 
 
-def _concerns(view: AppView, told: dict[tuple[str, str], list[Push]]) -> bool:
-    for source in view.sources:
+def _sources(view: AppView) -> tuple[Obj, ...]:
+    return view.sources if view.hydrator is None else (*view.sources, dry_source(view.hydrator))
+
+
+def _concerns(sources: Iterable[Obj], told: dict[tuple[str, str], list[Push]]) -> bool:
+    for source in sources:
         place = same_place(str(source.get("repoURL") or ""))
         target = str(source.get("targetRevision") or "")
         if place is not None and any(_moves(target, push) for push in told.get(place, ())):
