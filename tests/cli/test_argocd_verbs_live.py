@@ -154,6 +154,35 @@ def test_a_shell_completes_names_that_the_cluster_has(shell: Shell) -> None:
     assert offered("app", "create", "") == []
 
 
+def test_an_installation_is_exported_and_put_back(shell: Shell, cluster: Served, tmp_path: Path) -> None:
+    file = tmp_path / "argocd.yaml"
+    shell("proj", "create", "kept", "--description", "as exported")
+    shell("admin", "export", "-o", str(file))
+    assert file.stat().st_mode & 0o077 == 0
+    assert "as exported" in file.read_text() and "kind: ConfigMap" not in shell("admin", "export", "-N", "default")
+    shell("proj", "delete", "kept")
+    shell("proj", "create", "extra")
+    put_back = ("admin", "import", str(file), "--override-on-conflict")
+    line = "argoproj.io/AppProject kept in namespace argocd created"
+    dry = shell(*put_back, "--dry-run")
+    assert f"{line} (dry run)\n" in dry and "AppProject extra in namespace argocd needs pruning\n" in dry
+    assert "does not exist" in shell("proj", "get", "kept", code=20)
+    assert f"{line}\n" in shell(*put_back)
+    assert shell.json("proj", "get", "kept")["spec"] == {"description": "as exported"}
+    assert "AppProject kept" not in shell(*put_back), "it is equal"
+    assert "AppProject kept in namespace argocd unchanged" in shell(*put_back, "--verbose")
+    assert "AppProject extra in namespace argocd pruned" in shell(*put_back, "--prune", "--yes")
+    assert "does not exist" in shell("proj", "get", "extra", code=20)
+    (tmp_path / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: a}}")
+    assert "found Pod; an export holds" in shell("admin", "import", str(tmp_path / "pod.yaml"), code=2)
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": {}}
+    assert '"argocd-cm" not found' in shell("admin", "settings", "validate", "--load-cluster-settings", code=20)
+    with Connection(str(cluster.kubeconfig)) as link:
+        info = link.resource(GVK("", "v1", "ConfigMap"))
+        link.ask(client.create(info, settings, namespace="argocd"))
+    assert "✅ resource-overrides" in shell("admin", "settings", "validate", "--load-cluster-settings")
+
+
 def test_a_cluster_is_declared_with_labels_and_a_proxy(shell: Shell, cluster: Served) -> None:
     name = shell.json("context")[0]["name"]
     shell(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from syncline.base.clock import EPOCH
-from syncline.cli.app.create import _from_flags, create, with_overrides
+from syncline.cli.app.create import create, from_flags, with_overrides
 from syncline.cli.app.history import rollback_operation
 from syncline.cli.app.logs import _wanted
 from syncline.cli.app.objects import filtered
@@ -580,7 +580,7 @@ def test_flags_of_a_repository_that_contradict_each_other_are_refused(
 def test_an_application_goes_to_no_namespace_that_nobody_named() -> None:
     given = {str(param.name): None for param in create.params}
     given |= {"repo": "https://a/b", "labels": (), "annotations": ()}
-    assert _from_flags("shop", "argocd", given)["spec"]["destination"] == {"server": "https://kubernetes.default.svc"}
+    assert from_flags("shop", "argocd", given)["spec"]["destination"] == {"server": "https://kubernetes.default.svc"}
 
 
 def test_a_folder_is_rendered_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ from syncline.kube.client import PatchType
 from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, name_of, namespace_of
 
-__all__ = ["cluster", "declared_cluster", "managed_cluster", "secret_fields"]
+__all__ = ["cluster", "cluster_object", "declared_cluster", "managed_cluster", "secret_fields"]
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 MANAGED_CLUSTER = GroupKind("cluster.open-cluster-management.io", "ManagedCluster")
@@ -76,6 +76,19 @@ def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: 
     \b
     Example:  syncline cluster add prod --from ~/.kube/config --name prod-eu
     """
+    secret = cluster_object(wanted, source, namespace, given)
+    server = plain_fields(secret)["server"]
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        if server.rstrip("/") == IN_CLUSTER_SERVER and _is_disabled(link, namespace):
+            raise CommandFailed(
+                f"cannot register cluster: in-cluster has been disabled (cluster.inClusterEnabled of {SETTINGS_MAP})"
+            )
+        did = write(link, secret, upsert=upsert, what="cluster")
+    print(f"Cluster '{server}' {'added' if did == 'created' else did}")
+
+
+def cluster_object(wanted: str, source: str | None, namespace: str, given: dict[str, Any]) -> Obj:
+    """The Secret that declares the cluster of context ``wanted``. Raises CommandFailed."""
     try:
         access = load_kubeconfig(source, wanted)
     except (KubeconfigError, OSError) as error:
@@ -91,13 +104,7 @@ def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: 
     secret = secret_object("cluster", namespace, cluster_secret_name(access.server), fields)
     for kind in ("labels", "annotations"):
         secret["metadata"][kind] |= _pairs(kind, given[kind])
-    with Connection(given["kubeconfig"], given["context"]) as link:
-        if access.server.rstrip("/") == IN_CLUSTER_SERVER and _is_disabled(link, namespace):
-            raise CommandFailed(
-                f"cannot register cluster: in-cluster has been disabled (cluster.inClusterEnabled of {SETTINGS_MAP})"
-            )
-        did = write(link, secret, upsert=upsert, what="cluster")
-    print(f"Cluster '{access.server}' {'added' if did == 'created' else did}")
+    return secret
 
 
 def secret_fields(access: ClusterAccess, name: str, *, compressed: bool = True) -> dict[str, str]:

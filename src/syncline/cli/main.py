@@ -22,6 +22,7 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """What a write to standard output fails with, beside a reader that has gone."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "admin": ("admin.group:admin", "Exports, checks of settings and manifests, with the verbs of argocd admin."),
     "apiserver": ("apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
     "app": ("app.group:app", "Everything about Applications, with the verbs of argocd."),
     "butane": ("butane:butane", "Translate Butane into Ignition or MachineConfigs, as the butane program does."),

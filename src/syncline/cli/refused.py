@@ -25,8 +25,8 @@ COMMANDS: dict[str, str] = {
     "account": ACCOUNTS,
     "account can-i": "access is Kubernetes RBAC; ask `kubectl auth can-i VERB applications.argoproj.io -n argocd`",
     "account bcrypt": "there are no passwords of accounts; access is Kubernetes RBAC",
-    "admin": "commands of an administrator of Argo CD are not here; `kubectl` reads and writes the same objects",
-    "admin app": "nothing replays reconciliations here; `syncline plan APP` says what a sync would do",
+    "admin app diff-reconcile-results": "nothing replays reconciliations; `syncline plan APP` says what a sync does",
+    "admin app get-reconcile-results": "nothing replays reconciliations; `syncline plan APP` says what a sync does",
     "admin cluster kubeconfig": "credentials of Secrets are not printed; take them from `kubectl get secret -o yaml`",
     "admin cluster namespaces": "name the namespaces of a cluster: `syncline cluster set NAME --namespace NS`",
     "admin cluster shards": "Applications are shared by Leases; `kubectl get leases -n argocd` shows who holds which",
@@ -34,8 +34,12 @@ COMMANDS: dict[str, str] = {
     "admin dashboard": "there is no web interface; `syncline app list` and `syncline explain APP` say what is there",
     "admin initial-password": "there are no accounts with passwords; access is Kubernetes RBAC",
     "admin notifications": "notifications are not served; watch Events, metrics or traces (`--otlp-endpoint`)",
+    "admin proj generate-allow-list": "write the lists: `syncline proj allow-cluster-resource PROJECT GROUP KIND`",
     "admin proj update-role-policy": "`syncline proj role add-policy` and `remove-policy` change one project each",
     "admin redis-initial-password": "there is no Redis; state is in the cluster's API alone",
+    "admin settings resource-overrides ignore-resource-updates": (
+        "every change of an object costs one pass of its Application, so there are no updates to ignore"
+    ),
     "admin settings rbac": "policies of argocd-rbac-cm decide nothing here; ask `kubectl auth can-i`",
     "appset": (
         "ApplicationSets are not served yet; `kubectl get applicationsets -A` shows those that were applied, and "
@@ -149,7 +153,18 @@ _CLUSTER = {
     "--system-namespace": ROBOT,
     "--cluster-endpoint": "the address is that of the kubeconfig; name another one there, or give --in-cluster",
 }
+_REPOSITORY = _AZURE | {"--webhook-manifest-cache-warm-disabled": "nothing is rendered beforehand; leave it out"}
 FLAGS: dict[str, dict[str, str]] = {
+    "admin app generate-spec": _SPEC | {"--validate": "nothing is read or sent here; `syncline app create` does"},
+    "admin cluster generate-spec": _CLUSTER
+    | {
+        "--bearer-token": "the token is that of the kubeconfig's context",
+        "--generate-bearer-token": ROBOT,
+    },
+    "admin repo generate-spec": _REPOSITORY,
+    "admin settings": dict.fromkeys(
+        ("--argocd-cm-path", "--argocd-secret-path", "--load-cluster-settings"), "write it after the verb"
+    ),
     "app add-source": _SPEC,
     "app create": _SPEC,
     "app diff": _DIFF
@@ -161,10 +176,7 @@ FLAGS: dict[str, dict[str, str]] = {
     "app sync": _DIFF,
     "cluster add": _CLUSTER,
     "context": {"--delete": "the kubeconfig is not written; `kubectl config delete-context NAME` does it"},
-    "repo add": _AZURE
-    | {
-        "--webhook-manifest-cache-warm-disabled": "nothing is rendered beforehand; leave it out",
-    },
+    "repo add": _REPOSITORY,
     "repocreds add": _AZURE,
 }
 """Command → flag → what it says."""

@@ -18,7 +18,7 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ResourceInfo, meta, name_of
 
-__all__ = ["CASCADE", "applications_in", "create", "with_overrides"]
+__all__ = ["CASCADE", "applications_in", "create", "from_flags", "with_overrides"]
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes that are read of the standard input."""
@@ -60,7 +60,7 @@ def create(
         read = applications_in(Path(file), app_namespace)
         wanted = [with_overrides(one, name, named, given, single=len(read) == 1) for one in read]
     else:
-        wanted = [_from_flags(name or named, app_namespace, given)]
+        wanted = [from_flags(name or named, app_namespace, given)]
     with Connection(given["kubeconfig"], given["context"]) as link:
         info, check = link.resource(APPLICATION), checked(link, validate)
         for obj in wanted:
@@ -99,7 +99,8 @@ def applications_in(path: Path, namespace: str) -> list[Obj]:
     return [obj | {"metadata": {"namespace": namespace} | obj.get("metadata", {})} for obj in found]
 
 
-def _from_flags(name: str | None, namespace: str, given: dict[str, Any]) -> Obj:
+def from_flags(name: str | None, namespace: str, given: dict[str, Any]) -> Obj:
+    """The Application that the flags describe."""
     if not name or not given["repo"]:
         raise click.UsageError("give NAME and --repo, or -f FILE")
     namespace, name = split(name, namespace)

@@ -19,7 +19,7 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["create", "delete", "edit", "get", "list_projects", "project_from_flags", "set_fields"]
+__all__ = ["create", "delete", "edit", "from_file", "get", "list_projects", "project_from_flags", "set_fields"]
 
 
 OPTIONS = (
@@ -81,7 +81,7 @@ def create(name: str | None, file: str | None, upsert: bool, **given: Any) -> No
     namespace = given["namespace"]
     if (name is None) == (file is None):
         raise click.UsageError("give either NAME or -f FILE")
-    wanted = _from_file(Path(file)) if file else project_from_flags(str(name), given)
+    wanted = from_file(Path(file)) if file else project_from_flags(str(name), given)
     wanted = check_project(wanted | {"metadata": {"namespace": namespace} | wanted["metadata"]})
     with Connection(given["kubeconfig"], given["context"]) as link:
         info = link.resource(APP_PROJECT)
@@ -103,7 +103,8 @@ def create(name: str | None, file: str | None, upsert: bool, **given: Any) -> No
     print(f"project '{name_of(wanted)}' updated")
 
 
-def _from_file(path: Path) -> Obj:
+def from_file(path: Path) -> Obj:
+    """The project of a manifest file. Raises CommandFailed."""
     from syncline.kube.yaml import YamlError, load
 
     try:

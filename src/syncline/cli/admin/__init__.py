@@ -1,0 +1,2 @@
+"""``syncline admin``: exports, checks of settings and manifests, with the verbs of ``argocd admin``. Start at
+``group.py``."""
