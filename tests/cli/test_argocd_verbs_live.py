@@ -114,6 +114,42 @@ def test_what_is_stored_was_judged_as_a_server_would(shell: Shell, tmp_path: Pat
     assert 'unknown field "spec.sauce"' in patched
 
 
+def person_without_secrets(cluster: Served, folder: Path) -> Path:
+    """A kubeconfig of somebody who may write Applications and read projects and settings, but no Secrets."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/argocd"
+    rules = [
+        {"apiGroups": ["argoproj.io"], "resources": ["applications", "appprojects"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+    ]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writer"}
+    subject = {"kind": "ServiceAccount", "name": "writer", "namespace": "argocd"}
+    accounts = "/api/v1/namespaces/argocd/serviceaccounts"
+    with Connection(str(cluster.kubeconfig)) as link:
+        link.ask(client.Request("POST", accounts, body={"metadata": {"name": "writer"}}))
+        link.ask(client.Request("POST", f"{rbac}/roles", body={"metadata": {"name": "writer"}, "rules": rules}))
+        binding = {"metadata": {"name": "writer"}, "roleRef": role, "subjects": [subject]}
+        link.ask(client.Request("POST", f"{rbac}/rolebindings", body=binding))
+        token = link.ask(client.Request("POST", f"{accounts}/writer/token", body={"spec": {}}))["status"]["token"]
+    access = json.loads(cluster.kubeconfig.read_text())
+    access["users"] = [{"name": one["name"], "user": {"token": token}} for one in access["users"]]
+    (folder / "writer").write_text(json.dumps(access))
+    return folder / "writer"
+
+
+def test_what_may_not_be_read_is_not_checked_and_what_is_certain_is_refused(
+    shell: Shell, cluster: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(person_without_secrets(cluster, tmp_path)))
+    shell("proj", "create", "strict", "--src", "https://127.0.0.1:1/*", "--dest", f"{HERE},*")
+    create = ("app", "create", "unseen", "--repo", "https://127.0.0.1:1/r", "--dest-namespace", "default")
+    refused = shell(*create, "--project", "strict", "--repo", "https://127.0.0.1:2/r", code=20)
+    assert "is not permitted in project 'strict'" in refused, "no Secret would change that"
+    shell(*create)
+    assert "not checked: the sources" in shell.printed[-1] and "list secrets in argocd" in shell.printed[-1]
+    shell(*create, "--dest-server", "https://127.0.0.1:9", "--upsert")
+    assert 'cluster "https://127.0.0.1:9" not found' in shell.printed[-1]
+
+
 def test_applications_are_made_of_the_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     app = {
         "apiVersion": "argoproj.io/v1alpha1",

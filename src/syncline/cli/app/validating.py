@@ -15,7 +15,7 @@ from syncline.cli.app.target import control_namespace
 from syncline.cli.connection import Connection
 from syncline.cli.failure import CommandFailed
 from syncline.kube import client
-from syncline.kube.objects import GVK, Obj, dig, name_of, namespace_of
+from syncline.kube.objects import GVK, Obj, ObjectRef, dig, name_of, namespace_of
 
 if TYPE_CHECKING:
     from syncline.control.cache import Cache
@@ -29,6 +29,8 @@ validate_option = click.option(
     help="Read the sources first, and render them; project and destination are checked in any case.",
 )
 SECRET, CONFIG_MAP = GVK("", "v1", "Secret"), GVK("", "v1", "ConfigMap")
+OF_DESTINATIONS = ("application destination", "there are no clusters with this name", "error getting cluster by server")
+"""How problems begin that depend on which clusters are declared."""
 ANYWAY = "mend it, or give --validate=false to store it nevertheless"
 
 
@@ -43,8 +45,10 @@ def checked(link: Connection, read: bool) -> Callable[[Obj], None]:
 
 def _check(link: Connection, app: Obj, read: bool) -> None:
     from syncline.control.cache import Cache
-    from syncline.gitops.clusters import clusters_of
+    from syncline.gitops.clusters import IN_CLUSTER_NAME, IN_CLUSTER_SERVER, clusters_of
     from syncline.gitops.spec import validate_spec
+    from syncline.gitops.system import CONFIG_MAP as SETTINGS
+    from syncline.gitops.system import parse_system
     from syncline.kube.kinds.argoproj import APP_PROJECT
 
     names = [str(one.get("name") or "") for one in dig(app, "spec", "sources", default=[]) or []]
@@ -64,14 +68,20 @@ def _check(link: Connection, app: Obj, read: bool) -> None:
     if "appprojects" in unseen:
         _unchecked("project, destination and sources", "appprojects", control)
         return
-    secrets = cache.objects(SECRET.group_kind, control)
-    project = projects.get(str(dig(app, "spec", "project") or "default"))
     hidden = "secrets" in unseen
-    found = validate_spec(app, project, control_namespace=control, clusters=clusters_of(secrets))
-    if found and not hidden:
-        raise _refused(app, [one.message for one in found], "mend it")
+    settings = cache.get(ObjectRef("", CONFIG_MAP.kind, control, SETTINGS))
+    here = parse_system(dig(settings, "data", default={}) or {}).in_cluster
+    clusters = clusters_of(cache.objects(SECRET.group_kind, control), here=here)
+    project = projects.get(str(dig(app, "spec", "project") or "default"))
+    found = [one.message for one in validate_spec(app, project, control_namespace=control, clusters=clusters)]
+    # Without the Secrets of clusters nothing is known of destinations elsewhere; all else is certain.
+    place = dig(app, "spec", "destination", default={}) or {}
+    elsewhere = hidden and place.get("server") != IN_CLUSTER_SERVER and place.get("name") != IN_CLUSTER_NAME
+    certain = [one for one in found if not (elsewhere and one.startswith(OF_DESTINATIONS))]
+    if certain:
+        raise _refused(app, certain, "mend it")
     if found:
-        _unchecked("; ".join(one.message for one in found), "secrets", control)
+        _unchecked("; ".join(found), "secrets", control)
     elif read and not dig(app, "spec", "sourceHydrator"):
         # What a hydrator writes may not be there yet.
         _read(link, app, cache, control, hidden=hidden)
