@@ -92,16 +92,17 @@ def test_what_is_stored_was_judged_as_a_server_would(shell: Shell, tmp_path: Pat
     shell("proj", "create", "narrow", "--src", "https://127.0.0.1:1/*", "--dest", f"{HERE},narrow")
     create = ("app", "create", "judged", "--repo", str(repository.folder), "--dest-namespace", "narrow")
     for flags, words in (
-        (("--project", "nosuch"), "Application referencing project nosuch which does not exist"),
+        (("--project", "nosuch"), 'app is not allowed in project "nosuch", or the project does not exist'),
         (("--project", "narrow"), "is not permitted in project 'narrow'"),
         (("--dest-server", "https://127.0.0.1:9"), 'cluster "https://127.0.0.1:9" not found'),
-        (("--path", "nosuch"), "nosuch"),
-        (("--revision", "nosuch"), "nosuch"),
-        (("--repo", str(tmp_path / "nowhere")), "nowhere"),
+        (("--path", "nosuch"), "app path does not exist"),
+        (("--revision", "nosuch"), "Unable to generate manifests"),
+        (("--repo", str(tmp_path / "nowhere")), "repository not accessible"),
+        (("--repo", "https://127.0.0.1:1/r"), "repository not accessible"),
         (("--dest-name", "nosuch"), "there are no clusters with this name: nosuch"),
     ):
         text = shell(*create, *flags, code=20)
-        assert words in text and "application spec for judged is invalid" in text
+        assert words in text and ("application spec for judged is invalid" in text or "nosuch" in flags)
         assert "does not exist" in shell("app", "get", "judged", code=20), "nothing was written"
     assert "not permitted" in shell(*create, "--project", "narrow", "--validate=false", code=20), "in any case"
     shell(*create, "--path", "nosuch", "--validate=false")

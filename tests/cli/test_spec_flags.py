@@ -428,7 +428,7 @@ def test_revisions_go_to_the_sources_that_are_named(spec: Obj, given: Obj, revis
         ({"revisions": ("a",)}, "there are 1 and 0"),
         ({"revisions": ("a",), "source_positions": (4,)}, "the Application has 3 sources"),
         ({"revisions": ("a",), "source_names": ("none",)}, r"no source is called so \(first\)"),
-        ({"revisions": ("a",), "source_names": ("first",), "source_positions": (1,)}, "not both"),
+        ({"revisions": ("a",), "source_names": ("first",), "source_positions": (1,)}, "Only one of source-positions"),
         ({"revision": "v1", "local": Path()}, "--local is what lies on the disk"),
     ],
 )
@@ -561,7 +561,9 @@ def test_a_source_that_cannot_be_removed_is_refused(spec: Obj, position: int, na
     ("url", "flags", "words"),
     [
         ("ssh://a/b", ["--bearer-token", "t"], "--bearer-token is only supported for HTTPS"),
-        ("https://a/b", ["--bearer-token", "t", "--username", "u"], "--bearer-token or a user"),
+        ("https://a/b", ["--bearer-token", "t", "--username", "u"], "--bearer-token or --username"),
+        ("https://a/b", ["--bearer-token", "t", "--password", "p"], "only --bearer-token or --password is allowed"),
+        ("https://a/b", ["--bearer-token", "t", "--type", "helm", "--name", "n"], "supported for Git repositories"),
         ("https://a/b", ["--enable-oci"], "--enable-oci is for --type helm"),
         ("https://a/b", ["--enable-lfs", "--type", "oci"], "--enable-lfs is for --type git"),
         ("https://a/b", ["--depth=-1"], "--depth -1"),

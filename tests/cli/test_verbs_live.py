@@ -324,7 +324,8 @@ def test_an_operation_that_hangs_is_terminated(shell: Shell, tmp_path: Path) -> 
     )  # fmt: skip
     shell("app", "sync", "-l", "is=stuck", "--async")
     assert "another operation is already in progress" in shell("app", "sync", "-l", "is=stuck", code=20)
-    assert "has the labels" in shell("app", "sync", "-l", "is=not", code=20)
+    assert "No matching apps found for filter: selector is=not" in shell("app", "sync", "-l", "is=not", code=20)
+    assert "no apps match selector is=not" in shell("app", "delete", "-l", "is=not", "--yes", code=20)
     assert "timed out" in shell("app", "wait", "hang", "--operation", "--timeout", "2", code=20)
     assert shell("app", "terminate-op", "hang") == "Application 'hang' operation terminating\n"
     shell("app", "wait", "hang", "--operation", "--timeout", "300")

@@ -80,6 +80,18 @@ class GitSourceReader:
         """From now on settings and projects say this about reading sources."""
         self._sources.learn_rules(rules)
 
+    def unreachable(self, source: Obj, project: str) -> str:
+        """Why the remote of a source does not answer; empty where it does."""
+        url = str(source.get("repoURL") or "")
+        try:
+            if source.get("chart") or url.startswith("oci://"):
+                self._sources.artifacts.connect(url, project)
+            else:
+                self._sources.git.repository(url, project).refs()
+        except SourceError as error:
+            return str(error)
+        return ""
+
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Calls of remotes until now: address, command, success, how many."""
         return self._sources.requests()

@@ -120,7 +120,12 @@ def _check_flags(url: str, given: dict[str, Any]) -> None:
         (any(client) and not https, "--tls-client-cert-path is only supported for HTTPS repositories"),
         (any(client) and not all(client), "give --tls-client-cert-path and --tls-client-cert-key-path together"),
         (given["bearer_token"] and not https, "--bearer-token is only supported for HTTPS repositories"),
-        (given["bearer_token"] and (password or given["username"]), "give --bearer-token or a user and a password"),
+        (given["bearer_token"] and password, "only --bearer-token or --password is allowed, not both"),
+        (given["bearer_token"] and given["username"], "give --bearer-token or --username, not both"),
+        (
+            given["bearer_token"] and https and given["kind"] != "git",
+            "--bearer-token is only supported for Git repositories",
+        ),
         (given["enable_oci"] and given["kind"] == "git", "--enable-oci is for --type helm"),
         (given["enable_lfs"] and given["kind"] != "git", "--enable-lfs is for --type git"),
         (given["depth"] < 0, f"--depth {given['depth']}: give 0 for everything, or a positive number"),

@@ -127,7 +127,7 @@ def write(link: Connection, secret: Obj, *, upsert: bool, what: str) -> str:
     if known.get("data") == secret["data"]:
         return "unchanged"
     if not upsert:
-        raise CommandFailed(f"existing {what} spec is different; use --upsert to change it")
+        raise CommandFailed(f"existing {what} spec is different; use upsert flag to force update (--upsert)")
     link.ask(client.update(info, known | {"data": secret["data"]}, field_manager="syncline"))
     return "updated"
 

@@ -144,6 +144,8 @@ def _create_one(link: Connection, info: ResourceInfo, obj: Obj, upsert: bool) ->
         print(f"application '{name}' unchanged")
         return
     if not upsert:
-        raise CommandFailed(f"existing application spec is different; use --upsert to change application '{name}'")
+        raise CommandFailed(
+            f"existing application spec is different, use upsert flag to force update: --upsert changes '{name}'"
+        )
     link.ask(client.update(info, known | {"spec": obj["spec"]}, field_manager="syncline"))
     print(f"application '{name}' updated")

@@ -45,7 +45,7 @@ def delete(
     """
     with Connection(given["kubeconfig"], given["context"]) as link:
         info = link.resource(APPLICATION)
-        for where in chosen(link, names, selector, app_namespace):
+        for where in chosen(link, names, selector, app_namespace, none="no apps match"):
             found = get_app(link, where)
             if not yes and sys.stdin.isatty():
                 count = len(resource_rows(found))

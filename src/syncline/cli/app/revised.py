@@ -65,7 +65,7 @@ def revised(app: Obj, given: Mapping[str, Any]) -> Obj:
 
 def _positions(sources: list[Obj], given: Mapping[str, Any]) -> list[int]:
     if given["source_positions"] and given["source_names"]:
-        raise CommandFailed("give --source-positions or --source-names, not both", USAGE)
+        raise CommandFailed("Only one of source-positions and source-names can be specified.", USAGE)
     names = [str(one.get("name") or "") for one in sources]
     found = list(given["source_positions"])
     for name in given["source_names"]:

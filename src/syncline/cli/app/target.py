@@ -58,9 +58,15 @@ def split(name: str, namespace: str) -> tuple[str, str]:
 
 
 def chosen(
-    link: Connection, names: Sequence[str], selector: str, namespace: str, projects: Sequence[str] = ()
+    link: Connection,
+    names: Sequence[str],
+    selector: str,
+    namespace: str,
+    projects: Sequence[str] = (),
+    none: str = "No matching apps found for filter:",
 ) -> list[tuple[str, str]]:
-    """Each Application that is meant, by name, by label or by project, as (namespace, name)."""
+    """Each Application that is meant, by name, by label or by project, as (namespace, name). ``none``: how the
+    sentence begins where there is none."""
     if bool(names) == bool(selector or projects):
         raise click.UsageError("give either names of Applications, -l SELECTOR or --project PROJECT")
     if names:
@@ -72,8 +78,9 @@ def chosen(
         if not projects or (dig(one, "spec", "project") or "default") in projects
     )
     if not found:
-        what = f"has the labels {selector}" if selector else f"is of project {' or '.join(projects)}"
-        raise CommandFailed(f"no Application in {namespace} {what}; see `syncline app list`")
+        what = [f"selector {selector}"] if selector else []
+        what += [f"projects {' '.join(projects)}"] if projects else []
+        raise CommandFailed(f"{none} {' '.join(what)} in namespace {namespace}; see `syncline app list`")
     return found
 
 

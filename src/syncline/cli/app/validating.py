@@ -72,7 +72,12 @@ def _check(link: Connection, app: Obj, read: bool) -> None:
     settings = cache.get(ObjectRef("", CONFIG_MAP.kind, control, SETTINGS))
     here = parse_system(dig(settings, "data", default={}) or {}).in_cluster
     clusters = clusters_of(cache.objects(SECRET.group_kind, control), here=here)
-    project = projects.get(str(dig(app, "spec", "project") or "default"))
+    name = str(dig(app, "spec", "project") or "default")
+    project = projects.get(name)
+    if project is None:
+        raise CommandFailed(
+            f'app is not allowed in project "{name}", or the project does not exist; see `syncline proj list`'
+        )
     found = [one.message for one in validate_spec(app, project, control_namespace=control, clusters=clusters)]
     # Without the Secrets of clusters nothing is known of destinations elsewhere; all else is certain.
     place = dig(app, "spec", "destination", default={}) or {}
@@ -97,12 +102,18 @@ def _read(link: Connection, app: Obj, cache: Cache, control: str, *, hidden: boo
     with source_reader(link, cache, control) as reader:
         context = render_context(view, AppSettings(control_namespace=control))
         found = reader.read(view.sources, view.revisions_wanted, link.now(), context)
+        far = (
+            ""
+            if not found.error
+            else next(filter(None, (reader.unreachable(s, view.project) for s in view.sources)), "")
+        )
     if not found.error:
         return
     if hidden:
         _unchecked(f"the sources ({found.error})", "secrets", control)
     else:
-        raise _refused(app, [f"Unable to generate manifests: {found.error}"], ANYWAY)
+        problem = f"repository not accessible: {far}" if far else f"Unable to generate manifests: {found.error}"
+        raise _refused(app, [problem], ANYWAY)
 
 
 def _refused(app: Obj, problems: list[str], fix: str) -> CommandFailed:

@@ -97,7 +97,8 @@ def create(name: str | None, file: str | None, upsert: bool, **given: Any) -> No
             return
         if not upsert:
             raise CommandFailed(
-                f"existing project spec is different; use --upsert to change project '{name_of(wanted)}'"
+                "existing project spec is different, use upsert flag to force update: "
+                f"--upsert changes '{name_of(wanted)}'"
             )
         link.ask(client.update(info, known | {"spec": wanted["spec"]}, field_manager="syncline"))
     print(f"project '{name_of(wanted)}' updated")
