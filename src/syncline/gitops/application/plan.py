@@ -19,7 +19,7 @@ from syncline.gitops.application.manifests import Join, Manifests, Reading, Rend
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import COMPONENT, Compare, plan_operation, running_operation
 from syncline.gitops.application.pools import left_notes, resume_left
-from syncline.gitops.application.predicting import answers, missing
+from syncline.gitops.application.predicting import Missing, answers, missing
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import (
     EVALUATION_WAIT,
@@ -148,7 +148,7 @@ def _plan_operated(seen: AppObserved, now: datetime, problems: tuple[str, ...], 
         return _look(seen, request)
     answered = not request or (seen.latest is not None and (seen.latest.local or request in seen.latest.answers))
     renders = (seen.latest, seen.pinned)
-    predicting = _predicting(seen, renders, now) if not problems and _is_running(seen.view) else None
+    predicting = _asking(seen, _unanswered(seen, renders, now)) if not problems and _is_running(seen.view) else None
     if predicting is not None:
         return predicting
     beside = None if problems or not answered else _status_beside(seen, now, compared)
@@ -163,10 +163,29 @@ def _is_running(view: AppView) -> bool:
     return running_operation(view) is not None and dig(view.operation_state, "phase") == "Running"
 
 
-def _predicting(seen: AppObserved, renders: tuple[Manifests | None, ...], now: datetime) -> Plan | None:
+def _asking(seen: AppObserved, found: Missing) -> Plan | None:
     """The questions to the API server whose answers the comparison needs; None where it has all of them."""
+    if found.asked:
+        why = f"the API server is asked what an apply of {len(found.asked)} objects would make (ServerSideDiff=true)"
+        return Plan(steps=seen.at_destination((found.asked,)), outcome=Requeue(0, "it has answered"), why=why)
+    return Plan(outcome=Requeue(NOTED_S, found.waits), why=found.waits) if found.waits else None
+
+
+def _predicted(seen: AppObserved, latest: Manifests, now: datetime, compare: Compare) -> Plan:
+    """The comparison with the answers of the API server, or the questions that it needs first. What is compared by an
+    old answer is looked at again when it is asked about."""
+    found = _unanswered(seen, (latest,), now)
+    plan = _asking(seen, found) or _plan_compared(seen, latest, now, compare)
+    later_s = found.later_s
+    if later_s is None or not isinstance(plan.outcome, Requeue) or plan.outcome.after_s <= later_s:
+        return plan
+    return replace(plan, outcome=Requeue(max(later_s, NOTED_S), "ask the API server again", background=True))
+
+
+def _unanswered(seen: AppObserved, renders: tuple[Manifests | None, ...], now: datetime) -> Missing:
+    """What the API server has not been asked yet."""
     if seen.predictions is None or not seen.asks_server:
-        return None
+        return Missing()
     pairs = [
         (pair.target, pair.live)
         for manifests in renders
@@ -174,11 +193,7 @@ def _predicting(seen: AppObserved, renders: tuple[Manifests | None, ...], now: d
         for pair in asked_pairs(comparison_input(seen, manifests))
         if pair.target is not None and pair.live is not None
     ]
-    found = missing(seen.predictions, pairs, _asked_by(seen), now)
-    if found.asked:
-        why = f"the API server is asked what an apply of {len(found.asked)} objects would make (ServerSideDiff=true)"
-        return Plan(steps=seen.at_destination((found.asked,)), outcome=Requeue(0, "it has answered"), why=why)
-    return Plan(outcome=Requeue(NOTED_S, found.waits), why=found.waits) if found.waits else None
+    return missing(seen.predictions, pairs, _asked_by(seen), now)
 
 
 def _asked_by(seen: AppObserved) -> str:
@@ -255,7 +270,7 @@ def _plan_refresh(seen: AppObserved, now: datetime, compare: Compare) -> Plan:
         why = f"Failed to load target state: {latest.error}"
         status = _unread_status(seen, latest, now)
         return Plan(status=app_patch(view, status, why), outcome=_poll(seen, now), why=why)
-    return _predicting(seen, (latest,), now) or _plan_compared(seen, latest, now, compare)
+    return _predicted(seen, latest, now, compare)
 
 
 def _is_due(seen: AppObserved, request: str, now: datetime) -> bool:
@@ -292,7 +307,7 @@ def _plan_beside(seen: AppObserved, reading: Reading, now: datetime, compare: Co
     stands until the answer is there."""
     view, latest, request = seen.view, seen.latest, refresh_request(seen.view)
     if latest is not None and not latest.error and not request:
-        return _predicting(seen, (latest,), now) or _plan_compared(seen, latest, now, compare)
+        return _predicted(seen, latest, now, compare)
     joins = bool(request) and bool(reading.answers) and request not in reading.answers
     join = ((Join(replace(_render(seen, reading.text), answers=request), reading.text),),) if joins else ()
     patch = app_patch(view, waiting_status(view, reading.text, now), reading.text, processed=False)
