@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from syncline.cli.app.specflags import spec_options, with_flags
-from syncline.cli.app.target import get_app, namespace_option, split
+from syncline.cli.app.target import change_spec, get_app, namespace_option, split
 from syncline.cli.app.validating import checked, validate_option
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
@@ -147,5 +147,5 @@ def _create_one(link: Connection, info: ResourceInfo, obj: Obj, upsert: bool) ->
         raise CommandFailed(
             f"existing application spec is different, use upsert flag to force update: --upsert changes '{name}'"
         )
-    link.ask(client.update(info, known | {"spec": obj["spec"]}, field_manager="syncline"))
+    change_spec(link, (str(meta(obj).get("namespace")), name), lambda _known: obj["spec"])
     print(f"application '{name}' updated")
