@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncline.base.clock import EPOCH
-from syncline.control.workqueue import BACKOFF_MAX_S, Key, WorkQueue, backoff_s
+from syncline.control.workqueue import BACKOFF_MAX_S, FIRST_IN_A_ROW, Key, WorkQueue, backoff_s
 from syncline.kube.objects import ObjectRef
 
 
@@ -88,3 +88,57 @@ def test_every_key_comes_out_exactly_once_in_order_of_time(asked: list[tuple[str
         seen.append(taken.ref.name)
         queue.finish(taken)
     assert sorted(seen) == sorted(earliest)
+
+
+def test_a_key_that_hurries_comes_before_those_that_wait_for_longer() -> None:
+    queue = WorkQueue()
+    for name in "abc":
+        queue.add(key(name), EPOCH)
+    queue.hurry(key("c"), True)
+    queue.hurry(key("b"), True)
+    queue.hurry(key("b"), False)
+    assert [queue.pop(EPOCH) for _ in range(4)] == [key("c"), key("a"), key("b"), None]
+
+
+def test_a_key_that_hurries_waits_for_its_time_and_for_the_end_of_its_own_work() -> None:
+    queue = WorkQueue()
+    queue.hurry(key("a"), True)
+    queue.add(key("a"), EPOCH + timedelta(seconds=5))
+    queue.add(key("b"), EPOCH)
+    assert [queue.pop(EPOCH), queue.pop(EPOCH)] == [key("b"), None]
+    assert queue.next_due() == EPOCH + timedelta(seconds=5)
+    later = EPOCH + timedelta(seconds=6)
+    queue.add(key("c"), EPOCH + timedelta(seconds=1))
+    assert queue.pop(later) == key("a")
+    queue.add(key("a"), later)
+    assert [queue.pop(later), queue.pop(later)] == [key("c"), None]
+    queue.finish(key("a"))
+    assert queue.pop(later) == key("a")
+
+
+def test_those_that_hurry_for_ever_leave_turns_to_the_others() -> None:
+    queue = WorkQueue()
+    queue.add(key("patient"), EPOCH)
+    for name in "abcd":
+        queue.hurry(key(name), True)
+        queue.add(key(name), EPOCH + timedelta(seconds=1))
+    taken = []
+    for _ in range(2 * FIRST_IN_A_ROW):
+        found = queue.pop(EPOCH + timedelta(seconds=2))
+        assert found is not None
+        taken.append(found)
+        queue.finish(found)
+        if found != key("patient"):
+            queue.add(found, EPOCH + timedelta(seconds=1))
+    assert taken.count(key("patient")) == 1
+    assert taken.index(key("patient")) == FIRST_IN_A_ROW
+
+
+def test_a_clock_that_is_put_back_changes_nothing_for_those_that_hurry() -> None:
+    queue = WorkQueue()
+    start = EPOCH + timedelta(hours=2)
+    assert queue.pop(start) is None
+    queue.hurry(key("b"), True)
+    for name in "ab":
+        queue.add(key(name), start)
+    assert queue.pop(start - timedelta(hours=1)) == key("b")

@@ -62,6 +62,8 @@ class Controller(Protocol):
     :class:`Watch` ``when``, for its own kind); and ``at_rest(obj)``: whether a pass that ended with writing
     nothing but this status of its own object leaves nothing to another one, so that its own write does not wake it;
     and ``gathers_s``: how long after the first of several changes it looks, so that what arrives together is one look;
+    and ``hurries(obj)``: whether an object of its kind in this state comes before those that wait for no more than a
+    look, since something that was begun goes on;
     and ``stimulus(seen)``: what can change the fate of a pass that failed. While it stays equal the back-off holds,
     whoever wakes the key, so that a pass that undoes what it did does not wake itself.
     """

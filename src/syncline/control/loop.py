@@ -117,6 +117,11 @@ class ControlLoop:
             for name, controller in self.controllers.items()
             if hasattr(controller, "gathers_s")
         }
+        self._hurrying: dict[GroupKind, list[tuple[str, Callable[[Obj], bool]]]] = {}
+        """Of each kind those controllers that put some of its objects before others."""
+        for name, controller in self.controllers.items():
+            if (hurries := getattr(controller, "hurries", None)) is not None:
+                self._hurrying.setdefault(controller.kind, []).append((name, hurries))
         self._routes = self._build_routes()
         self._routes_by_kind: dict[GroupKind, list[_Route]] = {}
 
@@ -149,10 +154,18 @@ class ControlLoop:
         """Route changes to the keys that care. The old state counts too: who stopped matching must look again."""
         now = self._clock.now()
         routes = self._routes_of(kind)
+        hurrying = self._hurrying.get(kind, ())
         for change in changes:
+            for name, hurries in hurrying:
+                self._hurry(name, hurries, change)
             for key in self._keys(change.old, change.new, routes):
                 wait = self._gathers.get(key.controller)
                 self.queue.add(key, now if wait is None else now + wait)
+
+    def _hurry(self, controller: str, hurries: Callable[[Obj], bool], change: Change) -> None:
+        known = change.new if change.new is not None else change.old
+        assert known is not None, "a change has an old or a new state"
+        self.queue.hurry(Key(controller, ref_of(known)), change.new is not None and hurries(change.new))
 
     def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route]) -> dict[Key, None]:
         """In the order of routes; the old and the new state mostly name the same."""

@@ -45,13 +45,21 @@ class _Due(NamedTuple):
     background: bool
 
 
+FIRST_IN_A_ROW = 8
+"""Keys that hurry taken before one that has waited longer gets its turn: nobody waits for ever."""
+
+
 class WorkQueue:
-    """De-duplicating delay queue; the earlier of two times for one key wins."""
+    """De-duplicating delay queue; the earlier of two times for one key wins. A key that hurries comes before those that
+    do not, once both are due."""
 
     def __init__(self) -> None:
         self._due: dict[Key, _Due] = {}
         self._heap: list[tuple[datetime, int, Key]] = []
         self._foreground: list[tuple[datetime, int, Key]] = []
+        self._hurried: list[tuple[datetime, int, Key]] = []
+        self._hurries: set[Key] = set()
+        self._in_a_row = 0
         self._count = 0
         self._latest: datetime | None = None
         self._busy: set[Key] = set()
@@ -75,6 +83,17 @@ class WorkQueue:
             self._push(self._heap, key, at)
             if not background:
                 self._push(self._foreground, key, at)
+            if key in self._hurries:
+                self._push(self._hurried, key, at)
+
+    def hurry(self, key: Key, hurries: bool) -> None:
+        """From now on, whenever ``key`` is due, it comes before those that do not hurry; or no longer."""
+        if not hurries:
+            self._hurries.discard(key)
+        elif key not in self._hurries:
+            self._hurries.add(key)
+            if (due := self._due.get(key)) is not None:
+                self._push(self._hurried, key, due.at)
 
     def _notice(self, now: datetime) -> None:
         """A clock that was put back would make everything wait for as long as that: due times go back with it."""
@@ -85,9 +104,11 @@ class WorkQueue:
         for table in (self._due, self._again):
             for key, due in table.items():
                 table[key] = _Due(due.at - back, due.background)
-        self._heap, self._foreground = [], []
+        self._heap, self._foreground, self._hurried = [], [], []
         for key, due in self._due.items():
             self._push(self._heap, key, due.at)
+            if key in self._hurries:
+                self._push(self._hurried, key, due.at)
             if not due.background:
                 self._push(self._foreground, key, due.at)
 
@@ -102,19 +123,22 @@ class WorkQueue:
         return [key for _, key in sorted(waiting, key=lambda pair: pair[0])]
 
     def pop(self, now: datetime) -> Key | None:
-        """The key that has waited longest, marked busy until :meth:`finish`."""
+        """The key that has waited longest, of those that hurry if there are any, marked busy until :meth:`finish`."""
         self._notice(now)
-        while self._heap:
-            at, _, key = self._heap[0]
-            due = self._due.get(key)
-            if due is None or due.at != at:
-                heapq.heappop(self._heap)
-                continue
-            if at > now:
-                return None
-            heapq.heappop(self._heap)
+        first = self._first(self._hurried, now) if self._in_a_row < FIRST_IN_A_ROW else None
+        self._in_a_row = 0 if first is None else self._in_a_row + 1
+        key = self._first(self._heap, now) if first is None else first
+        if key is not None:
             self.take(key)
-            return key
+        return key
+
+    def _first(self, heap: list[tuple[datetime, int, Key]], now: datetime) -> Key | None:
+        """The first that is still due at the time under which it stands there."""
+        while heap and heap[0][0] <= now:
+            at, _, key = heapq.heappop(heap)
+            due = self._due.get(key)
+            if due is not None and due.at == at and (heap is not self._hurried or key in self._hurries):
+                return key
         return None
 
     def take(self, key: Key) -> None:

@@ -110,6 +110,11 @@ class ApplicationController:
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
         return masked_plan(seen.view, plan_application(seen, now, self._compare))
 
+    def hurries(self, app: Obj) -> bool:
+        """An operation that was begun goes on before others are looked at: a thousand that begin together would all
+        end late."""
+        return bool(app.get("operation"))
+
     def settle(
         self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AppObserved, Plan] | None:
