@@ -137,4 +137,8 @@ def test_one_sentence_a_minute_for_each_cause() -> None:
     told = Complaints()
     away = Unanswered("the server https://a cannot be reached: nothing listens there")
     assert [told.due(away, NOW + second * SECOND) for second in (0, 1, 59, 60, 61)] == [True, False, False, True, False]
+    refused = Unanswered("the server https://a cannot be reached: Connection reset by peer")
+    leases = Unanswered("Leases cannot be read: the server https://a cannot be reached: it did not answer in time")
+    assert not told.due(refused, NOW + 62 * SECOND)
+    assert not told.due(leases, NOW + 63 * SECOND)
     assert told.due(Forbidden("no"), NOW + SECOND)

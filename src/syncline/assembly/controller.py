@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 
 from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
 from syncline.assembly.faces import gitops_faces
-from syncline.assembly.gitops import GitOpsSettings, foreign_objects, gitops_loop
+from syncline.assembly.gitops import LOOKS_APART_S, GitOpsSettings, foreign_objects, gitops_loop
 from syncline.assembly.hydrating import HydratingReader
 from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.jumps import tell_jumps
@@ -35,7 +35,7 @@ from syncline.control.manager import LiveManager, drive, wait_s
 from syncline.control.pools import Pools
 from syncline.control.vitals import Complaints, Health, LeaseSigns
 from syncline.gitops.resource_filter import ResourceFilter
-from syncline.kube.errors import ApiError, Forbidden, Unauthorized, Unavailable
+from syncline.kube.errors import ApiError, Forbidden, Unanswered, Unauthorized, Unavailable
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of
@@ -168,6 +168,7 @@ class Replica:
             renderers=renderers_with(gitops.plugins),
             entropy=Entropy(),
             limits=gitops.remotes,
+            looks_apart_s=LOOKS_APART_S,
         )
         work = HttpPort(self.access, self.fence)
         way = LiveWay(self.clock, lambda access: HttpPort(access, self.fence))
@@ -183,7 +184,9 @@ class Replica:
         )
         where = f"the API at {self.access.server}"
         pools = Pools(gitops.pools)
-        manager = self.manager = LiveManager(loop, RoutedPort(work, way), self.clock, pools=pools, where=where)
+        manager = self.manager = LiveManager(
+            loop, RoutedPort(work, way), self.clock, pools=pools, where=where, complaints=self.complaints
+        )
         remotes.wake = lambda ref: manager.wake("application", ref)
         async with (
             contextlib.AsyncExitStack() as closing,
@@ -233,15 +236,15 @@ class Replica:
         self.gate.shards = leader.shards
         while True:
             before, why = self.gate.open, self.share.why
-            began, trouble = self._steady(), ""
+            began = self._steady()
             try:
                 async with asyncio.timeout(leader.renew_deadline_s / 2):
                     steps = share_round(self.share, leader, began, self._busy_shards(), stamp=self.clock.now())
                     self.share = await drive(steps, self.port)
-                    trouble = self.share.trouble
+                    trouble, away = self.share.trouble, self.share.away
             except TimeoutError:
-                trouble = f"Leases cannot be renewed: {self.access.server} gave no answer in time"
-            self._note_round(trouble)
+                trouble, away = f"Leases cannot be renewed: {self.access.server} gave no answer in time", True
+            self._note_round(trouble, Unanswered(trouble) if away else Unavailable(trouble))
             if self.share.why != why and not trouble:
                 log.info("%s", self.share.why)
             working = self.share.working(leader, self._steady())
@@ -266,11 +269,11 @@ class Replica:
                 return
         self._open(working)
 
-    def _note_round(self, trouble: str) -> None:
+    def _note_round(self, trouble: str, cause: ApiError) -> None:
         now, known = self._steady(), self.leases
         since = (known.since if known is not None and known.trouble else None) or now
         self.leases = LeaseSigns(now, trouble, since if trouble else None, self.share.vacant_since, self.share.why)
-        if trouble and self.complaints.due(Unavailable(trouble), now):
+        if trouble and self.complaints.due(cause, now):
             log.warning("%s; trying again", trouble)
 
     def _open(self, working: frozenset[int]) -> None:

@@ -23,6 +23,7 @@ from typing import TypeAlias, assert_never
 from syncline.base.clock import LONG_AGO, format_micro_time
 from syncline.kube import client
 from syncline.kube.client import Request, Response
+from syncline.kube.errors import Unanswered
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, name_of, resource_version
 
 __all__ = [
@@ -146,6 +147,8 @@ class Share:
     """Why the last round could not ask or write; empty if it could."""
     vacant_since: datetime | None = None
     """Since when a shard is held by no one although the server answers and a share of it is ours to take."""
+    away: bool = False
+    """The trouble is that there was no answer."""
 
     def lost(self) -> Share:
         """Holding nothing after the work was dropped; what was seen and written still counts."""
@@ -301,7 +304,7 @@ def share_round(
     answer = yield client.list_(LEASES, settings.namespace, label_selector=selector)
     if not answer.ok:
         why = f"Leases cannot be read: {_said(answer)}"
-        return replace(share, why=why, trouble=why)
+        return replace(share, why=why, trouble=why, away=isinstance(answer.error, Unanswered))
     leases = [
         {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"} | item for item in answer.obj.get("items") or ()
     ]
@@ -309,7 +312,7 @@ def share_round(
     plan = share_plan(leases, share, settings, now, busy)
     held = {shard: at for shard, at in share.held.items() if shard not in plan.lost}
     acquired = dict(share.acquired)
-    trouble = ""
+    trouble, away = "", False
     if settings.shards > 1:
         yield from round_.write(by_name.get(_member_name(settings)), _member_name(settings), "", member=True)
     for shard in (*plan.renew, *plan.take):
@@ -324,6 +327,7 @@ def share_round(
             acquired.pop(shard, None)
         else:
             trouble = f"Lease {name} cannot be written: {_said(written)}"
+            away = isinstance(written.error, Unanswered)
     for name in plan.forget:
         yield client.delete(LEASES, settings.namespace, name, resource_version=resource_version(by_name[name]))
     for shard in plan.give_back:
@@ -338,6 +342,7 @@ def share_round(
         plan.why,
         trouble,
         (share.vacant_since or now) if waiting else None,
+        away,
     )
 
 

@@ -194,12 +194,13 @@ class LiveManager:
         fields: Mapping[GroupKind, str] = MappingProxyType({}),
         pools: Pools | None = None,
         where: str = "the API",
+        complaints: Complaints | None = None,
     ) -> None:
-        """``where`` names the server in what is logged."""
+        """``where`` names the server in what is logged; ``complaints`` is shared with others that ask it."""
         self.loop = loop
         self.signs = Signs(steady_now(clock))
         self._where = where
-        self._complaints = Complaints()
+        self._complaints = complaints or Complaints()
         self._needed = {controller.kind for controller in loop.controllers.values()}
         self._port = port
         self._clock = clock

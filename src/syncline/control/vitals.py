@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from syncline.kube.errors import ApiError
+from syncline.kube.errors import ApiError, Unanswered
 
 __all__ = ["Complaints", "Health", "LeaseSigns", "Signs", "WatchSigns", "verdict"]
 
@@ -27,6 +27,7 @@ AWAY = timedelta(seconds=10)
 """Trouble that lasts longer makes a process unready; a watch that is opened again makes none."""
 SAY_AGAIN = timedelta(minutes=1)
 MAX_CAUSES = 200
+AWAY_CAUSE = "away"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +147,15 @@ def _s(span: timedelta) -> str:
 
 
 class Complaints:
-    """Lets each cause be told once a minute, however many wait for the same."""
+    """Lets each cause be told once a minute, however many wait for the same. One of a process for each server: that the
+    server is away is one cause, whoever finds it out and however it shows."""
 
     def __init__(self) -> None:
         self._told: dict[object, datetime] = {}
 
     def due(self, error: ApiError, now: datetime) -> bool:
         """Whether to tell now; it is then taken as told."""
-        cause = (error.code, error.reason, error.message[:60])
+        cause = AWAY_CAUSE if isinstance(error, Unanswered) else (error.code, error.reason, error.message[:60])
         last = self._told.get(cause)
         if last is not None and now - last < SAY_AGAIN:
             return False
