@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -86,6 +87,16 @@ def test_what_is_asked_for_after_a_commit_hears_of_it_although_clocks_stand_stil
     after = asked_for(performer, upstream, asked=True)
     values = {one.objects[0]["data"]["v"] for one in (read() for read in after)}
     assert (values, looks(reader)) == ({"2"}, 2)
+
+
+def test_a_live_reader_leaves_a_moment_between_two_questions_to_a_host(upstream: Any, tmp_path: Path) -> None:
+    folders(upstream, "1", some=1)
+    apart = 0.05
+    reader = GitSourceReader(tmp_path / "cache", allow_local=True, looks_apart_s=apart)
+    began = time.monotonic()
+    for _ in range(6):
+        reader.read((source(upstream, 0),), ("HEAD",), NOW)
+    assert looks(reader) <= 2 + (time.monotonic() - began) / apart
 
 
 @pytest.fixture

@@ -36,9 +36,11 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.git_process import RemoteLimits
 
-__all__ = ["GitOpsSettings", "foreign_objects", "gitops_loop", "gitops_objects", "gitops_user"]
+__all__ = ["LOOKS_APART_S", "GitOpsSettings", "foreign_objects", "gitops_loop", "gitops_objects", "gitops_user"]
 
 GITOPS_ACCOUNT = "syncline-application-controller"
+LOOKS_APART_S = 0.25
+"""Between two questions to one Git host what it has; the first of a burst does not wait."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class LiveCluster:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
         from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
         from syncline.assembly.faces import gitops_faces
-        from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
+        from syncline.assembly.gitops import LOOKS_APART_S, gitops_loop, gitops_objects, gitops_user
         from syncline.assembly.hydrating import HydratingReader
         from syncline.assembly.jumps import tell_jumps
         from syncline.assembly.ports import HttpPort
@@ -103,6 +103,7 @@ class LiveCluster:
             renderers=tools,
             entropy=Entropy(),
             limits=settings.remotes,
+            looks_apart_s=LOOKS_APART_S,
         )
         way = LiveWay(self.core.clock, HttpPort)
         remotes = RemoteClusters(way, self.core.clock, self.journal)

@@ -64,11 +64,14 @@ class GitSourceReader:
         renderers: Sequence[Renderer] = DEFAULTS,
         entropy: Entropy | None = None,
         limits: RemoteLimits | None = None,
+        looks_apart_s: float = 0.0,
     ) -> None:
-        """``entropy``: of pauses of remotes that failed; None: the same in each run."""
-        self._sources = Sources(
-            GitSettings(cache_directory, allow_local=allow_local, limits=limits or RemoteLimits()), entropy
+        """``entropy``: of pauses of remotes that failed; None: the same in each run. ``looks_apart_s``: see
+        :class:`GitSettings`."""
+        settings = GitSettings(
+            cache_directory, allow_local=allow_local, limits=limits or RemoteLimits(), looks_apart_s=looks_apart_s
         )
+        self._sources = Sources(settings, entropy)
         self._cache = RenderCache(entropy=entropy.fork("rests") if entropy is not None else None)
         self._renderers = renderers
 

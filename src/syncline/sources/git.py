@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,6 +62,9 @@ class GitSettings:
     limits: RemoteLimits = field(default_factory=RemoteLimits)
     read_timeout_s: float = 90.0
     """For reading the mirror on this machine's own disk."""
+    looks_apart_s: float = 0.0
+    """Seconds between two questions to one remote what it has: in a burst of refreshes those that come meanwhile share
+    the next one. Not in virtual time, which would wait for nothing."""
     remembered: int = 4_096
     """Remotes of which it is remembered what they answered, beside those in use."""
 
@@ -188,6 +193,8 @@ class _Kept:
     asked_for: tuple[str, int] = ("", 0)
     present: set[str] = field(default_factory=set)
     advertised: Advertised | None = None
+    looked_s: float = -math.inf
+    """When the last look began, by the machine's own clock."""
 
 
 class _Mirror:
@@ -252,10 +259,18 @@ class Repository:
         with self._asking:
             kept = self._kept.advertised
             if kept is None or kept.access != self.access or not (kept.moment > wanted or look.takes(kept.at)):
+                self._wait_between_looks()
                 kept = self._kept.advertised = self._look(look.now, moment())
         if isinstance(kept.found, SourceError):
             raise kept.found
         return kept.found
+
+    def _wait_between_looks(self) -> None:
+        apart, now = self._settings.looks_apart_s, time.monotonic()
+        if apart:
+            with away():
+                time.sleep(max(min(self._kept.looked_s + apart - now, apart), 0.0))
+            self._kept.looked_s = time.monotonic()
 
     def _look(self, now: datetime, begun: int) -> Advertised:
         access = self.access
