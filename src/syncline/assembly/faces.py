@@ -16,6 +16,7 @@ from syncline.assembly.listening import Answer, Face, listening
 from syncline.assembly.machineconfig import machine_config_gauges
 from syncline.assembly.metrics import GitOpsMetrics, Labels, MeasuredLoop, exposition, gauges
 from syncline.assembly.otlp import exporting
+from syncline.assembly.pushes import Touched
 from syncline.assembly.reading import GitSourceReader
 from syncline.assembly.webhooks import PATH, Webhooks
 from syncline.control.manager import Port
@@ -48,7 +49,9 @@ async def gitops_faces(
     def ours(ref: ObjectRef) -> bool:
         return mine(ref) and serves(ref)
 
-    webhooks = Webhooks(loop.cache, port, settings.application.control_namespace, serves)
+    webhooks = Webhooks(
+        loop.cache, port, settings.application.control_namespace, serves, _touched(loop, reader, settings)
+    )
     faces: dict[Address, dict[tuple[str, str], Face]] = {}
     if settings.metrics_listen is not None:
         loop.metrics = GitOpsMetrics(ours, labels=settings.metrics_labels, git_requests=reader.requests)
@@ -73,6 +76,14 @@ async def gitops_faces(
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+
+
+def _touched(loop: MeasuredLoop, reader: GitSourceReader, settings: GitOpsSettings) -> Touched | None:
+    """Where webhooks are taken at all: the address of a repository is believed no further than its Application's."""
+    controller = loop.controllers.get(ApplicationController.name)
+    if settings.webhook_listen is None or not isinstance(controller, ApplicationController):
+        return None
+    return Touched(reader, controller.last_read, loop.now)
 
 
 def _serves(loop: MeasuredLoop) -> Callable[[ObjectRef], bool]:

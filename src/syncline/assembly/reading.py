@@ -30,6 +30,7 @@ from syncline.sources.turns import computing
 __all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
 
 CHECK = "GIT/GPG: "
+CHANGED_LIMIT_S = 30.0
 SANDBOX = Path(__file__).parents[1] / "cluster" / "machines" / "sandbox" / "__main__.py"
 """A program of its own, named by its path: nothing of the cluster is loaded here."""
 
@@ -102,6 +103,18 @@ class GitSourceReader:
     def moment(self) -> int:
         return moment()
 
+    def changed_since(
+        self, url: str, revision: str, tag_prefix: str, project: str, commits: tuple[str, ...], now: datetime
+    ) -> dict[str, tuple[str, ...] | None]:
+        """The files by which what ``revision`` is now differs from each of these commits; None where that cannot be
+        said. Blocking; never raises for what a repository or its host may do."""
+        source = {"repoURL": url, "tagPrefix": tag_prefix}
+        with errand(Errand(now, project, url, limit_s=CHANGED_LIMIT_S)):
+            try:
+                return self._sources.changed_since(source, revision, project, commits, Look(now, wanted=moment()))
+            except SourceError:
+                return {}
+
     def read(
         self,
         sources: tuple[Obj, ...],
@@ -159,6 +172,7 @@ class GitSourceReader:
             source_types=tuple(str(one.source_type) for one in rendered),
             resolved_at=look.now,
             content=tuple(one.key for one in rendered),
+            own_folder=all(one.own_folder for one in rendered),
             warnings=tuple(warning for one in rendered for warning in one.warnings),
         )
 

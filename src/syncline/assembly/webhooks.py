@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from syncline.assembly.hydrating import hydration_asked
 from syncline.assembly.listening import Answer
+from syncline.assembly.pushes import Touched
 from syncline.base.secret import Secret
 from syncline.control.cache import Snapshot
 from syncline.control.manager import Port
@@ -32,6 +33,8 @@ PATH = "/api/webhook"
 """Upstream's path, so that what is registered at Git hosts stays."""
 MAX_WAITING = 1000
 """Calls that wait for their refreshes; a further one is answered 503, and the Git host tries again."""
+AT_ONCE = 4
+"""Pushes that are worked on."""
 SETTINGS_SECRET = "argocd-secret"
 SECRETS = GroupKind("", "Secret")
 
@@ -45,9 +48,12 @@ class Webhooks:
         port: Port,
         namespace: str,
         serves: Callable[[ObjectRef], bool] = lambda _ref: True,
+        touched: Touched | None = None,
     ) -> None:
-        """``serves``: whether the controllers work on an Application; others are left alone."""
+        """``serves``: whether the controllers work on an Application; others are left alone. ``touched``: knows which
+        of many are not to be refreshed, as a push changes nothing of theirs; None: no one does."""
         self._serves = serves
+        self._touched = touched
         self._cache = cache
         self._port = port
         self._namespace = namespace
@@ -70,10 +76,21 @@ class Webhooks:
         return Answer(200, "ok\n")
 
     async def work(self) -> None:
+        """A host that does not answer keeps the pushes of others waiting for no longer than there are places."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
         while True:
             pushes = await self._waiting.get()
-            for ref in affected(self._cache.objects(APPLICATION.group_kind), pushes):
-                if self._serves(ref):
+            found = affected(self._cache.objects(APPLICATION.group_kind), pushes)
+            served = {ref: app for ref in found if self._serves(ref) and (app := self._cache.get(ref)) is not None}
+            alone = await self._touched.left_alone(served.values()) if self._touched is not None else frozenset()
+            if alone:
+                log.info("push to %s: %d Applications have nothing of it", pushes[0].ref, len(alone))
+            for ref in served:
+                if ref not in alone:
                     await self._refresh(ref, pushes)
 
     async def _refresh(self, ref: ObjectRef, pushes: tuple[Push, ...]) -> None:

@@ -46,6 +46,7 @@ __all__ = ["Git", "GitSettings", "Look", "Repository", "check_url", "moment", "n
 MODULES = ".gitmodules"
 LIST_AFTER = 3
 R = TypeVar("R", bound="Repository")
+MAX_CHANGED = 10_000
 GRAFTS_KEPT = 4
 """Trees with submodules that one mirror keeps: each belongs to one project, since what it mounts may be another's."""
 
@@ -429,6 +430,18 @@ class Repository:
             environment=environment,
             whole_complaint=whole_complaint,
         )
+
+    def changed(self, before: str, after: str) -> tuple[str, ...] | None:
+        """The files by which two commits of the mirror differ. None: one of them is not there, there are more than
+        :data:`MAX_CHANGED`, or other repositories are mounted elsewhere."""
+        if before == after:
+            return ()
+        asked = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--end-of-options", before, after]
+        answer = self.read_mirror(asked)
+        paths = answer.output.decode("utf-8", "backslashreplace").split("\0")[:-1]
+        if answer.code != 0 or len(paths) > MAX_CHANGED or MODULES in paths:
+            return None
+        return tuple(paths)
 
     def annotated_tag(self, sha: str, *names: str) -> str:
         """The first of ``names`` that is an annotated tag of the commit in the mirror, empty for none."""

@@ -107,6 +107,8 @@ class Rendered:
     key: str
     warnings: tuple[str, ...] = ()
     cached: bool = False
+    own_folder: bool = False
+    """All that was read lies in the source's folder."""
 
     @property
     def manifests(self) -> list[Obj]:
@@ -458,14 +460,34 @@ def _rendered(spec: SourceSpec, tree: Tree, cache: RenderCache | None, renderers
         renderer = _renderer(spec, tree, renderers)
         entries = renderer.reads(tree, spec)
     key = read_set_key(renderer.source_type.value + spec.variant, tree.path, renderer.options(spec), entries)
+    inside = _stays_inside(tree, renderer.source_type, entries)
     found = cache.get(key) if cache is not None else None
     if found is not None:
-        return Rendered(found.objects, spec.sha, renderer.source_type, key, found.warnings, True)
+        return Rendered(found.objects, spec.sha, renderer.source_type, key, found.warnings, True, inside)
     with _resting(cache, "renders", spec, lambda: key):
         manifests = renderer.render(tree, spec, entries)
     if cache is not None:
         cache.put(key, manifests)
-    return Rendered(manifests.objects, spec.sha, renderer.source_type, key, manifests.warnings, False)
+    return Rendered(manifests.objects, spec.sha, renderer.source_type, key, manifests.warnings, False, inside)
+
+
+def _stays_inside(tree: Tree, source_type: SourceType, entries: tuple[Entry, ...]) -> bool:
+    """Whether nothing outside its folder can change what it renders to. Links and mounted repositories may lead out;
+    of plugins nobody knows."""
+    if not all(entry.is_file for entry in tree.entries):
+        return False
+    match source_type:
+        case SourceType.DIRECTORY:  # named from the folder; from the root with a slash
+            return not any(entry.path.startswith("/") for entry in entries)
+        case SourceType.HELM | SourceType.KUSTOMIZE:  # named from the root; what is missing, and folders, are no files
+            prefix = f"{tree.path}/" if tree.path else ""
+            files = {prefix + entry.path for entry in tree.entries}
+            others = [entry for entry in entries if entry.path not in files]
+            return all(
+                entry.path.startswith(prefix) and (not entry.blob or entry.path.endswith("/")) for entry in others
+            )
+        case _:
+            return False
 
 
 def _resting(

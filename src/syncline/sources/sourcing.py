@@ -139,6 +139,19 @@ class Sources:
         """What Applications of these projects may push to. Raises :class:`SourceError`."""
         return self.git.writable(self.border.judge_writing(url, projects, local=self._settings.allow_local), kind)
 
+    def changed_since(
+        self, source: Mapping[str, Any], revision: str, project: str, commits: Sequence[str], look: Look
+    ) -> dict[str, tuple[str, ...] | None]:
+        """The files by which the commit that ``revision`` names now differs from each of ``commits``; None where that
+        does not tell all. Raises :class:`SourceError`."""
+        lent = self._lent(source, project)
+        if lent.address.scheme == "oci" or self._rules.policy(project, lent.url) is not None:
+            return {}
+        repository = self.git.lent(lent)
+        resolved = repository.resolve(revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), look=look)
+        repository.ensure(resolved)
+        return {commit: repository.changed(commit, resolved.sha) for commit in commits}
+
     def _lent(self, source: Mapping[str, Any], project: str) -> Lent:
         """An Application's own source, which its project must list. Raises :class:`SourceError`."""
         url = str(source.get("repoURL") or "")

@@ -12,7 +12,7 @@ from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.asking import AnswerBook, Ask
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on
-from syncline.gitops.application.manifests import ManifestStore
+from syncline.gitops.application.manifests import Manifests, ManifestStore
 from syncline.gitops.application.masking import masked_plan
 from syncline.gitops.application.observe import (
     INSTANCE_INDEX,
@@ -20,6 +20,7 @@ from syncline.gitops.application.observe import (
     AppSettings,
     Destinations,
     observe_application,
+    render_context,
     works_in,
 )
 from syncline.gitops.application.operation import OperationPlan, settle_operation
@@ -27,6 +28,7 @@ from syncline.gitops.application.plan import compare_application, plan_applicati
 from syncline.gitops.application.predicting import PredictionBook
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.system import InstanceIndex, SystemBook
+from syncline.gitops.application.view import AppView
 from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.gitops.parameters import PARAMETERS_MAP
@@ -93,6 +95,11 @@ class ApplicationController:
     def works_on(self, cache: Snapshot, ref: ObjectRef) -> bool:
         """Whether the settings enable the Application's namespace."""
         return works_in(ref.namespace, self._settings, self._system.of(cache))
+
+    def last_read(self, app: Obj) -> Manifests | None:
+        """What the source of an Application was rendered to last, if that is known here."""
+        view = AppView(app)
+        return self._store.get(view.sources, view.revisions_wanted, render_context(view, self._settings))
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
         if not self.works_on(cache, ref):

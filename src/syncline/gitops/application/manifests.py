@@ -66,6 +66,9 @@ class Manifests:
     content: tuple[str, ...] = ()
     """Names what was read of each source: equal names, equal objects. Empty where the reader cannot say."""
 
+    own_folder: bool = False
+    """All that was read lies in the folders of its sources: a commit that touches none of them changes nothing."""
+
     asked: bool = False
     """Somebody waited for this render: if it failed, that is said at once."""
     local: bool = False
