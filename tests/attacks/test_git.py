@@ -16,7 +16,7 @@ from tests.sources.conftest import Upstream
 
 from syncline.assembly.reading import SANDBOX, GitSourceReader, renderers_with
 from syncline.cluster.machines.launching import sandbox_problem
-from syncline.sources import git as git_module
+from syncline.sources import git_tree as git_module
 from syncline.sources import plugin_run
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError

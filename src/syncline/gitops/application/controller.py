@@ -11,6 +11,7 @@ from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.control.controller import Watch
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.asking import AnswerBook, Ask
+from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.manifests import Manifests, ManifestStore
 from syncline.gitops.application.masking import masked_plan
@@ -67,7 +68,7 @@ class ApplicationController:
         self._settings = settings
         self._destinations = destinations
         self._schemas = SchemaBook()
-        self._compare = partial(compare_application, verdicts=Verdicts())
+        self._compare = partial(compare_application, verdicts=Verdicts(), comparisons=Comparisons())
         self._system = SystemBook(settings)
         self.watches = (
             Watch(APP_PROJECT.group_kind, self._of_project),

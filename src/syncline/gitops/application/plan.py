@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from syncline.control.plan import Emit, Plan, Requeue, Result
 from syncline.gitops.application.asking import Ask, Asking, Question
+from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
 from syncline.gitops.application.guard import mass_deletion
 from syncline.gitops.application.holds import UNHELD, released, unheld_warning
@@ -220,9 +221,19 @@ def _unread_status(seen: AppObserved, latest: Manifests, now: datetime) -> Obj:
     return failed_status(seen.view, [problem], now, health=alone.health)
 
 
-def compare_application(seen: AppObserved, manifests: Manifests, verdicts: Verdicts | None = None) -> Comparison:
-    """The comparison of these manifests with what is live; ``verdicts`` spares work."""
-    found = compare_all(comparison_input(seen, manifests, verdicts))
+def compare_application(
+    seen: AppObserved,
+    manifests: Manifests,
+    verdicts: Verdicts | None = None,
+    comparisons: Comparisons | None = None,
+) -> Comparison:
+    """The comparison of these manifests with what is live; ``verdicts`` and ``comparisons`` spare work."""
+    given = comparison_input(seen, manifests, verdicts)
+    asks = given.predicted is not None or seen.system.settings.health or seen.system.answers.known
+    if comparisons is None or asks:  # it depends on more than can be held beside it
+        found = compare_all(given)
+    else:
+        found = comparisons.of(given, (seen.remote, seen.all_holds, seen.schemas), compare_all)
     unheld = unheld_warning(seen, manifests.objects)
     return replace(found, conditions=(*found.conditions, Condition(UNHELD, unheld))) if unheld else found
 
