@@ -147,7 +147,8 @@ run_commands_option = click.option(
     flag_value="sandboxed",
     default=None,
     type=click.Choice([str(value) for value in RunCommands]),
-    help="Run containers' commands as local processes; unsandboxed: with all that you may do.",
+    help="Run commands of containers as local processes: in pods that end, in init containers, and where "
+    "syncline.dev/run: process is set; all others stay simulated. unsandboxed: with all that you may do.",
 )
 
 

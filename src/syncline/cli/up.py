@@ -33,9 +33,13 @@ from syncline.kube.selectors import label_value_problems
 
 RUNNING = {
     RunCommands.OFF: "commands of containers are simulated; --run-commands runs them as local processes",
-    RunCommands.SANDBOXED: "commands of Jobs and Pods run as sandboxed local processes",
-    RunCommands.UNSANDBOXED: "commands of Jobs and Pods run as local processes WITHOUT a sandbox, with all your rights",
+    RunCommands.SANDBOXED: "commands run as sandboxed local processes",
+    RunCommands.UNSANDBOXED: "commands run as local processes WITHOUT a sandbox, with all your rights",
 }
+PROCESSES = (
+    "containers with a command are processes in pods that end (Jobs, restartPolicy Never or OnFailure), in init "
+    "containers, and where syncline.dev/run: process is set; all others are simulated, and their logs say so"
+)
 
 
 def _zones(text: str) -> tuple[str, ...]:
@@ -55,6 +59,8 @@ def _labels(labels: tuple[str, ...], machine_config: bool) -> dict[str, str]:
 
 
 def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, machine_config: bool) -> None:
+    if settings.run_commands is not RunCommands.OFF:
+        print(f"commands    {PROCESSES}")
     print(f"cluster     {cluster.url} (data: {settings.data or 'in memory'})")
     print(f"kubeconfig  {kubeconfig}")
     if settings.encryption is not None:

@@ -153,7 +153,7 @@ def test_a_debug_container_joins_a_pod_that_runs_and_counts_for_nothing_else(wor
     path = "/api/v1/namespaces/default/pods/p"
     world.make_pod()
     world.idle()
-    debug = {"name": "debug", "image": "busybox:1", "targetContainerName": "c"}
+    debug = {"name": "debug", "image": "busybox:1", "targetContainerName": "c", "stdin": True, "tty": True}
     world.strategic(f"{path}/ephemeralcontainers", {"spec": {"ephemeralContainers": [debug]}})
     world.idle()
     status = world.pod()["status"]

@@ -453,3 +453,15 @@ def test_without_a_sandbox_the_way_in_is_a_kubeconfig(tmp_path: Path) -> None:
         mine.oc("wait", "node/node-1", "--for=condition=Ready", WAIT)
         mine.oc("wait", "serviceaccount/default", "--for=create", WAIT)
         assert mine.run("bare", "sh", "-c", "oc whoami")[1:] == (0, "system:serviceaccount:default:default\n")
+
+
+def test_the_log_of_a_simulated_container_says_so_and_that_of_a_process_is_its_own(cluster: Cluster) -> None:
+    images = [{"name": "c", "image": "registry.example.org/web:1"}]
+    stays = [{"name": "c", "image": "none", "command": ["sleep", "infinity"]}]
+    for name, containers in (("no-command", images), ("stays", stays)):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers}}
+        cluster.oc("create", "-f", "-", stdin=json.dumps(pod))
+        cluster.oc("wait", f"pod/{name}", "--for=condition=Ready", WAIT)
+    assert cluster.oc("logs", "no-command").startswith("[syncline] simulated: it has no command")
+    assert "syncline.dev/run: process" in cluster.oc("logs", "stays")
+    assert cluster.run("own-log", "printf", "mine")[2] == "mine"

@@ -60,7 +60,7 @@ from syncline.kube.client import Session
 from syncline.kube.errors import BadRequest, TooManyRequests
 from syncline.kube.objects import ObjectRef, ResourceInfo, annotations_of, dig, name_of, namespace_of, ref_of, uid_of
 
-__all__ = ["ProcessRuntime", "ProcessSettings", "runs_as_process"]
+__all__ = ["ProcessRuntime", "ProcessSettings", "runs_as_process", "simulated_note"]
 
 log = logging.getLogger("syncline.machines")
 
@@ -676,6 +676,13 @@ def runs_as_process(pod: dict[str, Any], container: dict[str, Any]) -> bool:
     if not container.get("command"):
         return False
     return completes(pod, container) or annotations_of(pod).get(RUN) == "process"
+
+
+def simulated_note(container: dict[str, Any]) -> str:
+    """What the log of a container says that is no process, and what would make it one."""
+    if not container.get("command"):
+        return "[syncline] simulated: it has no command, and images are not pulled, so nothing runs here\n"
+    return f"[syncline] simulated: its pod is always restarted; the annotation {RUN}: process runs its command\n"
 
 
 def _token(order: Order, wish: TokenWish) -> Generator[Any, Any, Secret]:

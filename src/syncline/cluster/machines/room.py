@@ -12,7 +12,7 @@ from datetime import datetime
 
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
-from syncline.cluster.machines.containers import ContainerTable, Order, Runtime
+from syncline.cluster.machines.containers import Container, ContainerTable, Order, Runtime
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
     ForgetPod,
@@ -36,7 +36,7 @@ from syncline.cluster.machines.kubelet.node import (
 from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
 from syncline.cluster.machines.kubelet.power import ChangePower, PowerController, PowerPerformer, RebootMachine
 from syncline.cluster.machines.logs import LogBook, MachineLogs
-from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings, runs_as_process
+from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings, runs_as_process, simulated_note
 from syncline.cluster.machines.runtimes import Runtimes
 from syncline.cluster.machines.script import Identity, ScriptRuntime
 from syncline.cluster.machines.simulated import Machines
@@ -69,7 +69,8 @@ class MachinesRoom:
         self.book = LogBook()
         self.logs = MachineLogs(self.book, self.table)
         self._clock = clock
-        self._by_name: dict[str, Runtime] = {"staged": StagedRuntime(self.table, self.settings.timing)}
+        self._staged = StagedRuntime(self.table, self.settings.timing)
+        self._by_name: dict[str, Runtime] = {"staged": self._staged}
         self.commands: ProcessRuntime | None = None
         """Who runs commands inside containers; None: nobody."""
         self._choices: list[tuple[str, Callable[[Order], bool]]] = []
@@ -88,8 +89,14 @@ class MachinesRoom:
         """Run commands as local processes (live); returns what ends them all. ``wake`` is ``LiveManager.wake``."""
         runtime = ProcessRuntime(self.table, self.book, self._clock, settings, wake)
         self.commands = runtime
+        self._staged.tell = self._say_simulated
         self.add_runtime(runtime.name, runtime, runtime.takes)
         return runtime.close
+
+    def _say_simulated(self, order: Order, record: Container) -> None:
+        """Where some containers are processes, the log of one that is none says so."""
+        key = record.pod_uid, record.name, record.attempt
+        self.book.write(*key, simulated_note(order.container).encode(), record.started_at or self._clock.now())
 
     def _ends_with_us(self, pod: Obj, container: Obj) -> bool:
         return ProcessRuntime.name in self._by_name and runs_as_process(pod, container)

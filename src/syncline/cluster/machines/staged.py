@@ -6,12 +6,13 @@ again when they come.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
+from syncline.cluster.machines.images import known_images
 from syncline.cluster.machines.stages import Timing, stage_of
 from syncline.kube.objects import dig, uid_of
 
@@ -37,7 +38,7 @@ class Images:
 
 def planned(order: Order, now: datetime, timing: Timing, *, pull: bool, pulls: int = 0) -> Container:
     """The record of an attempt whose whole course follows from its stage. ``pulls``: tries to pull its image so far."""
-    stage = stage_of(order.pod, order.container, order.attempt, timing, pulls)
+    stage = stage_of(order.pod, order.container, order.attempt, timing, pulls, known_images(order.objects))
     uid, name = uid_of(order.pod), str(order.container["name"])
     if stage.pull_error and order.attempt == 0:
         return Container(uid, name, order.attempt, order.boot_id, now, pull_error=stage.pull_error, pulls=pulls + 1)
@@ -64,6 +65,9 @@ def planned(order: Order, now: datetime, timing: Timing, *, pull: bool, pulls: i
 class StagedRuntime:
     """See :class:`~syncline.cluster.machines.containers.Runtime`."""
 
+    tell: Callable[[Order, Container], None] | None = None
+    """Hears of each attempt that begins."""
+
     def __init__(self, table: ContainerTable, timing: Timing, images: Images | None = None) -> None:
         self._table = table
         self._timing = timing
@@ -78,7 +82,10 @@ class StagedRuntime:
         policy = str(dig(order.container, "imagePullPolicy", default="IfNotPresent"))
         pull = self._images.pull(order.node, image, policy)
         pulls = known.pulls if known is not None else 0
-        return self._table.put(planned(order, now, self._timing, pull=pull or pulls > 0, pulls=pulls))
+        record = self._table.put(planned(order, now, self._timing, pull=pull or pulls > 0, pulls=pulls))
+        if self.tell is not None and not record.pull_error:
+            self.tell(order, record)
+        return record
 
     def go_on(self, container: Container, now: datetime) -> Generator[Any, Any, Container]:
         yield from ()

@@ -29,6 +29,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeVar
 
+from syncline.cluster.machines.images import Default, ImageBook, known_images
 from syncline.cluster.machines.probes import Behaviour, Course, course_of
 from syncline.kube.objects import Obj, annotations_of, dig
 
@@ -76,19 +77,26 @@ class Stage:
     message: str = ""
 
 
-def stage_of(pod: Obj, container: Obj, attempt: int, timing: Timing, pulls: int = 0) -> Stage:
-    """How this attempt of the container fares, after so many tries to pull its image."""
+def stage_of(
+    pod: Obj, container: Obj, attempt: int, timing: Timing, pulls: int = 0, images: ImageBook | None = None
+) -> Stage:
+    """How this attempt of the container fares, after so many tries to pull its image. What the pod says goes before
+    what is known of its image."""
+    images = images or known_images(())
+    image = str(container.get("image", ""))
     said = _Annotations(annotations_of(pod), str(container.get("name")))
     failing = _by_count([word.strip() for word in said.text("image-pull").split(",")], pulls) == "fail"
     reason = said.text("end-reason")
+    refused = images.pull_error(image) if not said.text("image-pull") else ""
+    default = images.default(image) if not container.get("command") else None
     return Stage(
         pull_s=said.seconds("pull-seconds", timing.pull_s),
         start_s=said.seconds("start-seconds", timing.start_s),
         course=course_of(container, _behaviour(said)),
-        run_s=_run_seconds(pod, container, said, timing),
-        exit_code=_exit_code(said.text("exit-code"), attempt, reason),
+        run_s=_run_seconds(pod, container, said, timing, default),
+        exit_code=_exit_code(said.text("exit-code"), attempt, reason, default),
         stop_s=pre_stop_s(container) + said.seconds("stop-seconds", timing.stop_s),
-        pull_error=pull_error(str(container.get("image", ""))) if failing else "",
+        pull_error=pull_error(image) if failing else refused,
         reason=reason,
         message=said.text("end-message"),
     )
@@ -133,22 +141,25 @@ def is_sidecar(container: Obj) -> bool:
     return container.get("restartPolicy") == "Always"
 
 
-def _run_seconds(pod: Obj, container: Obj, said: _Annotations, timing: Timing) -> float | None:
+def _run_seconds(pod: Obj, container: Obj, said: _Annotations, timing: Timing, default: Default | None) -> float | None:
     text = said.text("run-seconds")
     if text == "forever":
         return None
     if text:
         return said.seconds("run-seconds", timing.run_s)
+    slept = sleep_seconds([*container.get("command", ()), *container.get("args", ())])
+    stays = default.stays(container) if default is not None and slept is None else None
+    if stays is not None:
+        return None if stays else timing.run_s
     if not completes(pod, container):
         return None
-    slept = sleep_seconds([*container.get("command", ()), *container.get("args", ())])
     return timing.run_s if slept is None else slept
 
 
-def _exit_code(text: str, attempt: int, reason: str) -> int:
+def _exit_code(text: str, attempt: int, reason: str, default: Default | None) -> int:
     codes = [int(part) for part in re.findall(r"\d+", text)]
     if not codes:
-        return OOM_EXIT_CODE if reason == "OOMKilled" else 0
+        return OOM_EXIT_CODE if reason == "OOMKilled" else default.exit_code if default is not None else 0
     return _by_count(codes, attempt) % 256
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from syncline.base.clock import parse_time
 from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import Container, ContainerTable, Order, Sandbox
+from syncline.cluster.machines.images import CONFIG_MAP, ImageBook, known_images
 from syncline.cluster.machines.kubelet.admit import Asked, AskedBook, was_refused
 from syncline.cluster.machines.kubelet.references import (
     CONTAINERS,
@@ -143,11 +144,16 @@ def observe(
         leftovers,
         view,
         table.sandbox(uid),
-        tuple(_after_boot(each, state) for each in _records(pod, table, state, ends_with_us)),
+        tuple(_after_boot(each, state) for each in _records(pod, table, state, ends_with_us, cache)),
         missing_of(pod, cache),
-        tuple(referred(pod, cache)),
+        (*referred(pod, cache), *_image_data(cache)),
         arrival=_arrival(pod, machine.name, cache, table, asked or AskedBook()),
     )
+
+
+def _image_data(cache: Snapshot) -> tuple[Obj, ...]:
+    found = cache.get(ObjectRef("", "ConfigMap", *CONFIG_MAP))
+    return (found,) if found is not None else ()
 
 
 def order_of(seen: Observed, container: Obj, attempt: int) -> Order:
@@ -182,25 +188,27 @@ def _taken(pod: Obj, table: ContainerTable) -> bool:
     return bool(dig(pod, "status", "startTime")) or table.sandbox(uid_of(pod)) is not None
 
 
-def _records(pod: Obj, table: ContainerTable, state: MachineState, ends_with_us: EndsWithUs) -> list[Container]:
+def _records(
+    pod: Obj, table: ContainerTable, state: MachineState, ends_with_us: EndsWithUs, cache: Snapshot
+) -> list[Container]:
     known = table.containers(uid_of(pod))
     named = {each.name for each in known}
-    lost = [each for each in _recovered(pod, state.boot_id, ends_with_us) if each.name not in named]
+    lost = [each for each in _recovered(pod, state.boot_id, ends_with_us, cache) if each.name not in named]
     return [*known, *lost]
 
 
-def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs) -> list[Container]:
+def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs, cache: Snapshot) -> list[Container]:
     """Records made from what the status says ran: all that is left after a restart of this process."""
     found = []
     for part in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for status in dig(pod, "status", part, default=[]):
-            record = _from_status(pod, boot_id, status, ends_with_us)
+            record = _from_status(pod, boot_id, status, ends_with_us, known_images(_image_data(cache)))
             if record is not None:
                 found.append(record)
     return found
 
 
-def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs) -> Container | None:
+def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs, images: ImageBook) -> Container | None:
     """What runs by stages goes on with its stage, from the whole second that the status tells; what was a process of
     ours ended with us."""
     running = dig(status, "state", "running")
@@ -213,7 +221,7 @@ def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs) 
         if ends_with_us(pod, spec):
             lost = Container(uid, name, attempt, boot_id, started, started, started, LOST_PROCESS_EXIT_CODE)
             return replace(lost, reason="ContainerStatusUnknown", message=LOST_MESSAGE, recovered=True)
-        stage = stage_of(pod, spec, attempt, Timing())
+        stage = stage_of(pod, spec, attempt, Timing(), images=images)
         return Container(
             uid,
             name,

@@ -14,6 +14,7 @@ from typing import Any
 from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import Container, Sandbox
+from syncline.cluster.machines.images import ImageBook, known_images
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
     ForgetPod,
@@ -95,6 +96,9 @@ def settle(seen: Observed, done: Plan, results: tuple[Result, ...], now: datetim
     for result in results:
         if isinstance(result.action, StartContainer) and isinstance(result.value, Container):
             told += pulling(seen.pod, result.action.order.container, result.value)
+            problem = known_images(seen.objects).problem
+            if problem:
+                told.append(refused(seen.pod, "ImageDataIgnored", problem))
         seen = _with(seen, result.value)
     more = plan(seen, now)
     return seen, replace(more, steps=((tuple(told), *more.steps) if told else more.steps))
@@ -322,7 +326,7 @@ def _start_of(case: _Case, view: View) -> StartContainer | None:
         return None
     if view.record is None:
         return StartContainer(order_of(case.seen, view.spec, 0), "it has not run yet")
-    if view.pull_failed and not _still_fails(case.pod, view):
+    if view.pull_failed and not _still_fails(case.pod, view, known_images(case.seen.objects)):
         return StartContainer(order_of(case.seen, view.spec, view.record.attempt), "its image can be had now")
     if view.pulls_again_at is not None and view.pulls_again_at <= case.now:
         return StartContainer(order_of(case.seen, view.spec, view.record.attempt), "its image is pulled once more")
@@ -331,10 +335,10 @@ def _start_of(case: _Case, view: View) -> StartContainer | None:
     return None
 
 
-def _still_fails(pod: Obj, view: View) -> bool:
+def _still_fails(pod: Obj, view: View, images: ImageBook) -> bool:
     """By what the pod says of the try that was; it may have been changed since."""
     tried = view.record.pulls if view.record is not None else 1
-    return bool(stage_of(pod, view.spec, 0, Timing(), tried - 1).pull_error)
+    return bool(stage_of(pod, view.spec, 0, Timing(), tried - 1, images).pull_error)
 
 
 def _report(case: _Case, why: str) -> Plan:
