@@ -217,9 +217,15 @@ class Ended:
 
 
 def sandboxed(
-    folder: Path, command: list[str], whole: dict[str, int] | None = None, seconds: float = LONGEST_S
+    folder: Path,
+    command: list[str],
+    whole: dict[str, int] | None = None,
+    seconds: float = LONGEST_S,
+    *,
+    place: str = "/work",
+    writable_root: bool = False,
 ) -> Ended:
-    """Run it under low limits; whatever happens, nothing of it is left afterwards."""
+    """Run it under low limits, its volume at ``place``; whatever happens, nothing of it is left afterwards."""
     root, volume = folder / "root", folder / "volume"
     root.mkdir(parents=True)
     volume.mkdir()
@@ -233,7 +239,8 @@ def sandboxed(
         "cwd": "/",
         "root": str(root),
         "hostname": "hog",
-        "binds": [*python_inside()[1], (str(volume), "/work", True)],
+        "binds": [*python_inside()[1], (str(volume), place, True)],
+        "writable_root": writable_root,
         "socket": "",
         "port": 0,
         "limits": LIMITS,
@@ -524,3 +531,37 @@ def test_a_pod_that_takes_too_much_is_told_so(tmp_path: Path) -> None:
             found[name] = (ended["exitCode"], ended["reason"], ended["message"].split(":")[0])
         assert found["memory"] == (137, "OOMKilled", "ended by its sandbox, it used too much memory")
         assert found["disk"] == (137, "Error", "ended by its sandbox, it used too much disk")
+
+
+MOVED = """
+import time
+os.rename("/above", "/elsewhere")
+for number in range(40):
+    with open(f"/elsewhere/work/{number}", "wb") as file:
+        file.write(os.urandom(2 << 20))
+time.sleep(60)
+"""
+
+
+def test_a_volume_is_bounded_though_the_folder_above_it_is_moved(tmp_path: Path) -> None:
+    """The root is the command's own memory, and so are folders that were made for mounts."""
+    ended = sandboxed(tmp_path, ["python", MOVED], place="/above/work", writable_root=True)
+    assert ended.verdict.startswith("disk: more than 48 MiB"), ended
+
+
+PLANTED = """
+import sys
+from syncline.cluster.machines.sandbox.launch import _load_nothing_more
+sys.path.insert(0, sys.argv[1])
+_load_nothing_more()
+try:
+    import planted
+except ImportError:
+    print("shut")
+"""
+
+
+def test_process_1_loads_no_module_that_a_command_could_have_written(tmp_path: Path) -> None:
+    (tmp_path / "planted.py").write_text("print('open')")
+    done = subprocess.run([sys.executable, "-c", PLANTED, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["shut"]
