@@ -39,9 +39,18 @@ def test_an_image_of_somebody_is_not_known() -> None:
     assert known_images(()).default("Not an image") is None
 
 
-PULLED = ["nginx:1.27", "nginx:latest", "nginx", "nginx:stable-alpine", "x:1", "busybox:1.37", "debian:bookworm-slim"]
+PULLED = [
+    "nginx:1.27",
+    "nginx:2",
+    "nginx:latest",
+    "nginx",
+    "nginx:stable-alpine",
+    "x:1",
+    "busybox:1.37",
+    "debian:bookworm-slim",
+]
 PULLED += ["postgres:17.2-alpine3.21", "registry.example.org/nginx:custom", "nginx@sha256:" + "0" * 64, "ubuntu:24.04"]
-MISSING = ["nginx:1.161", "nginx:nosuchtag", "busybox:v99", "registry.invalid/a/b:1", "shop/web:does-not-exist"]
+MISSING = ["nginx:1.161", "nginx:nosuchtag", "busybox:v99.1", "registry.invalid/a/b:1", "shop/web:does-not-exist"]
 
 
 @pytest.mark.parametrize("image", PULLED)
@@ -132,7 +141,7 @@ def test_a_tag_that_is_not_there_does_not_start(world: MachineWorld) -> None:
 def test_people_name_their_images_in_a_config_map(world: MachineWorld) -> None:
     world.post("/api/v1/namespaces/kube-system/configmaps", config_map(OWN))
     world.make_pod(restartPolicy="Never", containers=of("registry.example.org/shop/web:1"))
-    world.make_pod("missing", containers=of("registry.example.org/shop/web:3"))
+    world.make_pod("missing", containers=of("registry.example.org/shop/web:3.0"))
     world.advance(30)
     assert world.state()["state"]["terminated"]["exitCode"] == 3
     assert world.state("missing")["state"]["waiting"]["reason"] == "ImagePullBackOff"

@@ -51,7 +51,7 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class _Tags:
-    """A repository's tags: versions ``below`` one, and ``words``."""
+    """A repository's tags: versions ``below`` one, and ``words``. A number by itself may be anybody's: it is there."""
 
     below: tuple[int, ...]
     words: frozenset[str]
@@ -60,7 +60,8 @@ class _Tags:
         first = re.split(r"[-_]", tag)[0]
         numbers = _NUMBERS.match(tag)
         if numbers is not None:
-            return tuple(int(part) for part in numbers.group(1).split(".")) < self.below
+            version = tuple(int(part) for part in numbers.group(1).split("."))
+            return len(version) == 1 or version < self.below
         return first in self.words or any(first.startswith(word) for word in self.words)
 
 
