@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from syncline.base.entropy import Entropy
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
@@ -17,7 +18,6 @@ from syncline.sources.errand import Errand, errand
 from syncline.sources.errors import SourceError
 from syncline.sources.git import GitSettings, Look, moment
 from syncline.sources.git_process import RemoteLimits
-from syncline.sources.kustomize.program import KustomizeProgram
 from syncline.sources.plugin_run import PluginRunner
 from syncline.sources.plugins import PluginRenderer, load_plugins
 from syncline.sources.render_cache import RenderCache
@@ -26,6 +26,9 @@ from syncline.sources.renderer import KustomizeRenderer, Rendered, Renderer, Sou
 from syncline.sources.sourcing import NO_RULES, Opened, SourceRules, Sources
 from syncline.sources.tree import Tree
 from syncline.sources.turns import computing
+
+if TYPE_CHECKING:
+    from syncline.sources.kustomize.program import KustomizeProgram
 
 __all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
 
@@ -49,6 +52,8 @@ def _program() -> KustomizeProgram | None:
     found = shutil.which("kustomize")
     if found is None:
         return None
+    from syncline.sources.kustomize.program import KustomizeProgram
+
     path, home = Path(found).resolve(), os.environ.get("KUSTOMIZE_PLUGIN_HOME")
     visible = (path.parent, *((Path(home).resolve(),) if home else ()))
     return KustomizeProgram(path, PluginRunner(SANDBOX, visible), Path(home).resolve() if home else None)

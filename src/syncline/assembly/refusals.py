@@ -21,7 +21,6 @@ from syncline.gitops.sync.perform import SyncPerformer
 from syncline.gitops.sync.plan import PlannedWave, plan_dry_run, record
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Unanswered
-from syncline.kube.fields import field_problems
 from syncline.kube.images import image_problems
 from syncline.kube.objects import GVK, GroupKind, ObjectRef, gvk_of, name_of, ref_of
 from syncline.kube.rights import ask_for, missing_right
@@ -135,6 +134,8 @@ def _field_problems(action: ApplyObject, schema_of: Callable[[GVK], Schema | Non
     schema = schema_of(gvk_of(action.target))
     if schema is None:
         return []
+    from syncline.kube.fields import field_problems
+
     return field_problems(action.target, schema, values=action.ref.kind != "Secret", unknown=action.validate)
 
 

@@ -6,7 +6,6 @@ driven on a private event loop.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
@@ -63,6 +62,8 @@ class _Proxied:
     """The client that knows proxies, with the calls of :class:`BlockingClient`; it takes longer to import."""
 
     def __init__(self, access: ClusterAccess) -> None:
+        import asyncio  # takes as long as the whole of http.client, and few clusters stand behind a proxy
+
         self._loop = asyncio.new_event_loop()
         self._client = HttpClient(access)
 

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from datetime import date
+from functools import cache
 
 __all__ = ["matches_format", "parse_duration_ns"]
 
@@ -23,8 +24,8 @@ _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 
 def _pattern(text: str, flags: re.RegexFlag = re.ASCII) -> Callable[[str], bool]:
-    compiled = re.compile(text, flags)
-    return lambda value: compiled.fullmatch(value) is not None
+    compiled = cache(lambda: re.compile(text, flags))  # when first asked for: some are long
+    return lambda value: compiled().fullmatch(value) is not None
 
 
 def _is_date(value: str) -> bool:

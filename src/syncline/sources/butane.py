@@ -21,8 +21,6 @@ from typing import Any
 
 from syncline.base.report import Position
 from syncline.ignition.butane.files import Kind, Node
-from syncline.ignition.butane.reading import DecodeError
-from syncline.ignition.butane.transpile import Options, header_of, transpile
 from syncline.kube.objects import Obj
 from syncline.sources.directory import SKIP_MARKER, SourcedObject
 from syncline.sources.errors import Problem, SourceError
@@ -30,9 +28,8 @@ from syncline.sources.lookup import join
 from syncline.sources.tree import EXECUTABLE_MODE, Entry, Tree, with_modes
 from syncline.sources.worker import shared_workers
 
-__all__ = ["SUFFIX", "Documents", "named_from_root", "read_documents", "without_documents"]
+__all__ = ["Documents", "read_documents"]
 
-SUFFIX = ".bu"
 VARIANT = "openshift"
 
 MAX_DOCUMENT = 500_000
@@ -53,8 +50,24 @@ class Documents:
     entries: tuple[Entry, ...]
     texts: Mapping[str, bytes]
 
+    def left_of(self, files: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Those that are read as manifests."""
+        taken = {entry.path for entry in self.entries}
+        return tuple(entry for entry in files if entry.path not in taken)
+
+    def among(self, files: Sequence[Entry]) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        """The manifests among ``files``, and the read set of the folder: what documents embed is told from its own
+        files and from imports of Jsonnet. Raises :class:`SourceError`."""
+        left = self.left_of(files)
+        embedded = (replace(entry, path=f"//{entry.path}") for entry in self.reads())
+        return left, (*left, *self.entries, *embedded)
+
     def reads(self) -> tuple[Entry, ...]:
         """Every local file and link that they embed, named from the root. Raises :class:`SourceError`."""
+        if not self.texts:
+            return ()
+        from syncline.ignition.butane.transpile import Options, transpile
+
         recorder = _Recorder(self.tree)
         for name, text in self.texts.items():
             transpile(text, Options(files=recorder.at(posixpath.dirname(name)), compress=False))
@@ -68,6 +81,8 @@ class Documents:
         """
         if not self.texts:
             return [], []
+        from syncline.ignition.butane.transpile import Options, transpile
+
         recorder = _Recorder(self.tree)
         answers = []
         for name, text in self.texts.items():
@@ -98,6 +113,9 @@ def read_documents(tree: Tree, entries: Sequence[Entry]) -> Documents:
 def _is_for_openshift(text: bytes) -> bool:
     if SKIP_MARKER in text:
         return False
+    from syncline.ignition.butane.reading import DecodeError
+    from syncline.ignition.butane.transpile import header_of
+
     try:
         return header_of(text)[0] == VARIANT
     except DecodeError:
@@ -316,14 +334,3 @@ def _wrong(answer: dict[str, Any]) -> SourceError:
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     text = f'Failed to translate "{name}": {at}: {path}: {message}{more}'
     return SourceError(Problem.INVALID, text, subject=name, fix=fix, position=at)
-
-
-def without_documents(files: Sequence[Entry], documents: Documents) -> tuple[Entry, ...]:
-    """``files`` that are read as manifests."""
-    taken = {entry.path for entry in documents.entries}
-    return tuple(entry for entry in files if entry.path not in taken)
-
-
-def named_from_root(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Entries as they stand in a read set: told from the folder's own files and from imports of Jsonnet."""
-    return tuple(replace(entry, path=f"//{entry.path}") for entry in entries)

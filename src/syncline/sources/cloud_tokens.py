@@ -16,13 +16,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-import jwt
-
 from syncline.base.clock import SystemClock
 from syncline.base.secret import Secret
 from syncline.sources.credentials import AzurePrincipal, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.web import WebRequest, fetch
 
 __all__ = ["forget_cloud_tokens", "with_cloud_token"]
 
@@ -86,6 +83,8 @@ def _google_account(access: RepositoryAccess) -> dict[str, Any]:
 
 
 def _google(access: RepositoryAccess, account: Mapping[str, Any], now: datetime) -> tuple[Secret, datetime]:
+    import jwt  # takes as long as all of git's modules, and few sources need it
+
     place = str(account.get("token_uri") or GOOGLE_TOKENS)
     claims = {"iss": account["client_email"], "scope": GOOGLE_SCOPE, "aud": place}
     claims |= {"iat": now - timedelta(minutes=1), "exp": now + SIGNED_FOR}
@@ -113,6 +112,8 @@ def _asked(
     access: RepositoryAccess, what: str, place: str, form: Mapping[str, str], now: datetime
 ) -> tuple[Secret, datetime]:
     label = f"{what} of Secret {access.name}"
+    from syncline.sources.web import WebRequest, fetch
+
     answer = fetch(
         WebRequest(
             place,

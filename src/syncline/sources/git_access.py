@@ -21,7 +21,6 @@ from syncline.base.secret import Secret
 from syncline.sources.address import parse_address
 from syncline.sources.credentials import RepositoryAccess
 from syncline.sources.git_process import SSH
-from syncline.sources.web import basic
 
 __all__ = ["git_environment", "git_options", "out_of_arguments"]
 
@@ -151,6 +150,8 @@ def _settings(access: RepositoryAccess) -> list[tuple[str, str]]:
     if access.password is not None:
         pairs += [("credential.helper", ""), ("credential.helper", _HELPER)]
     if access.force_basic and access.password is not None and access.bearer_token is None:
+        from syncline.sources.web import basic
+
         header = f"Authorization: {basic(access.username, access.password.reveal())}"
         pairs.append((f"http.{_origin(access)}/.extraHeader", header))
     if access.bearer_token is not None:

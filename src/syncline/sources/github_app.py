@@ -13,13 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-import jwt
-
 from syncline.base.clock import SystemClock, parse_time
 from syncline.base.secret import Secret
 from syncline.sources.credentials import GitHubApp, RepositoryAccess
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.web import WebRequest, fetch
 
 __all__ = ["forget_tokens", "with_token"]
 
@@ -60,6 +57,8 @@ def with_token(access: RepositoryAccess) -> RepositoryAccess:
 
 
 def _new_token(access: RepositoryAccess, app: GitHubApp, owner: str, now: datetime) -> tuple[Secret, datetime]:
+    import jwt  # takes as long as all of git's modules, and few sources need it
+
     claims = {"iss": app.identity, "iat": now - timedelta(minutes=1), "exp": now + SIGNED_FOR}
     try:
         signed = jwt.encode(claims, app.key.reveal(), algorithm="RS256")
@@ -78,6 +77,8 @@ def _new_token(access: RepositoryAccess, app: GitHubApp, owner: str, now: dateti
 
 def _asked(access: RepositoryAccess, signed: str, url: str, method: str) -> dict[str, Any]:
     label = f"GitHub App of Secret {access.name}"
+    from syncline.sources.web import WebRequest, fetch
+
     answer = fetch(
         WebRequest(
             url,

@@ -11,12 +11,12 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from syncline.kube import yaml
 from syncline.kube.objects import Obj
 from syncline.kube.patches import json_merge_patch
-from syncline.sources.butane import SUFFIX, Documents, named_from_root, read_documents, without_documents
 from syncline.sources.directory import (
     SKIP_MARKER,
     DirectoryLimits,
@@ -34,16 +34,19 @@ from syncline.sources.git import Repository
 from syncline.sources.helm import ChartFiles, HelmOptions, chart_files, parse_helm, render_chart
 from syncline.sources.helm_dependencies import Remote
 from syncline.sources.jsonnet import JsonnetOptions, check_size, evaluate, imported, parse_jsonnet
-from syncline.sources.kustomize.argocd import KustomizeOptions, parse_options
-from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.kustomize.flags import NO_FLAGS, BuildFlags
-from syncline.sources.kustomize.program import KustomizeProgram
+from syncline.sources.kustomize.options import KustomizeOptions, parse_options
 from syncline.sources.lookup import Lookup
 from syncline.sources.plugins import PluginOptions, parse_plugin_options
 from syncline.sources.render_cache import RenderCache, read_set_key
 from syncline.sources.revision import ResolvedRevision
 from syncline.sources.source_type import SourceType
 from syncline.sources.tree import Entry, MemoryTree, Tree, with_modes
+
+if TYPE_CHECKING:
+    from syncline.sources.butane import Documents
+    from syncline.sources.kustomize.engine import KustomizeEngine
+    from syncline.sources.kustomize.program import KustomizeProgram
 
 __all__ = [
     "DirectoryRenderer",
@@ -150,8 +153,9 @@ class DirectoryRenderer:
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
         documents = self._documents(tree, spec)
-        files = without_documents(select_files(tree, spec.directory, self.limits), documents)
-        found = (*files, *documents.entries, *named_from_root(documents.reads()))
+        files = found = select_files(tree, spec.directory, self.limits)
+        if documents is not None:
+            files, found = documents.among(files)
         programs = _programs(tree, files)
         if not programs:
             return found
@@ -166,10 +170,12 @@ class DirectoryRenderer:
     def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
         documents = self._documents(tree, spec)
         named = [entry for entry in entries if not entry.path.startswith("//")]
-        files = without_documents([entry for entry in named if not entry.path.startswith("/")], documents)
+        files = tuple(entry for entry in named if not entry.path.startswith("/"))
+        if documents is not None:
+            files = documents.left_of(files)
         imports = [replace(entry, path=entry.path[1:]) for entry in named if entry.path.startswith("/")]
         manifests = self._manifests(tree, spec, files, imports)
-        if not documents.texts:
+        if documents is None:
             return manifests
         objects, warnings = documents.render(manifests.objects)
         return Manifests((*manifests.objects, *objects), (*manifests.warnings, *warnings))
@@ -181,8 +187,14 @@ class DirectoryRenderer:
         evaluated = evaluate(Lookup(tree), tree.path, mains, imports, self._jsonnet(spec))
         return read_manifests(tree, files, self.limits, evaluated)
 
-    def _documents(self, tree: Tree, spec: SourceSpec) -> Documents:
-        return read_documents(tree, select_documents(tree, spec.directory, SUFFIX))
+    def _documents(self, tree: Tree, spec: SourceSpec) -> Documents | None:
+        """None where there is none: then nothing of Butane is loaded."""
+        entries = select_documents(tree, spec.directory, BUTANE)
+        if not entries:
+            return None
+        from syncline.sources.butane import read_documents
+
+        return read_documents(tree, entries)
 
     def _jsonnet(self, spec: SourceSpec) -> JsonnetOptions:
         return spec.jsonnet.expanded(spec.environment)
@@ -226,13 +238,18 @@ class HelmRenderer:
 class KustomizeRenderer:
     """A kustomization with its bases and components, wherever they lie in the repository."""
 
-    engine: KustomizeEngine = field(default_factory=KustomizeEngine)
+    given: KustomizeEngine | None = None
+    """None: the one of this process, loaded with the first kustomization."""
     program: KustomizeProgram | None = None
     """Builds what needs plugins; None: nobody does."""
 
     @property
     def source_type(self) -> SourceType:
         return SourceType.KUSTOMIZE
+
+    @property
+    def engine(self) -> KustomizeEngine:
+        return self.given or _shared_engine()
 
     def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
         options = self.options(spec)
@@ -257,6 +274,14 @@ class KustomizeRenderer:
         return self.engine.render(tree, options, entries, spec.remote)
 
 
+@cache
+def _shared_engine() -> KustomizeEngine:
+    from syncline.sources.kustomize.engine import KustomizeEngine
+
+    return KustomizeEngine()
+
+
+BUTANE = ".bu"
 _BY_PROGRAM = "//kustomize"
 """Stands first among what is read where the program builds; no file is called so."""
 

@@ -6,13 +6,13 @@ an Application at a revision: a tree and the commit, version or digest leave. Bl
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline.base.entropy import Entropy
 from syncline.sources.address import DEFAULT_NETWORKS, Networks
-from syncline.sources.artifacts import Artifacts
 from syncline.sources.border import Border, Lent, refuse_unlisted
 from syncline.sources.credentials import CredentialBook
 from syncline.sources.errors import Problem, SourceError
@@ -23,6 +23,9 @@ from syncline.sources.signatures import NO_KEYS, GitPolicy, Keyring, check_signa
 from syncline.sources.source_type import SourceType
 from syncline.sources.tree import MemoryTree, Tree, clean_path
 from syncline.sources.turns import away
+
+if TYPE_CHECKING:
+    from syncline.sources.artifacts import Artifacts
 
 __all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
 
@@ -85,9 +88,22 @@ class Sources:
     def __init__(self, settings: GitSettings, entropy: Entropy | None = None) -> None:
         self.border = Border()
         self.git = Git(settings, self.border, entropy)
-        self.artifacts = Artifacts(settings.cache_directory / "artifacts", self.border, entropy)
+        self._entropy = entropy
+        self._artifacts: Artifacts | None = None
+        self._making = threading.Lock()
         self._rules = NO_RULES
         self._settings = settings
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """Made for the first source that is none of git's."""
+        with self._making:
+            if self._artifacts is None:
+                from syncline.sources.artifacts import Artifacts
+
+                place = self._settings.cache_directory / "artifacts"
+                self._artifacts = Artifacts(place, self.border, self._entropy)
+            return self._artifacts
 
     def learn(self, book: CredentialBook) -> None:
         """From now on remotes are reached with these credentials."""
@@ -104,11 +120,12 @@ class Sources:
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Calls of remotes until now: address, what for, success, how many."""
-        return sorted([*self.git.requests(), *self.artifacts.requests()])
+        others = self._artifacts.requests() if self._artifacts is not None else []
+        return sorted([*self.git.requests(), *others])
 
     def remote(self, project: str) -> ProjectRemote:
         """What renders for an application of ``project`` may fetch."""
-        return ProjectRemote(self.artifacts, self.git, self._rules, project, self.border.viewer(project))
+        return ProjectRemote(self, self.git, self._rules, project, self.border.viewer(project))
 
     def open(self, source: Mapping[str, Any], revision: str, project: str = "", look: Look | None = None) -> Opened:
         """The folder of ``source`` at ``revision`` as it was asked for. Raises :class:`SourceError`.
@@ -210,12 +227,16 @@ def _folder(whole: MemoryTree, path: str, url: str) -> MemoryTree:
 class ProjectRemote:
     """Fetches for one project what its charts name (``sources/helm_dependencies.py``)."""
 
-    artifacts: Artifacts
+    sources: Sources
     git: Git
     rules: SourceRules
     project: str
     viewer: str = ""
     """Under what is kept that was fetched: another project, rule or credential finds nothing of it."""
+
+    @property
+    def artifacts(self) -> Artifacts:
+        return self.sources.artifacts
 
     @property
     def schemes(self) -> Sequence[str]:

@@ -21,9 +21,9 @@ from syncline.cluster.machines.launching import sandbox_problem
 from syncline.kube.objects import Obj
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
-from syncline.sources.kustomize.argocd import KustomizeOptions
 from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.kustomize.flags import BuildFlags, parse_flags
+from syncline.sources.kustomize.options import KustomizeOptions
 from syncline.sources.renderer import render_opened
 from syncline.sources.sourcing import NO_RULES
 from syncline.sources.tree import Entry, MemoryTree

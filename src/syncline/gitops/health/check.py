@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from syncline.gitops.health import autoscaling, batch, network, pods, pools, storage, workloads
 from syncline.gitops.health.known import known_steps
-from syncline.gitops.health.table import judge
 from syncline.gitops.health.typed import ConversionError, check_times
 from syncline.gitops.health.verdict import Health, HealthStatus
 from syncline.gitops.sync.annotations import has_hook_finalizer
@@ -66,6 +65,8 @@ def health_of(obj: Obj, *, scripted: bool = True) -> Health | None:
     gvk = gvk_of(obj)
     steps = known_steps(gvk.group_kind) if scripted else None
     if steps is not None:
+        from syncline.gitops.health.table import judge
+
         return judge(steps, obj)
     check = (_OURS.get(gvk.group_kind) if scripted else None) or _CHECKS.get(gvk.group_kind)
     if check is None:

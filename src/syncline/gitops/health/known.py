@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from syncline.gitops.health.rules import RULES
-from syncline.gitops.health.table import Step, TableError, parse_steps
 from syncline.kube.glob import glob_matches
 from syncline.kube.objects import GroupKind
 from syncline.kube.yaml import load
+
+if TYPE_CHECKING:
+    from syncline.gitops.health.table import Step
 
 __all__ = ["all_tables", "known_steps"]
 
@@ -32,6 +33,9 @@ def _names() -> tuple[str, ...]:
 @cache
 def _table(name: str) -> dict[str, tuple[Step, ...]]:
     """Kind → steps. Raises :class:`TableError`, naming file and kind."""
+    from syncline.gitops.health.rules import RULES
+    from syncline.gitops.health.table import TableError, parse_steps
+
     text = files("syncline.gitops.health").joinpath("known", name + SUFFIX).read_text(encoding="utf-8")
     parsed: dict[str, tuple[Step, ...]] = {}
     entries: dict[str, Any] = load(text, file=name + SUFFIX)

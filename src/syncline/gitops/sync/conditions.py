@@ -2,7 +2,8 @@
 
 Called by the pass before a wave runs and after running tasks were judged. A condition looks at one object of the
 cluster: that it is there and healthy, that a condition of its status is True, or what JSONPath or CEL say of it. The
-project decides which objects may be named, before anything is looked up; no text holds a value that was found.
+project decides which objects may be named, before anything is looked up; no text holds a value that was found. The
+languages are loaded with the first expression: most Applications have none.
 """
 
 from __future__ import annotations
@@ -11,20 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncline.base.clock import time_or_none
 from syncline.gitops.health import Health, HealthStatus
 from syncline.gitops.sync.model import KindTable
-from syncline.kube.cel.nodes import CelError
-from syncline.kube.cel.program import CostExceeded, Program, compile_program
-from syncline.kube.cel.types import DYN
-from syncline.kube.cel.values import EvaluationError
 from syncline.kube.durations import DurationError, parse_duration
-from syncline.kube.jsonpath import TooManySteps, compile_path
-from syncline.kube.jsonpath_syntax import JsonPathError
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig
 from syncline.kube.yaml import YamlError, load
+
+if TYPE_CHECKING:
+    from syncline.kube.cel.program import Program
 
 __all__ = [
     "GATE_DEADLINE_KEY",
@@ -110,6 +108,8 @@ class Condition:
         return "" if good or judged is None else f"{self.ref} is {judged.status}"
 
     def _by_path(self, obj: Obj, steps: Steps) -> str:
+        from syncline.kube.jsonpath import JsonPathError, TooManySteps, compile_path
+
         limit = steps.limit
         try:
             found = compile_path(self.jsonpath).render(obj, limit=limit, spent=steps.spend)
@@ -122,6 +122,9 @@ class Condition:
         return "" if found == self.value else f"{self.jsonpath} of {self.ref} is not {self.value!r}"
 
     def _by_cel(self, obj: Obj, steps: Steps) -> str:
+        from syncline.kube.cel.program import CostExceeded
+        from syncline.kube.cel.values import EvaluationError
+
         limit = steps.limit
         try:
             found = _program(self.cel).evaluate({"object": obj}, steps.spend, limit=limit)
@@ -167,6 +170,10 @@ def rests_until(message: str) -> datetime | None:
 @lru_cache(maxsize=1000)
 def _compiled(text: str) -> Program | str:
     """The expression, or what is wrong with it: that is remembered, too."""
+    from syncline.kube.cel.nodes import CelError
+    from syncline.kube.cel.program import compile_program
+    from syncline.kube.cel.types import DYN
+
     try:
         return compile_program(text, {"object": DYN})
     except CelError as error:
@@ -250,6 +257,8 @@ def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
 def _checked_path(path: str) -> None:
     if len(path) > MAX_EXPRESSION:
         raise ConditionError(f"{WAIT_FOR}: jsonpath: {_too_long(path)}")
+    from syncline.kube.jsonpath import JsonPathError, compile_path
+
     try:
         compile_path(path)
     except JsonPathError as error:

@@ -42,7 +42,6 @@ from syncline.kube.errors import (
     Unanswered,
     Unavailable,
 )
-from syncline.kube.fields import field_problems
 from syncline.kube.managedfields import upgrade_managed_fields
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
@@ -284,6 +283,8 @@ class _Apply:
         if isinstance(error, Conflict) or (isinstance(error, Invalid) and nameless is None):
             return text
         strict, shown = self.validation == "Strict", self.info.kind != "Secret"
+        from syncline.kube.fields import field_problems
+
         found = field_problems(self.target, schema, values=shown, unknown=strict) if schema is not None else []
         if nameless is None:
             unsaid = [one for one in found if one.partition(":")[0] not in text]

@@ -17,7 +17,7 @@ from syncline.base.report import Position
 from syncline.sources.deadline import OutOfTime, within
 from syncline.sources.directory import Manifests, SourcedObject
 from syncline.sources.errors import Problem
-from syncline.sources.kustomize.argocd import KustomizeOptions, edit_of
+from syncline.sources.kustomize.argocd import edit_of
 from syncline.sources.kustomize.build import build
 from syncline.sources.kustomize.charts import Charts
 from syncline.sources.kustomize.failure import BuildError
@@ -32,6 +32,7 @@ from syncline.sources.kustomize.loader import (
     is_remote,
     listed,
 )
+from syncline.sources.kustomize.options import KustomizeOptions
 from syncline.sources.tree import Entry, Tree
 
 __all__ = ["KustomizeEngine"]
