@@ -277,3 +277,32 @@ def test_any_object_is_decoded_and_what_is_left_is_known(obj: dict[str, Any]) ->
     assert (again.unknown, again.obj) == ((), decoded.obj)
     assert again.errors == decoded.errors
     assert obj == before
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "path", "value", "words"),
+    [
+        ("batch", "Job", "completionMode", {}, "object into JobSpec.spec.completionMode of type v1.CompletionMode"),
+        (
+            *("", "PersistentVolumeClaim", "accessModes", "x"),
+            "string into PersistentVolumeClaimSpec.spec.accessModes of type []v1.PersistentVolumeAccessMode",
+        ),
+        (
+            *("", "PersistentVolumeClaim", "accessModes", [1]),
+            "number into PersistentVolumeClaimSpec.spec.accessModes of type v1.PersistentVolumeAccessMode",
+        ),
+        (
+            *("", "PersistentVolume", "hostPath", {"path": 1}),
+            "number into HostPathVolumeSource.spec.PersistentVolumeSource.hostPath.path of type string",
+        ),
+        (
+            *("certificates.k8s.io", "CertificateSigningRequest", "extra", "x"),
+            "string into CertificateSigningRequestSpec.spec.extra of type map[string]v1.ExtraValue",
+        ),
+    ],
+)
+def test_a_misfit_is_named_by_the_type_and_the_embedded_structs_of_its_field(
+    group: str, kind: str, path: str, value: Any, words: str
+) -> None:
+    words = words.replace(" into ", " into Go struct field ")
+    assert decode_errors({"spec": {path: value}}, schema(group, kind)) == [f"json: cannot unmarshal {words}"]

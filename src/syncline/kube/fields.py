@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncline.base.clock import parse_time
@@ -33,6 +33,7 @@ from syncline.kube.jsontext import finite, has_long_numbers, no_constant, sound,
 from syncline.kube.objects import Obj
 from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema, definition
+from syncline.kube.schema.store import go_names
 
 __all__ = [
     "MAX_DEPTH",
@@ -55,6 +56,7 @@ MAX_SHOWN = 60
 RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 """Any JSON: whoever it is meant for looks at it."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
+_ELEMENT = re.compile(r"\[\]|map\[\w+\]")
 _WITHOUT_MICROSECONDS = re.compile(r"[^.]*T\d\d:\d\d:\d\d(?!\.\d{6})(.*)")
 """An instant that MicroTime does not read: it wants six digits of a second."""
 
@@ -92,7 +94,7 @@ def unknown_fields(obj: Obj, schema: Schema) -> list[str]:
 def decode_errors(obj: Obj, schema: Schema) -> list[str]:
     """Why the object does not decode, Go's own first choice first; empty if it does.
 
-    The words are Go's where they can be known: names of string types (``v1.RestartPolicy``) cannot.
+    The words are Go's.
     """
     return list(decode(obj, schema).errors)
 
@@ -228,6 +230,24 @@ class _Place:
 
     struct: str
     fields: tuple[str, ...]
+    go: str = ""
+    """The Go type of the field where the schema does not tell it."""
+
+    def field(self, schema: Schema, key: str) -> _Place:
+        """The place of a field of a struct, or of a value of a map."""
+        if not schema.properties:
+            return self.inside()
+        go, via = "", ""
+        known = go_names().get(schema.name, {}).get(key)
+        if known is not None:
+            go, via = (*known, "")[:2]
+        steps = (*via.split("."), key) if via else (key,)
+        return _Place(schema.name.rpartition(".")[2], (*self.fields, *steps), go)
+
+    def inside(self) -> _Place:
+        """The place of an element."""
+        element = _ELEMENT.match(self.go)
+        return replace(self, go=self.go[element.end() :] if element else "")
 
     def __str__(self) -> str:
         if not self.fields:
@@ -254,7 +274,6 @@ class _Reader:
             return {}
         made: Obj = {}
         changed = False
-        struct = schema.name.rpartition(".")[2] if schema.properties else ""
         for key, child in value.items():
             field = schema.field(key)
             if field is None:
@@ -267,8 +286,7 @@ class _Reader:
                 continue
             if child is None and key not in schema.properties:
                 child = zero_of(field)
-            inside = _Place(struct, (*place.fields, key)) if schema.properties else place
-            made[key] = self.value(child, field, (path, key), inside, depth + 1)
+            made[key] = self.value(child, field, (path, key), place.field(schema, key), depth + 1)
             changed = changed or made[key] is not value[key]
         return made if changed else value
 
@@ -325,8 +343,9 @@ class _Reader:
         items = schema.items
         if items is None:
             return value
+        inside = place.inside()
         made = [
-            self.value(zero_of(items) if item is None else item, items, (path, i), place, depth + 1)
+            self.value(zero_of(items) if item is None else item, items, (path, i), inside, depth + 1)
             for i, item in enumerate(value)
         ]
         return value if all(a is b for a, b in zip(made, value)) else made
@@ -344,9 +363,9 @@ class _Reader:
 
     def misfit(self, found: str, value: Any, schema: Schema, place: _Place) -> None:
         if self._converting:
-            self.misfits.append(_unrestorable(value, schema))
+            self.misfits.append(_unrestorable(value, schema, place.go))
             return
-        self.misfits.append(f"json: cannot unmarshal {found} into {place} of type {_go_type(schema)}")
+        self.misfits.append(f"json: cannot unmarshal {found} into {place} of type {place.go or _go_type(schema)}")
 
     def quantity(self, value: Any) -> None:
         try:
@@ -409,13 +428,13 @@ _GO_KINDS = {bool: "bool", int: "int64", float: "float64", str: "string", list: 
 _NUMBERS = frozenset({"integer", "number"})
 
 
-def _unrestorable(value: Any, schema: Schema) -> str:
+def _unrestorable(value: Any, schema: Schema, go: str) -> str:
     found = _GO_KINDS[type(value)]
     if schema.type == "array":
         return f"cannot restore slice from {found}"
     if schema.type == "object":
         return f"cannot restore struct from: {found}" if schema.properties else f"cannot restore map from {found}"
-    wanted = _go_type(schema)
+    wanted = go or _go_type(schema)
     if (found == "int64" and schema.type == "string") or (found == "float64" and schema.type in _NUMBERS):
         return f"cannot convert {found} to {wanted}"
     return f"unrecognized type: {wanted}"

@@ -15,7 +15,7 @@ from typing import Any
 
 from syncline.kube.objects import GVK
 
-__all__ = ["OBJECT_META", "definitions", "descriptions", "kinds", "protobuf_table", "resource_table"]
+__all__ = ["OBJECT_META", "definitions", "descriptions", "go_names", "kinds", "protobuf_table", "resource_table"]
 
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -52,6 +52,15 @@ def kinds() -> Mapping[GVK, str]:
 def protobuf_table() -> Mapping[str, list[tuple[int, str, str, str]]]:
     """Definition name → fields on the wire: number, JSON name, type and marks (see the tool)."""
     loaded: dict[str, list[tuple[int, str, str, str]]] = json.loads(lzma.decompress(_data("protobuf.json.xz")))
+    return loaded
+
+
+@cache
+def go_names() -> Mapping[str, Mapping[str, list[str]]]:
+    """Definition name → field name → its type in Go where the schema does not tell it, and, where the field belongs to
+    an embedded struct, the names that lead there (``Rule``). Read off the types of k8s.io/api 0.36.3 by reflection;
+    Kubernetes' answers to values of the wrong type hold both."""
+    loaded: dict[str, dict[str, list[str]]] = json.loads(lzma.decompress(_data("gonames.json.xz")))
     return loaded
 
 
