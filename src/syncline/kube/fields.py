@@ -43,6 +43,7 @@ __all__ = [
     "decode_errors",
     "drop_unknown",
     "field_problems",
+    "go_kind",
     "loads",
     "strict_problems",
     "unknown_fields",
@@ -120,7 +121,7 @@ def field_problems(obj: Obj, schema: Schema, *, values: bool = True, unknown: bo
 
 
 def _mismatch(value: Any, schema: Schema, shown: bool) -> str:
-    kind = _kind(value)
+    kind = go_kind(value)
     article = "an" if kind[0] in "ao" else "a"
     found = json.dumps(value)[:MAX_SHOWN] if shown and not isinstance(value, (dict, list)) else f"{article} {kind}"
     return f"found {found}, must be {_wanted(schema)}"
@@ -310,12 +311,12 @@ class _Reader:
             case "array" if isinstance(value, list):
                 return self.array(value, schema, path, place, depth)
             case "object" | "array":
-                self.misfit(_kind(value), value, schema, place)
+                self.misfit(go_kind(value), value, schema, place)
             case "string" if schema.name in TIMES:
-                return self.time(value, schema.name)
+                return self.time(value, schema.name, place)
             case _:
                 self.scalar(value, schema, place)
-        return value
+        return value.strip() if schema.name == QUANTITY and isinstance(value, str) else value
 
     def alternative(self, value: Any, name: str, path: _Path, place: _Place, depth: int) -> Any:
         """A schema inside a schema. Its own decoder is not a strict one: unknown fields are dropped without a word."""
@@ -336,7 +337,7 @@ class _Reader:
         if name == OR_NAMES and isinstance(value, list):
             for item in value:
                 if not isinstance(item, str):
-                    self.misfits.append(f"json: cannot unmarshal {_kind(item)} into Go value of type string")
+                    self.misfits.append(f"json: cannot unmarshal {go_kind(item)} into Go value of type string")
         return value if name == OR_BOOL or isinstance(value, list) else None
 
     def array(self, value: list[Any], schema: Schema, path: _Path, place: _Place, depth: int) -> list[Any]:
@@ -355,11 +356,11 @@ class _Reader:
             self.quantity(value)
         elif schema.int_or_string:
             if not isinstance(value, str) and not _is_integer(value, "int32"):
-                self.refusals.append(f"json: cannot unmarshal {_number(value)} into Go value of type int32")
+                self.refusals.append(f"json: cannot unmarshal {_number(value)} into {place} of type int32")
         elif schema.format == "byte":
             self.bytes(value, place)
         elif not _fits(value, schema):
-            self.misfit(_number(value) if schema.type == "integer" else _kind(value), value, schema, place)
+            self.misfit(_number(value) if schema.type == "integer" else go_kind(value), value, schema, place)
 
     def misfit(self, found: str, value: Any, schema: Schema, place: _Place) -> None:
         if self._converting:
@@ -375,12 +376,12 @@ class _Reader:
         except QuantityError as error:
             self.refusals.append(str(error))
 
-    def time(self, value: Any, name: str) -> Any:
+    def time(self, value: Any, name: str, place: _Place) -> Any:
         """An instant is kept as Kubernetes writes it: in UTC, in whole seconds or microseconds (metav1.Time,
         metav1.MicroTime). Clients send back what they read with other offsets and fractions."""
         form, layout = TIMES[name]
         if not isinstance(value, str):
-            self.refusals.append(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
+            self.refusals.append(f"json: cannot unmarshal {go_kind(value)} into {place} of type string")
             return value
         try:
             written = form(parse_time(value))
@@ -394,7 +395,7 @@ class _Reader:
 
     def bytes(self, value: Any, place: _Place) -> None:
         if not isinstance(value, str):
-            self.misfits.append(f"json: cannot unmarshal {_kind(value)} into {place} of type []uint8")
+            self.misfits.append(f"json: cannot unmarshal {go_kind(value)} into {place} of type []uint8")
             return
         matched = _BASE64.match(value)
         end = matched.end() if matched else 0
@@ -440,7 +441,7 @@ def _unrestorable(value: Any, schema: Schema, go: str) -> str:
     return f"unrecognized type: {wanted}"
 
 
-def _kind(value: Any) -> str:
+def go_kind(value: Any) -> str:
     """Go's name for a JSON value."""
     if isinstance(value, bool):
         return "bool"
@@ -453,7 +454,7 @@ def _kind(value: Any) -> str:
 
 def _number(value: Any) -> str:
     """A number that is no integer of the right size is named with its digits."""
-    return f"number {value}" if _kind(value) == "number" else _kind(value)
+    return f"number {value}" if go_kind(value) == "number" else go_kind(value)
 
 
 def _go_type(schema: Schema) -> str:

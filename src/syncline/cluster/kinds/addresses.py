@@ -57,6 +57,11 @@ def ip_causes(text: str, path: str) -> list[FieldCause]:
     return causes
 
 
+def ip_problems(text: str) -> list[str]:
+    """As :func:`ip_causes`, for a name."""
+    return [cause.message.split(": ", 2)[2] for cause in ip_causes(text, "")]
+
+
 def ip_warnings(text: str, path: str) -> list[str]:
     """What is read, but should be written otherwise."""
     address = sloppy_ip(text)

@@ -69,12 +69,10 @@ class WebhookKind(Kind):
 
 def _webhook_causes(hook: Obj, path: str) -> list[FieldCause]:
     causes = _full_name_causes(str(hook.get("name") or ""), f"{path}.name")
-    causes += _version_causes(hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
     for where, rule in each(hook, "rules", path):
         causes += _rule_causes(rule, where)
     causes += _choice(hook, path, "failurePolicy", FAILURE_POLICIES)
     causes += _choice(hook, path, "matchPolicy", MATCH_POLICIES)
-    causes += _choice(hook, path, "reinvocationPolicy", REINVOCATIONS)
     effects = hook.get("sideEffects")
     if effects is None:
         causes.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
@@ -85,8 +83,10 @@ def _webhook_causes(hook: Obj, path: str) -> list[FieldCause]:
         why = f"the timeout value must be between 1 and {MAX_WEBHOOK_TIMEOUT_S} seconds"
         causes.append(invalid(f"{path}.timeoutSeconds", timeout, why))
     causes += _selector_causes(hook, path)
+    causes += _choice(hook, path, "reinvocationPolicy", REINVOCATIONS)
     causes += _client_causes(hook.get("clientConfig") or {}, f"{path}.clientConfig")
-    return causes + _condition_causes(hook, path, Expressions())
+    causes += _condition_causes(hook, path, Expressions())
+    return causes + _version_causes(hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
 
 
 def _full_name_causes(name: str, path: str) -> list[FieldCause]:

@@ -189,7 +189,11 @@ def _pods(source: Obj, path: str) -> list[FieldCause]:
 
 def _resource(source: Obj, path: str) -> list[FieldCause]:
     causes = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
-    causes += _target_causes(source, path)
+    return causes + _utilization_causes(source, path)
+
+
+def _utilization_causes(source: Obj, path: str) -> list[FieldCause]:
+    causes = _target_causes(source, path)
     given = _given(source, "averageUtilization", "averageValue")
     if not given:
         why = "must set either a target raw value or a target utilization"
@@ -201,13 +205,15 @@ def _resource(source: Obj, path: str) -> list[FieldCause]:
 
 
 def _container_resource(source: Obj, path: str) -> list[FieldCause]:
-    causes = _resource(source, path)
-    if source.get("name"):
-        causes += container_name_causes(str(source["name"]), f"{path}.name")
-    container = source.get("container")
-    if not container:
-        return [*causes, required(f"{path}.container", "must specify a container")]
-    return causes + [invalid(f"{path}.container", container, one) for one in names.dns_label(str(container))]
+    name, container = str(source.get("name") or ""), str(source.get("container") or "")
+    causes = container_name_causes(name, f"{path}.name")
+    if not name:
+        causes = [required(f"{path}.name", "must specify a resource name")]
+    if container:
+        causes += [invalid(f"{path}.container", container, one) for one in names.dns_label(container)]
+    else:
+        causes.append(required(f"{path}.container", "must specify a container"))
+    return causes + _utilization_causes(source, path)
 
 
 _SOURCES: dict[str, Callable[[Obj, str], list[FieldCause]]] = {

@@ -7,6 +7,7 @@ Called by the API through :func:`syncline.cluster.kinds.strategy.strategy_for`. 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from syncline.cluster.kinds import names
@@ -81,33 +82,35 @@ class PriorityLevelKind(_FlowControlKind):
         return causes + _limited_causes(limited, "spec.limited")
 
 
-def _share_causes(owner: Obj, path: str) -> list[FieldCause]:
+def _share_causes(owner: Obj, path: str, between: Iterable[FieldCause] = ()) -> list[FieldCause]:
+    """``between``: causes of the field that Kubernetes judges between the two."""
     causes: list[FieldCause] = []
     shares, percent = owner.get("nominalConcurrencyShares"), owner.get("lendablePercent")
     if isinstance(shares, int) and shares < 0:
         causes.append(invalid(f"{path}.nominalConcurrencyShares", shares, NATURAL))
+    causes += between
     if isinstance(percent, int) and not 0 <= percent <= 100:
         causes.append(invalid(f"{path}.lendablePercent", percent, "must be between 0 and 100, inclusive"))
     return causes
 
 
 def _limited_causes(limited: Obj, path: str) -> list[FieldCause]:
-    causes = _share_causes(limited, path)
-    borrowing, response = limited.get("borrowingLimitPercent"), limited.get("limitResponse") or {}
+    causes = _share_causes(limited, path, _response_causes(limited.get("limitResponse") or {}, f"{path}.limitResponse"))
+    borrowing = limited.get("borrowingLimitPercent")
     if isinstance(borrowing, int) and borrowing < 0:
         causes.append(invalid(f"{path}.borrowingLimitPercent", borrowing, f"if specified, {NATURAL}"))
-    where, kind, queuing = f"{path}.limitResponse", str(response.get("type") or ""), response.get("queuing")
-    if kind not in RESPONSES:
-        causes.append(unsupported(f"{where}.type", kind, RESPONSES))
-    elif kind == "Reject" and queuing is not None:
-        why = "must be nil if limited.limitResponse.type is not Limited"
-        causes.append(forbidden(f"{where}.queuing", why))
-    elif kind == "Queue" and queuing is None:
-        why = "must not be empty if limited.limitResponse.type is Limited"
-        causes.append(required(f"{where}.queuing", why))
-    elif kind == "Queue":
-        causes += _queue_causes(queuing or {}, f"{where}.queuing")
     return causes
+
+
+def _response_causes(response: Obj, path: str) -> list[FieldCause]:
+    kind, queuing = str(response.get("type") or ""), response.get("queuing")
+    if kind not in RESPONSES:
+        return [unsupported(f"{path}.type", kind, RESPONSES)]
+    if kind == "Reject" and queuing is not None:
+        return [forbidden(f"{path}.queuing", "must be nil if limited.limitResponse.type is not Limited")]
+    if kind == "Queue" and queuing is None:
+        return [required(f"{path}.queuing", "must not be empty if limited.limitResponse.type is Limited")]
+    return _queue_causes(queuing or {}, f"{path}.queuing") if kind == "Queue" else []
 
 
 def _queue_causes(queuing: Obj, path: str) -> list[FieldCause]:

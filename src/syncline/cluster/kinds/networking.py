@@ -10,7 +10,7 @@ import ipaddress
 from typing import Any, ClassVar
 
 from syncline.cluster.kinds import names
-from syncline.cluster.kinds.addresses import ip_causes, legacy_cidr_causes, legacy_ip_causes, sloppy_ip
+from syncline.cluster.kinds.addresses import ip_problems, legacy_cidr_causes, legacy_ip_causes, sloppy_ip
 from syncline.cluster.kinds.base import Kind, spec_of
 from syncline.cluster.kinds.causes import forbidden, invalid, required, too_long, unsupported
 from syncline.cluster.kinds.fields import IMMUTABLE, each, immutable, label_selector_causes, port_number
@@ -277,15 +277,14 @@ class IPAddressKind(Kind):
     """An address of a Service, named by itself."""
 
     namespaced = False
-    name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
+    name_check: ClassVar[NameCheck] = staticmethod(ip_problems)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes = ip_causes(str(dig(obj, "metadata", "name") or ""), "metadata.name")
         parent, path = spec_of(obj).get("parentRef"), "spec.parentRef"
         if not isinstance(parent, dict):
-            return [*causes, required(path)]
+            return [required(path)]
         group = parent.get("group")
-        causes += [invalid(f"{path}.group", group, one) for one in names.dns_subdomain(group)] if group else []
+        causes = [invalid(f"{path}.group", group, one) for one in names.dns_subdomain(group)] if group else []
         for key in ("resource", "name", "namespace"):
             value = str(parent.get(key) or "")
             if not value and key != "namespace":
@@ -309,7 +308,7 @@ class ServiceCIDRKind(Kind):
         if not listed:
             return [required(path, "at least one CIDR required")]
         if len(listed) > 2:
-            return [invalid(path, spec_of(obj), "may only hold up to 2 values")]
+            return [invalid(path, {"CIDRs": listed}, "may only hold up to 2 values")]
         causes: list[FieldCause] = []
         for index, text in enumerate(listed):
             causes += _canonical_causes(str(text), f"{path}[{index}]")

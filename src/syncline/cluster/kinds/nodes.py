@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, ClassVar
 
+from syncline.base.clock import format_time
 from syncline.cluster.kinds import names
 from syncline.cluster.kinds.addresses import legacy_cidr_causes
 from syncline.cluster.kinds.base import Context, Kind, spec_of
@@ -162,12 +163,26 @@ def _twice_causes(scheduling: Obj) -> list[FieldCause]:
 # --- services of the API -------------------------------------------------------------------------------------------
 
 
+LOCAL: Obj = {
+    "type": "Available",
+    "status": "True",
+    "reason": "Local",
+    "message": "Local APIServices are always available",
+}
+
+
 class APIServiceKind(Kind):
     has_status = True
     namespaced = False
     name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
     empty_status: ClassVar[Obj | None] = {}
     status_keeps_metadata = True
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        """One of the server's own groups is available at once (apiserverRegistrationStrategy)."""
+        super().prepare_create(obj, ctx)
+        if spec_of(obj).get("service") is None:
+            obj["status"] = {"conditions": [LOCAL | {"lastTransitionTime": format_time(ctx.now)}]}
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         found = each(new.get("status") or {}, "conditions", "status")

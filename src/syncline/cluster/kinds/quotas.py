@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from syncline.cluster.kinds import names
-from syncline.cluster.kinds.base import Kind, spec_of
+from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required
 from syncline.cluster.kinds.fields import IMMUTABLE, each
 from syncline.cluster.kinds.metadata import metadata_update_causes
@@ -22,7 +22,7 @@ from syncline.cluster.kinds.resources import (
     resource_name_causes,
 )
 from syncline.kube.errors import FieldCause
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, name_of
 from syncline.kube.podresources import amounts
 from syncline.kube.quantity import Quantity, parse_quantity
 
@@ -47,6 +47,12 @@ ONE = parse_quantity("1")
 
 
 class LimitRangeKind(Kind):
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        """One without a name gets one (limitrangeStrategy)."""
+        super().prepare_create(obj, ctx)
+        if not name_of(obj):
+            obj["metadata"]["name"] = ctx.entropy.uid()
+
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         causes: list[FieldCause] = []
         seen: set[str] = set()

@@ -78,15 +78,18 @@ class Workload(Kind):
     word: ClassVar[str] = ""
     """How the kind is called in its refusals."""
     template_owner: ClassVar[str] = "ReplicaSet"
-    counts: ClassVar[tuple[str, ...]] = ("replicas", "minReadySeconds", "revisionHistoryLimit")
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
+        """In the order of Kubernetes: a refusal lists its causes as they are found."""
         spec = spec_of(obj)
-        return (
-            natural_numbers(spec, "spec", *self.counts) + self._selector_causes(spec) + self.strategy_causes(obj, spec)
-        )
+        return self.causes_before(spec) + self._selector_causes(spec) + self.causes_after(spec)
 
-    def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
+    def causes_before(self, spec: Obj) -> list[FieldCause]:
+        """What is judged before selector and template."""
+        return []
+
+    def causes_after(self, spec: Obj) -> list[FieldCause]:
+        """What is judged after selector and template."""
         return []
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
@@ -191,7 +194,10 @@ class DeploymentKind(Workload):
         fresh, before = dig(new, "metadata", "annotations"), dig(old, "metadata", "annotations")
         return super().changed(new, old) or (fresh or {}) != (before or {})
 
-    def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
+    def causes_before(self, spec: Obj) -> list[FieldCause]:
+        return natural_numbers(spec, "spec", "replicas")
+
+    def causes_after(self, spec: Obj) -> list[FieldCause]:
         strategy, path = spec.get("strategy") or {}, "spec.strategy"
         kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
         causes: list[FieldCause] = []
@@ -202,6 +208,7 @@ class DeploymentKind(Workload):
             causes += _rolling_causes(rolling or {}, f"{path}.rollingUpdate", exclusive=False)
         elif kind != "Recreate":
             causes.append(_unknown_strategy(path, strategy, "Recreate", "RollingUpdate"))
+        causes += natural_numbers(spec, "spec", "minReadySeconds", "revisionHistoryLimit")
         deadline = spec.get("progressDeadlineSeconds")
         if isinstance(deadline, int):
             causes += natural_numbers(spec, "spec", "progressDeadlineSeconds")
@@ -224,7 +231,9 @@ class ReplicaSetKind(Workload):
     word = "deployment"  # Kubernetes' own slip: ValidateReplicaSetSpec speaks of deployments
     empty_status: ClassVar[Obj | None] = {"replicas": 0}
     revalidates = True
-    counts = ("replicas", "minReadySeconds")
+
+    def causes_before(self, spec: Obj) -> list[FieldCause]:
+        return natural_numbers(spec, "spec", "replicas", "minReadySeconds")
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return super().update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "selector")
@@ -247,10 +256,11 @@ class ReplicationControllerKind(Kind):
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
-        causes = natural_numbers(spec, "spec", "replicas", "minReadySeconds")
+        causes = natural_numbers(spec, "spec", "minReadySeconds")
         selector, template = spec.get("selector") or {}, spec.get("template")
         if not selector:
             causes.append(required("spec.selector"))
+        causes += natural_numbers(spec, "spec", "replicas")
         if not isinstance(template, dict):
             return [*causes, required("spec.template")]
         labels = template_labels(spec)
@@ -304,8 +314,6 @@ class StatefulSetKind(Workload):
     def unreadable_selector(self, spec: Obj) -> list[FieldCause]:
         return [invalid("spec.selector", spec.get("selector"), "")]
 
-    counts = ("replicas", "minReadySeconds")
-
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         super().prepare_create(obj, ctx)
         _drop_max_unavailable(obj)
@@ -327,7 +335,7 @@ class StatefulSetKind(Workload):
         causes = pod_template_causes({**template, "spec": pod}, "spec.template")
         return causes + template_metadata_causes(template, "spec.template")
 
-    def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
+    def causes_before(self, spec: Obj) -> list[FieldCause]:
         causes: list[FieldCause] = []
         policy = spec.get("podManagementPolicy")
         if policy not in ("OrderedReady", "Parallel"):
@@ -340,7 +348,8 @@ class StatefulSetKind(Workload):
         elif update.get("type") == "RollingUpdate":
             causes += _partition_causes(rolling or {}, f"{path}.rollingUpdate")
         elif update.get("type") != "OnDelete":
-            causes.append(invalid(path, update, "must be 'RollingUpdate' or 'OnDelete'"))
+            shown = {"Type": update.get("type") or "", "RollingUpdate": _internal_partition(rolling)}
+            causes.append(invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'"))
         retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
         for key in ("whenDeleted", "whenScaled"):
             if retention.get(key) not in (None, "Retain", "Delete"):
@@ -348,10 +357,10 @@ class StatefulSetKind(Workload):
                 causes.append(unsupported(where, retention[key], ("Retain", "Delete")))
         for where, claim in each(spec, "volumeClaimTemplates", "spec"):
             causes += claim_spec_causes(claim.get("spec") or {}, f"{where}.spec")
+        causes += natural_numbers(spec, "spec", "replicas", "minReadySeconds")
+        causes += natural_numbers(spec.get("ordinals") or {}, "spec.ordinals", "start")
         name = spec.get("serviceName")
-        if name:
-            causes += [invalid("spec.serviceName", name, problem) for problem in names.dns_label(name)]
-        return causes + natural_numbers(spec.get("ordinals") or {}, "spec.ordinals", "start")
+        return causes + ([invalid("spec.serviceName", name, one) for one in names.dns_label(name)] if name else [])
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         warnings = super().warnings(new, old)
@@ -393,6 +402,13 @@ def _drop_max_unavailable(obj: Obj) -> None:
         rolling.pop("maxUnavailable", None)
 
 
+def _internal_partition(rolling: Obj | None) -> Obj | None:
+    """As Kubernetes shows it, under the names of its internal type."""
+    if rolling is None:
+        return None
+    return {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+
+
 def _partition_causes(rolling: Obj, path: str) -> list[FieldCause]:
     causes = natural_numbers(rolling, path, "partition")
     unavailable = rolling.get("maxUnavailable")
@@ -408,7 +424,6 @@ class DaemonSetKind(Workload):
     word = "daemonset"
     template_owner = "DaemonSet"
     revalidates = True
-    counts = ("minReadySeconds", "revisionHistoryLimit")
     empty_status: ClassVar[Obj | None] = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
@@ -432,13 +447,14 @@ class DaemonSetKind(Workload):
             moved = spec_of(new).get("template") != spec_of(old).get("template")
             _set_template_generation(new, _template_generation(old) + int(moved))
 
-    def strategy_causes(self, obj: Obj, spec: Obj) -> list[FieldCause]:
-        update = spec.get("updateStrategy") or {}
-        if update.get("type") == "OnDelete":
-            return []
-        if update.get("type") != "RollingUpdate":
-            return [_unknown_strategy("spec.updateStrategy", update, "RollingUpdate", "OnDelete")]
-        return _rolling_causes(update.get("rollingUpdate") or {}, "spec.updateStrategy.rollingUpdate", exclusive=True)
+    def causes_after(self, spec: Obj) -> list[FieldCause]:
+        update, path = spec.get("updateStrategy") or {}, "spec.updateStrategy"
+        causes = natural_numbers(spec, "spec", "minReadySeconds")
+        if update.get("type") == "RollingUpdate":
+            causes += _rolling_causes(update.get("rollingUpdate") or {}, f"{path}.rollingUpdate", exclusive=True)
+        elif update.get("type") != "OnDelete":
+            causes.append(_unknown_strategy(path, update, "RollingUpdate", "OnDelete"))
+        return causes + natural_numbers(spec, "spec", "revisionHistoryLimit")
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return super().update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "selector")

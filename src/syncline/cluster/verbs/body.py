@@ -20,10 +20,11 @@ from syncline.kube.client import Request
 from syncline.kube.embedded import MetadataError
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
 from syncline.kube.fields import decode as decode_strictly
-from syncline.kube.fields import loads, strict_problems
+from syncline.kube.fields import go_kind, loads, strict_problems
 from syncline.kube.jsontext import canonical_numbers, has_long_numbers, read_json, scrubbed
 from syncline.kube.objects import GVK, Obj, gvk_of, name_of
 from syncline.kube.schema.model import schema_for
+from syncline.kube.schema.store import kinds
 
 __all__ = [
     "content_type",
@@ -218,6 +219,10 @@ def read_object(x: Exchange, validation: str) -> Obj:
 def _check_readable(resource: Resource, obj: Obj, body: bytes) -> None:
     """What the decoder of built-in kinds says before anybody looks at versions."""
     version, kind = obj.get("apiVersion"), obj.get("kind")
+    for field, value in (("apiVersion", version), ("kind", kind)):
+        if value is not None and not isinstance(value, str):
+            why = f"json: cannot unmarshal {go_kind(value)} into Go struct field .{field} of type string"
+            raise _unrecognized(resource, f"couldn't get version/kind; json parse error: {why}", body)
     if isinstance(version, str) and version.count("/") > 1:
         raise _unrecognized(resource, f"unexpected GroupVersion string: {version}", body)
     if isinstance(version, str) and version and kind and kind != resource.info.kind:
@@ -252,6 +257,8 @@ def check_version(resource: Resource, obj: Obj, body: bytes = b"") -> None:
     elif given != expected:
         if resource.custom and not given:
             raise _unrecognized(resource, _without("apiVersion", body), body)
+        if not resource.custom and given and not _in_scheme(gvk_of(obj)):
+            raise _unhandled(resource.gvk, unregistered(obj))
         raise BadRequest(f"the API version in the data ({given}) does not match the expected API version ({expected})")
 
 
@@ -273,9 +280,33 @@ def check_kind(resource: Resource, obj: Obj, body: bytes = b"") -> None:
 
 
 def unconvertible(resource: Resource, obj: Obj) -> str:
-    """How Kubernetes says that one kind is not another."""
+    """How Kubernetes says that one kind is not another: it reads the body as what it says it is, and then converts."""
     gvk, info = gvk_of(obj), resource.info
+    schema = schema_for(gvk)
+    if gvk == LIST:
+        items = obj.get("items")
+        if items is not None and not isinstance(items, list):
+            where = "Go struct field List.items of type []runtime.RawExtension"
+            return f"json: cannot unmarshal {go_kind(items)} into {where}"
+    elif schema is None:
+        return unregistered(obj)
+    elif errors := decode_strictly(obj, schema).errors:
+        return errors[0]
     return f"converting ({gvk.version}.{gvk.kind}) to ({package_of(info.group)}.{info.kind}): unknown conversion"
+
+
+LIST = GVK("", "v1", "List")
+
+
+def _in_scheme(gvk: GVK) -> bool:
+    """Whether Kubernetes reads the kind, in whatever version: older ones are known, though not served."""
+    return any(known.group_kind == gvk.group_kind for known in kinds())
+
+
+def unregistered(obj: Obj) -> str:
+    """How Kubernetes' scheme says that it has no such kind."""
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 SHOWN_BYTES = 30

@@ -117,8 +117,7 @@ def attempt_of(x: Exchange, verb: str, name: str, options: WriteOptions | None =
 
 def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False) -> Written:
     """Store ``obj`` (owned by the request, address checked). ``owned``: managedFields were made by an apply."""
-    if resource_version(obj) not in ("", "0"):
-        raise ApiError("resourceVersion should not be set on objects to be created", reason="")
+    versioned = resource_version(obj) not in ("", "0")
     resource, strategy = x.resource, x.resource.strategy
     merge_owners(x, obj["metadata"])
     ownership = _strip_server_fields(x, obj)
@@ -155,6 +154,8 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     admission.count(attempt, obj, None)
     for warning in strategy.warnings(obj, None):
         x.warn(warning)
+    if versioned:  # judged by the storage, when all else was
+        raise ApiError("resourceVersion should not be set on objects to be created", reason="")
     return _store_new(x, with_managed_fields(obj, ownership), options, generated)
 
 

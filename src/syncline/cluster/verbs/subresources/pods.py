@@ -12,9 +12,10 @@ from typing import Any
 
 from syncline.base.clock import format_time
 from syncline.cluster.answers import success
+from syncline.cluster.kinds.names import path_segment
 from syncline.cluster.store import Key, Stored
 from syncline.cluster.verbs import admitting
-from syncline.cluster.verbs.body import own_copy, read_typed
+from syncline.cluster.verbs.body import decode, own_copy, read_typed
 from syncline.cluster.verbs.delete import check_preconditions, remove
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import DeleteOptions, delete_options, integer, write_options
@@ -52,8 +53,12 @@ def bind(x: Exchange) -> Response:
 
 
 def bind_by_collection(x: Exchange) -> Response:
-    body = read_typed(x, BINDING)
-    return _bind(x, str(dig(body, "metadata", "name", default="")), body)
+    name = str(dig(decode(x.request), "metadata", "name", default="") or "")
+    if not name:
+        raise BadRequest("Name parameter required.")
+    if problems := path_segment(name):
+        raise BadRequest(f'Name parameter invalid: "{name}": {problems[0]}')
+    return _bind(x, name, read_typed(x, BINDING))
 
 
 def _bind(x: Exchange, name: str, body: Obj) -> Response:
