@@ -164,8 +164,8 @@ def test_the_schema_of_a_custom_resource_definition_may_hold_any_default() -> No
         ),
         (
             deployment(strategy={"rollingUpdate": {"maxSurge": True}}),
-            "json: cannot unmarshal bool into Go struct field RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge "
-            "of type int32",
+            "json: cannot unmarshal bool into Go struct field "
+            "RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
         ),
         (
             deployment(template={"spec": {"containers": [{"resources": {"limits": {"cpu": "much"}}}]}}),
