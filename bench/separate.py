@@ -88,7 +88,7 @@ def _many(table: Table, bench: Bench, count: int) -> None:
     for what, files, touched in (("one", ["apps/app-0007/0.yaml"], "app-0007"), ("none", ["README"], "")):
         sha = bench.commit(files)
         told, over = partial(bench.announce, sha, files), partial(_synced_to, sha, touched)
-        table.row(f"a commit that touches {what}, told by webhook", *bench.spend(told, over).shown(1))
+        table.row(f"a commit that touches {what}, announced by webhook", *bench.spend(told, over).shown(1))
 
 
 def _synced_to(sha: str, name: str, apps: dict[str, Any]) -> bool:
@@ -104,7 +104,7 @@ def _large(table: Table, bench: Bench) -> None:
     for what, files in (("first sync", []), ("a sync with one changed", ["large/0007.yaml"]), ("none changed", [])):
         wanted = bench.commit(files) if files else bench.head()
         before = dig(bench.watch.apps["large"], "status", "operationState", "finishedAt")
-        time.sleep(1.0)  # its end is told in whole seconds
+        time.sleep(1.0)  # its end is recorded in whole seconds
         table.row(what, *bench.spend(sync, partial(_ended, wanted, before)).shown(LARGE))
 
 

@@ -1,8 +1,8 @@
-"""Which Applications a push leaves alone, told by Git itself.
+"""Which Applications a push leaves alone, as Git itself says.
 
 A push to a repository of many concerns all of them by its name, and one or two by what it changes. The host is asked
 once what it has, the commit is brought, and what differs from the commits that were rendered last decides: an
-Application of which nothing was touched needs no refresh. What cannot be told counts as touched: a source that reads
+Application of which nothing was touched needs no refresh. What is not known counts as touched: a source that reads
 beyond its folder, several sources, one whose signatures are checked, one that was never read here, a host that does not
 answer soon.
 """

@@ -46,7 +46,7 @@ class _Due(NamedTuple):
 
 
 FIRST_IN_A_ROW = 8
-"""Keys that hurry taken before one that has waited longer gets its turn: nobody waits for ever."""
+"""Keys that hurry taken before one that has waited longer gets its turn: no key waits for ever."""
 
 
 class WorkQueue:

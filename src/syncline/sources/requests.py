@@ -1,6 +1,6 @@
 """How often remotes were called, for metrics: ``sources/git.py`` and ``sources/artifacts.py`` count here.
 
-Addresses come from tenants, so only so many are told apart.
+Addresses come from tenants, so only so many are counted by name.
 """
 
 from __future__ import annotations

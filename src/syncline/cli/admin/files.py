@@ -1,4 +1,4 @@
-"""Files with what commands export: nobody else may read them, for there may be credentials in them."""
+"""Files with what commands export: no other user may read them, for there may be credentials in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def text_of(objects: Sequence[Obj], form: str = "yaml") -> str:
 
 
 def written(path: Path, objects: Sequence[Obj], form: str = "yaml") -> None:
-    """Write the file anew, or replace it as a whole. Raises CommandFailed."""
+    """Write a new file, or replace the file as a whole. Raises CommandFailed."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

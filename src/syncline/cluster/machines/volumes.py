@@ -1,6 +1,6 @@
 """The files of a pod's volumes, as data: written by the process runtime, into its sandboxes or below the pod's folder.
 
-What comes from ConfigMaps, Secrets and the pod itself is shown anew when those change (:func:`shown_of`).
+What comes from ConfigMaps, Secrets and the pod itself is shown again when those change (:func:`shown_of`).
 """
 
 from __future__ import annotations

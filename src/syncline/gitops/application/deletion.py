@@ -301,7 +301,7 @@ def _tracked(seen: AppObserved) -> list[tuple[Obj, str]]:
 
 
 def _not_permitted(seen: AppObserved) -> tuple[Emit, ...]:
-    """One Event about all that the cascade passes over: otherwise nobody learns that it is still there."""
+    """One Event about all that the cascade passes over: nothing else says that it is still there."""
     options = seen.view.sync_options
     refused = [why for obj, why in _tracked(seen) if why and _cascades(obj, options)]
     if not refused:

@@ -3,7 +3,7 @@
 A group is looked at as a whole, since one commit holds the manifests of all: the first Application by name leads it.
 The state machine is upstream's (``controller/hydrator``): Hydrating, then Hydrated or Failed in
 ``status.sourceHydrator.currentOperation``. Either all Applications of a project are written, or none. What may not be
-hydrated at all is left out of its group, so that nobody stops others by joining them.
+hydrated at all is left out of its group, so that it cannot stop others by joining them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["Group", "Member", "collisions", "plan_hydration"]
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 HYDRATING, HYDRATED, FAILED = "Hydrating", "Hydrated", "Failed"
 COOLDOWN = timedelta(minutes=2)
-"""A failed hydration is repeated after this long, unless somebody asks or a newer dry commit is there (upstream)."""
+"""A failed hydration is repeated after this long, unless a person asks or a newer dry commit is there (upstream)."""
 MAX_MEMBERS = 500
 """Applications of one commit."""
 SHARED_LOOK = 0.25
@@ -271,7 +271,7 @@ def _collides(other: AppView, folder: str) -> str:
 
 def _looked(seen: Group, asked: tuple[str, ...]) -> Plan:
     first = seen.members[0]
-    reason = "somebody asks to hydrate" if asked else ("no look yet" if seen.look is None else "time to look again")
+    reason = "hydration was requested" if asked else ("no look yet" if seen.look is None else "time to look again")
     scopes = tuple(
         Scope(member.ref, member.compared, paths)
         for member in seen.members

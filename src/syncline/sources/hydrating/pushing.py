@@ -2,7 +2,7 @@
 
 Called in a worker thread with everything ready; the hydrated commit leaves. Nothing is checked out: trees are made in a
 bare mirror, so no link, filter, hook or attribute of the repository is followed. Branches only ever move forward, and
-nothing is deleted. What somebody pushed meanwhile is fetched, and the commit is made again on top of it, a few times.
+nothing is deleted. What others pushed meanwhile is fetched, and the commit is made again on top of it, a few times.
 Files, notes and branches: Argo CD ``commitserver/commit``.
 """
 

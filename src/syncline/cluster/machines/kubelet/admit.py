@@ -1,8 +1,8 @@
 """Whether a machine takes a pod that was given to it: the kubelet's own admission, for pods that it sees for the first
-time. Where the scheduler chose the node this passes; whoever writes ``nodeName`` himself is answered here.
+time. Where the scheduler chose the node this passes; a pod that comes with a ``nodeName`` is answered here.
 
 Pure. Order, reasons and words are those of Kubernetes (``pkg/kubelet/lifecycle/predicate.go``,
-``pkg/scheduler/eventhandlers.go`` AdmissionCheck): of several reasons the first is told.
+``pkg/scheduler/eventhandlers.go`` AdmissionCheck): of several reasons the first is given.
 """
 
 from __future__ import annotations
