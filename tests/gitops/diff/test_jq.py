@@ -188,9 +188,13 @@ def test_the_expression_that_took_too_long_is_named_and_not_run_for_the_others(e
     assert found == [Stopped("def f: f; f", TOO_LONG)] * 50, "fifty seconds of computing otherwise"
 
 
-def test_what_addresses_too_much_addresses_nothing(expressions: Expressions) -> None:
+def test_what_addresses_too_much_addresses_nothing() -> None:
     wide = {f"key-{number:06}": number for number in range(40_000)}
-    assert asked(expressions, ".[]", wide) == [Addressed((None,))]
+    patient = Expressions(expression_s=30)
+    try:
+        assert asked(patient, ".[]", wide) == [Addressed((None,))]
+    finally:
+        patient.close()
 
 
 def test_an_expression_that_cannot_be_read_is_quoted(expressions: Expressions) -> None:
