@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -57,3 +59,26 @@ def test_locks_and_later_work_of_the_thread_are_unharmed() -> None:
         assert lock.acquire(blocking=False)
         lock.release()
     spin(0.1)
+
+
+PROFILED = """
+import sys
+from syncline.sources.deadline import OutOfTime, sheltered, within
+
+def spin():
+    while True:
+        with sheltered():
+            pass
+
+within(60, lambda: None)
+try:
+    within(0.02, spin)
+except OutOfTime:
+    pass
+sys.setprofile(lambda *_: None)
+sorted([3, 2, 1], key=lambda number: -number)
+"""
+
+
+def test_the_interpreter_goes_on_as_before_also_where_a_profiler_counts() -> None:
+    subprocess.run([sys.executable, "-c", PROFILED], check=True, timeout=120)

@@ -57,35 +57,45 @@ class _Allowance:
             if used >= self._end:
                 self._due, self._end = True, used + AGAIN_S
                 if not self._shelters:
-                    self._raise(_Overrun)
+                    self._raise()
             self._timer = self._look_in(max(self._end - used, 0.01))
 
-    def _raise(self, what: type[BaseException] | None) -> None:
-        """In the thread, at its next step; None takes back what was not raised yet."""
-        thing = None if what is None else ctypes.py_object(what)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), thing)
+    def _raise(self) -> None:
+        """In the thread, at its next step."""
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(_Overrun))
+
+    def _take_back(self) -> None:
+        """What the timer raised and this thread may not have met. The interpreter can replace such an exception by none
+        but looks for one at every step from then on, and never goes on where a profiler counts: so it is met here."""
+        try:
+            self._raise()
+            while True:
+                pass
+        except _Overrun:
+            pass
 
     def enter(self) -> None:
         with self._lock:
             self._shelters += 1
-            if not self._due or self._shelters > 1:
-                return
-            self._raise(None)
-        raise _Overrun
+            first = self._due and self._shelters == 1
+        if first:
+            self._take_back()
+            raise _Overrun
 
     def leave(self) -> None:
         with self._lock:
             self._shelters -= 1
-            if not self._due or self._shelters:
-                return
-            self._raise(None)
-        raise _Overrun
+            last = self._due and not self._shelters
+        if last:
+            self._take_back()
+            raise _Overrun
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._raise(None)
         self._timer.cancel()
+        if self._due:
+            self._take_back()
 
 
 _current: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
