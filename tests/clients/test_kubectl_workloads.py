@@ -185,10 +185,11 @@ def test_logs_of_a_command_that_still_runs_are_followed_to_its_end(kubectl: Kube
         assert lines.read().split() == ["over"]
 
 
-def test_logs_of_a_simulated_container_are_empty_and_of_an_unknown_one_refused(kubectl: Kubectl) -> None:
+def test_logs_of_a_simulated_container_say_so_and_of_an_unknown_one_are_refused(kubectl: Kubectl) -> None:
     kubectl("run p --image=shop:1")
     kubectl(f"wait --for=condition=Ready pod/p {WAIT}")
-    assert kubectl("logs p") == ""
+    (line,) = kubectl("logs p").splitlines()
+    assert line.startswith("[syncline] simulated: it has no command")
     assert "container nobody is not valid for pod p" in kubectl.refused("logs p -c nobody")
     kubectl("create -f -", stdin=deployment("stuck", replicas=1, resources={"requests": {"cpu": "99"}}))
     kubectl(f"wait --for=condition=PodScheduled=False pods -l app=stuck {WAIT}")

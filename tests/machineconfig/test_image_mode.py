@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import APIS, CRDS, NODES, POOLS, PoolWorld
-from tests.machineconfig.test_machines_updated import apply, host, state, target, world
+from tests.machineconfig.test_machines_updated import apply, drained, host, state, target, world
 
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, CURRENT_IMAGE_FILE
@@ -34,7 +34,7 @@ def test_a_node_boots_the_image_that_it_is_asked_for_and_says_so() -> None:
     one = paused()
     before, config = one.reboots()["worker-0"], target(one)
     asked(one, ONE)
-    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE, limit_s=900)
+    drained(one, lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE)
     assert there(one) == (ONE, ONE, before + 1)
     have = annotations_of(one.nodes()["worker-0"])
     assert (have[CURRENT], state(one)) == (config, "Done")
@@ -44,11 +44,11 @@ def test_a_node_boots_the_image_that_it_is_asked_for_and_says_so() -> None:
 def test_a_config_comes_with_its_image_in_one_reboot() -> None:
     one = paused()
     asked(one, ONE)
-    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE, limit_s=900)
+    drained(one, lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE)
     before = one.reboots()["worker-0"]
     config = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
     one.merge(f"{NODES}/worker-0", {"metadata": {"annotations": {DESIRED: config, DESIRED_IMAGE: TWO}}})
-    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == TWO, limit_s=900)
+    drained(one, lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == TWO)
     assert there(one) == (TWO, TWO, before + 1)
     assert host(one).read("/etc/motd") == b"hello"
     assert annotations_of(one.nodes()["worker-0"])[CURRENT] == config
@@ -58,11 +58,9 @@ def test_a_node_that_leaves_image_mode_boots_the_image_of_its_config() -> None:
     one = paused()
     plain = there_before = host(one).machine.state.os_image
     asked(one, ONE)
-    one.driver.until(lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE, limit_s=900)
+    drained(one, lambda: annotations_of(one.nodes()["worker-0"]).get(CURRENT_IMAGE) == ONE)
     asked(one, None)
-    one.driver.until(
-        lambda: CURRENT_IMAGE not in annotations_of(one.nodes()["worker-0"]) and state(one) == "Done", limit_s=900
-    )
+    drained(one, lambda: CURRENT_IMAGE not in annotations_of(one.nodes()["worker-0"]) and state(one) == "Done")
     assert there(one)[:2] == (plain, "") and there_before != ONE
 
 
@@ -75,7 +73,7 @@ def test_what_the_disk_says_overrules_what_the_node_says() -> None:
     before = one.reboots()["worker-0"]
     one.merge(f"{POOLS}/worker", {"spec": {"paused": True}})
     one.merge(f"{NODES}/worker-0", {"metadata": {"annotations": {CURRENT: first, DESIRED: first}}})
-    one.driver.until(lambda: not host(one).exists("/etc/motd") and state(one) == "Done", limit_s=900)
+    drained(one, lambda: not host(one).exists("/etc/motd") and state(one) == "Done")
     assert one.reboots()["worker-0"] == before + 1
     assert first.encode() in host(one).read(CURRENT_CONFIG)
 

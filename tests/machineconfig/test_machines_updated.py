@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import InternalError
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, FORCE_FILE
-from syncline.machineconfig.names import CURRENT, DESIRED, REASON, STATE
+from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, LAST_DRAIN, REASON, STATE
 
 CONFIGS = f"{APIS}/machineconfigs"
 CLUSTER = f"{APIS.replace('machineconfiguration', 'operator')}/machineconfigurations"
@@ -50,6 +51,20 @@ def apply(one: PoolWorld, config: Obj) -> str:
 
 def want(one: PoolWorld, config: str, node: str = "worker-0") -> None:
     one.merge(f"{NODES}/{node}", {"metadata": {"annotations": {DESIRED: config}}})
+
+
+def drained(one: PoolWorld, reached: Callable[[], bool], limit_s: float = 900) -> None:
+    """Until ``reached``. A paused pool begins no drain, so a person has drained the node whenever it asks."""
+
+    def asks() -> str:
+        have = annotations_of(one.nodes()["worker-0"])
+        wanted = have.get(DESIRED_DRAIN, "")
+        return wanted if wanted.startswith("drain-") and wanted != have.get(LAST_DRAIN) else ""
+
+    one.driver.until(lambda: reached() or bool(asks()), limit_s=limit_s)
+    while not reached():
+        one.merge(f"{NODES}/worker-0", {"metadata": {"annotations": {LAST_DRAIN: asks()}}})
+        one.driver.until(lambda: reached() or bool(asks()), limit_s=limit_s)
 
 
 def reason(one: PoolWorld, node: str = "worker-0") -> str:
@@ -211,7 +226,7 @@ def test_068_a_target_that_does_not_exist_is_told_and_taken_up_when_it_comes() -
         CONFIGS,
         machine_config("rendered-worker-late", files(("/etc/late", "x")), role="nobody", osImageURL="x"),
     )
-    one.driver.until(lambda: state(one) == "Done", limit_s=600)
+    drained(one, lambda: state(one) == "Done", limit_s=600)
     assert host(one).exists("/etc/late")
 
 

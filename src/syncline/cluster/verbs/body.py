@@ -282,7 +282,7 @@ def check_kind(resource: Resource, obj: Obj, body: bytes = b"") -> None:
 def unconvertible(resource: Resource, obj: Obj) -> str:
     """How Kubernetes says that one kind is not another: it reads the body as what it says it is, and then converts."""
     gvk, info = gvk_of(obj), resource.info
-    schema = schema_for(gvk)
+    schema = schema_for(gvk) if gvk in kinds() else None  # what callers invent is not remembered
     if gvk == LIST:
         items = obj.get("items")
         if items is not None and not isinstance(items, list):
