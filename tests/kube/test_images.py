@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.kube.images import image_problem, image_problems
+from syncline.kube.images import image_problems, unreadable
 
 LONG = "a" * 64
 CASE = "invalid reference format: repository name ({}) must be lowercase"
@@ -25,7 +25,7 @@ CASE = "invalid reference format: repository name ({}) must be lowercase"
     ],
 )
 def test_a_name_that_runtimes_read_has_no_problem(image: str) -> None:
-    assert image_problem(image) == ""
+    assert unreadable(image) == ""
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,7 @@ def test_a_name_that_runtimes_read_has_no_problem(image: str) -> None:
         ("https://registry/web", "invalid reference format"),
         ("web:" + "a" * 129, "invalid reference format"),
         ("web@sha256:12", "invalid reference format"),
+        ("web@sha256:" + "a" * 32, "invalid checksum digest length"),
         ("{{ .Values.image }}", CASE.format("library/{{ .Values.image }}")),
         ("Web", CASE.format("library/Web")),
         ("web/Front:1", CASE.format("web/Front")),
@@ -49,7 +50,7 @@ def test_a_name_that_runtimes_read_has_no_problem(image: str) -> None:
     ],
 )
 def test_a_name_that_no_runtime_reads_is_refused_in_the_kubelets_words(image: str, why: str) -> None:
-    assert image_problem(image) == why
+    assert unreadable(image) == why
 
 
 def test_images_are_found_in_pods_templates_and_init_containers_by_their_path() -> None:

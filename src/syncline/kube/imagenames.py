@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["ImageName", "ImageNameError", "image_name", "image_problem"]
+__all__ = ["MAX_NAME", "ImageName", "ImageNameError", "image_name", "image_problem"]
 
 _WORD = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = rf"(?:{_WORD}(?:\.{_WORD})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
