@@ -36,6 +36,7 @@ MAX_FILE = 700
 
 SOCKETS_AND_FILES = (
     "base/landlock.py",
+    "base/priority.py",
     "base/removal.py",
     "base/scratch.py",
     "kube/http.py",

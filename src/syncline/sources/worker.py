@@ -135,7 +135,7 @@ class RenderWorkers:
                 stderr=subprocess.DEVNULL,
                 env=_environment(),
                 cwd="/",
-                start_new_session=True,
+                process_group=0,  # not a session: its niceness would count against itself alone (base/priority.py)
             )
         except OSError as error:
             message = f"{label}: a render worker cannot be started ({error.strerror})"

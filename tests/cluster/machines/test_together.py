@@ -54,6 +54,14 @@ def test_commands_are_last_in_line_and_cannot_step_forward(tmp_path: Path) -> No
         assert ended(started(tmp_path, "ionice -p $$")) == (0, "idle\n")
 
 
+@sandboxed
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel does not share by session")
+def test_each_session_of_a_command_gets_the_least_share_of_the_processors(tmp_path: Path) -> None:
+    """Where the kernel shares by session first, a niceness counts only against the own session."""
+    lowered = f"until grep -q 'nice {LAST}$' /proc/self/autogroup; do sleep 0.05; done; echo lowered"
+    assert ended(started(tmp_path, f'{lowered}; setsid -w sh -c "{lowered}"')) == (0, 2 * "lowered\n")
+
+
 @pytest.mark.parametrize(
     ("lines", "limits", "ends"),
     [
@@ -119,4 +127,5 @@ def test_render_workers_step_back_behind_the_api() -> None:
         workers.run("butane", {}, label="x")
     [child] = workers._idle
     assert os.getpriority(os.PRIO_PROCESS, child.pid) >= WORKER
+    assert os.getsid(child.pid) == os.getsid(0), "its niceness counts only within one session"
     workers.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from syncline.base.priority import LAST, lower_session
 from syncline.cluster.machines.sandbox.board import Board
 
 TYPE_CHECKING = False
@@ -53,6 +54,8 @@ class Watch:
         """Open: a command that may write the root could move what lies above them."""
         self._free = {folder: _free(opened) for folder, opened in self._folders.items()}
         self._disk_at = 0.0
+        self._lowered = set[bytes]()
+        """Sessions whose share of the processors is the least."""
         self.pause_s = CALM_S
 
     def look(self, reaped_cpu_s: float) -> str:
@@ -66,10 +69,13 @@ class Watch:
             if len(fields) < 22:
                 continue
             sessions.add(fields[3])
+            if fields[3] not in self._lowered and lower_session(pid, LAST):
+                self._lowered.add(fields[3])
             files += _open_files(pid)
             threads += int(fields[17])
             cpu_s += (int(fields[11]) + int(fields[12])) / TICKS
             resident += int(fields[21]) * PAGE
+        self._lowered &= sessions
         if threads > limits.get("processes", threads):
             return f"processes: {threads} of {limits['processes']}"
         if cpu_s > limits.get("cpu_s", cpu_s):
