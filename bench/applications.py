@@ -19,7 +19,6 @@ from pathlib import Path
 from bench.table import Table
 from syncline.assembly.core import build_core
 from syncline.assembly.reading import GitSourceReader
-from syncline.assembly.virtual import VirtualWorld
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.cluster.store import Store
@@ -28,6 +27,7 @@ from syncline.gitops.diff import DiffSettings
 from syncline.gitops.diff.compare import compare_objects
 from syncline.kube.client import create
 from syncline.kube.objects import Obj, ResourceInfo, dig, name_of
+from syncline.rehearsal.world import World
 
 __all__ = ["figures"]
 
@@ -71,7 +71,7 @@ class Monorepo:
 
     count: int
     place: Path
-    world: VirtualWorld
+    world: World
 
     @classmethod
     def begin(cls, count: int, place: Path) -> Monorepo:
@@ -85,7 +85,7 @@ class Monorepo:
         _git(repository, "add", ".")
         _git(repository, *IDENTITY, "commit", "-q", "-m", "All applications")
         reader = GitSourceReader(place / "mirrors", allow_local=True)
-        world = VirtualWorld(reader, nodes=0, settings=AppSettings(poll_s=POLL_S))
+        world = World(reader, nodes=0, settings=AppSettings(poll_s=POLL_S))
         world.driver.settle()
         return cls(count, place, world)
 
@@ -121,7 +121,7 @@ class Hooks:
     """``count`` Applications with a PreSync Job and a ConfigMap each; all syncs are asked for at one moment."""
 
     count: int
-    world: VirtualWorld
+    world: World
 
     @classmethod
     def begin(cls, count: int, place: Path, *, nodes: int) -> Hooks:
@@ -135,7 +135,7 @@ class Hooks:
         _git(repository, "add", ".")
         _git(repository, *IDENTITY, "commit", "-q", "-m", "All applications")
         reader = GitSourceReader(place / "mirrors", allow_local=True)
-        world = VirtualWorld(reader, nodes=nodes, settings=AppSettings(poll_s=3600))
+        world = World(reader, nodes=nodes, settings=AppSettings(poll_s=3600))
         world.driver.settle()
         for index in range(count):
             made = _application(repository, index)

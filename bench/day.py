@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.assembly.machines import node_name
-from syncline.assembly.virtual import VirtualWorld
 from syncline.base.entropy import Entropy
 from syncline.gitops.application.manifests import Manifests
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, owner_references
+from syncline.rehearsal.world import World
 
 __all__ = ["FULL", "REDUCED", "Day", "Size", "budget", "live_through", "outline", "template", "workload"]
 
@@ -63,7 +63,7 @@ class NoSources:
 class Operators:
     """The people of the day: an actor of the driver that runs their scripts when they are due."""
 
-    world: VirtualWorld
+    world: World
     _due: list[tuple[datetime, int, Script]] = field(default_factory=list)
     _count: int = 0
 
@@ -132,7 +132,7 @@ class Day:
         self.size = size
         self.evictions = 0
         self.losses = 0
-        self.world = VirtualWorld(NoSources(), seed=seed, shuffle=shuffle, nodes=size.nodes)
+        self.world = World(NoSources(), seed=seed, shuffle=shuffle, nodes=size.nodes)
         self.operators = Operators(self.world)
         self.world.driver.add(self.operators)
         self._chance = Entropy("a day")

@@ -19,7 +19,6 @@ from bench.processes import resident_mib_of
 from bench.table import Table
 from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop
 from syncline.assembly.simulatedhosts import SimulatedHosts
-from syncline.assembly.virtual import VirtualWorld
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.serve import tune_garbage_collection
@@ -32,6 +31,7 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig
 from syncline.machineconfig.agent.controller import AgentController
 from syncline.machineconfig.names import GROUP, POOL
 from syncline.machineconfig.pools.controller import PoolController
+from syncline.rehearsal.world import World
 
 __all__ = ["Pods", "PoolOfMachines", "controller_config", "figures", "rolled"]
 
@@ -91,7 +91,7 @@ class PoolOfMachines:
     """``nodes`` workers, ``limit`` of them at a time; made when all have their first config."""
 
     def __init__(self, nodes: int, limit: Any = "10%", seed: int = 1) -> None:
-        world = self.world = VirtualWorld(NoSources(), nodes=0, seed=seed)  # type: ignore[arg-type]
+        world = self.world = World(NoSources(), nodes=0, seed=seed)  # type: ignore[arg-type]
         hosts = SimulatedHosts(world.machines.room.machines, world.clock)
         for crd in (*machine_config_crds(), *openshift_config_crds()):
             world.send("POST", CRDS, crd)

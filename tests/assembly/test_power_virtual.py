@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.machineconfig.room import NODES, NoSource
 
-from syncline.assembly.virtual import VirtualWorld
 from syncline.kube.objects import dig, name_of
+from syncline.rehearsal.world import World
 
 
-def readiness(one: VirtualWorld) -> dict[str, str]:
+def readiness(one: World) -> dict[str, str]:
     found = {}
     for node in one.send("GET", NODES)["items"]:
         conditions = dig(node, "status", "conditions", default=[])
@@ -16,13 +16,13 @@ def readiness(one: VirtualWorld) -> dict[str, str]:
     return found
 
 
-def switch(one: VirtualWorld, power: str) -> None:
+def switch(one: World, power: str) -> None:
     body = {"metadata": {"annotations": {"syncline.dev/power": power}}}
     one.send("PATCH", f"{NODES}/node-1", body, "application/merge-patch+json")
 
 
 def test_a_machine_whose_power_is_cut_is_lost_after_the_grace_and_found_when_it_is_back() -> None:
-    one = VirtualWorld(NoSource(), nodes=2)  # type: ignore[arg-type]
+    one = World(NoSource(), nodes=2)  # type: ignore[arg-type]
     one.driver.advance(60)
     switch(one, "off")
     one.driver.advance(49)

@@ -17,10 +17,9 @@ import pytest
 from tests.cluster.machines.machine_world import MachineWorld, deployment, job
 
 from syncline.base.entropy import Entropy
-from syncline.control.faults import FaultRates, FaultyTransport
-from syncline.control.virtual import Killed
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.objects import Obj, dig, labels_of, name_of
+from syncline.rehearsal.seams import CrashingTransport, FaultRates, FaultyTransport, Killed
 
 DEFAULT = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"
@@ -175,29 +174,9 @@ def undisturbed(name: str) -> dict[str, Any]:
     return outline(world)
 
 
-@dataclass
-class Mortal:
-    """A transport whose process dies after some of its writes. ``gaps``: how many writes each life has."""
-
-    inner: Transport
-    gaps: Iterator[int]
-    spare_events: bool
-    left: int = 0
-
-    def __post_init__(self) -> None:
-        self.left = next(self.gaps)
-
-    def send(self, request: Request) -> Response:
-        answer = self.inner.send(request)
-        if request.method == "GET" or (self.spare_events and "/events" in request.path):
-            return answer
-        self.left -= 1
-        if self.left == 0:
-            raise Killed(request.describe())
-        return answer
-
-
-def _with_deaths(name: str, gaps: Iterator[int], *, spare_events: bool, seed: int) -> tuple[dict[str, Any], int]:
+def _with_deaths(
+    name: str, gaps: Iterator[int], *, spared: tuple[str, ...] = (), seed: int
+) -> tuple[dict[str, Any], int]:
     world = MachineWorld(seed, nodes=NODES)
     lives = 0
 
@@ -205,7 +184,7 @@ def _with_deaths(name: str, gaps: Iterator[int], *, spare_events: bool, seed: in
         nonlocal lives
         lives += 1
         assert lives < MAX_LIVES, f"{name}: still writing after {MAX_LIVES} lives"
-        world.restart(Mortal(world.transport, gaps, spare_events), keep_machines=True)
+        world.restart(CrashingTransport(world.transport, gaps, spared), keep_machines=True)
 
     def pass_time(seconds: float) -> None:
         end = world.clock.now() + timedelta(seconds=seconds)
@@ -234,14 +213,14 @@ def _drawn(entropy: Entropy, most: int) -> Iterator[int]:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_a_process_that_dies_after_every_request_still_gets_there(name: str) -> None:
-    found, lives = _with_deaths(name, _always(1), spare_events=True, seed=1)
+    found, lives = _with_deaths(name, _always(1), spared=("/events",), seed=1)
     assert found == undisturbed(name)
     assert lives > 3
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_a_process_that_dies_now_and_then_gets_there_too(name: str) -> None:
-    found, lives = _with_deaths(name, _drawn(Entropy(f"{name} deaths"), 7), spare_events=False, seed=2)
+    found, lives = _with_deaths(name, _drawn(Entropy(f"{name} deaths"), 7), seed=2)
     assert found == undisturbed(name)
     assert lives > 2
 

@@ -37,12 +37,13 @@ from syncline.control.plan import (
     Stalled,
     set_status,
 )
-from syncline.control.virtual import CrashingTransport, Killed, LoopActor, NotIdleError, VirtualDriver
+from syncline.control.virtual import LoopActor, NotIdleError, VirtualDriver
 from syncline.control.workqueue import Key
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import ApiError, InternalError, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, labels_of, name_of, namespace_of
+from syncline.rehearsal.seams import CrashingTransport, Killed
 
 NAMESPACES = GroupKind("", "Namespace")
 CONFIG_MAPS = GroupKind("", "ConfigMap")

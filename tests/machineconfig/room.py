@@ -13,7 +13,6 @@ from typing import Any
 
 from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, pool_controllers
 from syncline.assembly.simulatedhosts import SimulatedHosts
-from syncline.assembly.virtual import VirtualWorld
 from syncline.base.clock import format_time, parse_time
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.kubelet.power import REBOOT, REBOOT_DONE
@@ -23,9 +22,9 @@ from syncline.control.controller import Watch
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.plan import Patch, Plan, Requeue
-from syncline.control.virtual import CrashingTransport, LoopActor
+from syncline.control.virtual import LoopActor
 from syncline.gitops.application.manifests import SourceReader
-from syncline.kube.client import Request, Response, Transport
+from syncline.kube.client import Transport
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.mapper import Mapper
@@ -40,6 +39,8 @@ from syncline.machineconfig.names import (
     REASON,
     STATE,
 )
+from syncline.rehearsal.seams import CrashingTransport
+from syncline.rehearsal.world import World
 
 NODE = GVK("", "v1", "Node")
 NODES = "/api/v1/nodes"
@@ -124,21 +125,16 @@ def controller_config(topology: str = "HighlyAvailable") -> Obj:
     return spec | dict.fromkeys(texts, "x") | dict.fromkeys(nothing) | data
 
 
-class DyingAtWork:
+def dying_at_work(inner: Transport, after: int) -> CrashingTransport:
     """Dies after the n-th write that is none of the room's Lease, which is renewed all the time."""
-
-    def __init__(self, inner: Transport, after: int) -> None:
-        self._inner, self._dying = inner, CrashingTransport(inner, after)
-
-    def send(self, request: Request) -> Response:
-        return (self._inner if "/leases" in request.path else self._dying).send(request)
+    return CrashingTransport(inner, after, ("/leases",))
 
 
 class NoSource:
     """No repository is read here."""
 
 
-class PoolWorld(VirtualWorld):
+class PoolWorld(World):
     """``nodes``: name → labels' roles."""
 
     def __init__(

@@ -10,10 +10,10 @@ from tests.machineconfig.room import POOLS, PoolWorld
 from tests.machineconfig.test_drains import router
 
 from syncline.base.entropy import Entropy
-from syncline.control.faults import FaultRates, FaultyTransport
 from syncline.kube.objects import annotations_of, dig
 from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS
 from syncline.machineconfig.names import CURRENT, DESIRED, STATE
+from syncline.rehearsal.seams import FaultRates, FaultyTransport
 
 A, B, C = "rendered-worker-a", "rendered-worker-b", "rendered-worker-c"
 

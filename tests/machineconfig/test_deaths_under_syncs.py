@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from tests.gitops.behaviours.play import APPS, MERGE, Source
 from tests.machineconfig.rendering import pool
-from tests.machineconfig.room import HOLDS, POOLS, DyingAtWork, PoolWorld
+from tests.machineconfig.room import HOLDS, POOLS, PoolWorld, dying_at_work
 from tests.machineconfig.test_syncs_and_pools import APP, ENDED, target
 
-from syncline.control.virtual import Killed
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.kube.yaml import load_all
 from syncline.machineconfig.names import CURRENT, STATE
+from syncline.rehearsal.seams import Killed
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SPACE = "tuning"
@@ -95,11 +95,11 @@ class Fleet:
 
     def start_gitops(self, after: int = 0) -> None:
         one = self.one
-        one.start_gitops(lambda inner: DyingAtWork(inner, after) if after else inner)
+        one.start_gitops(lambda inner: dying_at_work(inner, after) if after else inner)
         one.driver.add(one.room_actor)
 
     def start_room(self, after: int = 0) -> None:
-        self.one.start_room(lambda inner: DyingAtWork(inner, after) if after else inner)
+        self.one.start_room(lambda inner: dying_at_work(inner, after) if after else inner)
 
     def sync(self, who: str, after: int) -> int:
         """Change, sync and roll out; how often ``who`` died. Raises AssertionError for what must not be."""

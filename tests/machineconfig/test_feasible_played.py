@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from tests.machineconfig.room import NODES, NoSource
 
-from syncline.assembly.virtual import VirtualWorld
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.kube.errors import ApiError
@@ -23,6 +22,7 @@ from syncline.kube.objects import Obj, ObjectRef, labels_of, name_of, namespace_
 from syncline.machineconfig.drain.feasible import Outlook, Sight, Verdict, judge
 from syncline.machineconfig.drain.pods import departures
 from syncline.machineconfig.drain.proposals import proposals
+from syncline.rehearsal.world import World
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 CASES_EACH = 8
@@ -53,7 +53,7 @@ class Stage:
     """One cluster on which several cases are played at once."""
 
     def __init__(self, seed: int) -> None:
-        self.world = VirtualWorld(NoSource(), nodes=0, seed=seed)  # type: ignore[arg-type]
+        self.world = World(NoSource(), nodes=0, seed=seed)  # type: ignore[arg-type]
         self.draw = random.Random(seed)
         self.cases = [f"c{seed}-{index}" for index in range(CASES_EACH)]
 

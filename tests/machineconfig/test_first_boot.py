@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.machineconfig.rendering import machine_config, pool
-from tests.machineconfig.room import POOLS, ROLE, DyingAtWork, PoolWorld
+from tests.machineconfig.room import POOLS, ROLE, PoolWorld, dying_at_work
 from tests.machineconfig.test_machines_updated import CONFIGS, host, reason, state, target, world
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
@@ -17,13 +17,13 @@ from syncline.assembly.nodeservice import FIRST_BOOT, Service, install_service
 from syncline.base.clock import SystemClock
 from syncline.cluster.machines.machine import Entry, MachineSpec
 from syncline.cluster.machines.simulated import SimulatedMachine
-from syncline.control.virtual import Killed
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, REBOOT_NOTE
 from syncline.machineconfig.agent.hosts import Joining
 from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.steps import HostStep
 from syncline.machineconfig.names import CURRENT, DESIRED, ENCAPSULATED, FIRST_PIVOT, INSTALLED, NODE_ANNOTATIONS
+from syncline.rehearsal.seams import Killed
 
 WORKER = "worker-0"
 MOST_REQUESTS = 150
@@ -173,7 +173,7 @@ def joined_once(one: PoolWorld, node: str) -> bool:
 def test_it_joins_with_one_reboot_whatever_request_the_agents_death_follows() -> None:
     one = with_arguments("audit=0")
     for after in range(1, MOST_REQUESTS):
-        one.start_room(lambda inner, after=after: DyingAtWork(inner, after))
+        one.start_room(lambda inner, after=after: dying_at_work(inner, after))
         one.add_node(f"worker-{after}", "worker", born="")
         if not joined_once(one, f"worker-{after}"):
             assert after > 3

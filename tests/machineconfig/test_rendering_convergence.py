@@ -12,9 +12,8 @@ from tests.machineconfig.rendering import CONFIG, MCO, Room, files, pool, thing
 from tests.machineconfig.test_generating import SUFFIX, kubelet, runtime
 
 from syncline.base.entropy import Entropy
-from syncline.control.faults import FaultRates, FaultyTransport
-from syncline.control.virtual import CrashingTransport, Killed
 from syncline.kube.objects import Obj, name_of
+from syncline.rehearsal.seams import CrashingTransport, FaultRates, FaultyTransport, Killed
 
 Act = Callable[[Room], Any]
 MOST_REQUESTS = 150

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from syncline.assembly.reading import GitSourceReader
-from syncline.assembly.virtual import VirtualWorld
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.objects import Obj, dig
+from syncline.rehearsal.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENES = Path(os.environ.get("SYNCLINE_SCENES", ROOT.parent / "shared" / "scenes"))
@@ -82,7 +82,7 @@ class Stage:
 
     def __init__(self, tmp_path: Path, *, seed: int = 1, shuffle: bool = False, nodes: int = 1) -> None:
         reader = GitSourceReader(tmp_path / "mirrors", allow_local=True)
-        self.world = VirtualWorld(reader, seed=seed, shuffle=shuffle, nodes=nodes, settings=AppSettings(poll_s=60))
+        self.world = World(reader, seed=seed, shuffle=shuffle, nodes=nodes, settings=AppSettings(poll_s=60))
         self.world.driver.settle()
 
     def create(self, app: Obj) -> None:

@@ -8,8 +8,8 @@ import pytest
 from tests.scenes.scenes import Repo, Stage, application, rows, scene
 
 from syncline.base.clock import parse_time
-from syncline.control.virtual import CrashingTransport, Killed
 from syncline.kube.objects import dig, labels_of, name_of, uid_of
+from syncline.rehearsal.seams import CrashingTransport, Killed
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"

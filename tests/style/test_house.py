@@ -27,9 +27,9 @@ FLOORS = {
     "fleet": 4,
     "assembly": 5,
     "explain": 6,
-    "rehearsal": 6,
-    "web": 7,
-    "cli": 7,
+    "rehearsal": 7,
+    "web": 8,
+    "cli": 8,
 }
 MAX_FUNCTION = 70
 MAX_FILE = 700

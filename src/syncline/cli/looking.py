@@ -30,7 +30,7 @@ from syncline.sources.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, cred
 from syncline.sources.sourcing import SourceRules
 
 if TYPE_CHECKING:
-    from syncline.assembly.offline import Exported
+    from syncline.rehearsal.exported import Exported
 
 __all__ = [
     "exported",
@@ -182,7 +182,7 @@ def look_offline(against: str, control_namespace: str) -> Cache:
 
 def stand_offline(against: str, control_namespace: str) -> Exported:
     """As :func:`look_offline`, with an empty cluster to be asked."""
-    from syncline.assembly.offline import exported_cluster
+    from syncline.rehearsal.exported import exported_cluster
 
     settings = AppSettings(control_namespace=control_namespace)
     found = exported_cluster(exported(against), settings, application_indices(settings))

@@ -27,7 +27,7 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, namespace_of
 
 if TYPE_CHECKING:
-    from syncline.assembly.offline import Exported
+    from syncline.rehearsal.exported import Exported
 
 DIFFERENCES = 2
 """Exit code where there is something to do, as ``diff`` has it."""

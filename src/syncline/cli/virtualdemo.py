@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from syncline.assembly.reading import GitSourceReader
-from syncline.assembly.virtual import VirtualWorld
 from syncline.cli.failure import BLOCKED, CommandFailed
 from syncline.cli.story import Step, Story
 from syncline.cli.storyrepo import Repository, application
@@ -17,6 +16,7 @@ from syncline.control.virtual import NotIdleError
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.durations import format_duration
 from syncline.kube.objects import Obj
+from syncline.rehearsal.world import World
 
 __all__ = ["VirtualShowing"]
 
@@ -35,7 +35,7 @@ class VirtualShowing:
         self.repository = Repository(story, scratch / story.name)
         reader = GitSourceReader(scratch / "mirrors", allow_local=True)
         nodes = 0 if story.nodes else 1
-        self.world = VirtualWorld(reader, seed=seed, nodes=nodes, settings=AppSettings(poll_s=60))
+        self.world = World(reader, seed=seed, nodes=nodes, settings=AppSettings(poll_s=60))
         self.stage = Stage(story, self.world.admin, self.world.clock, reader)
         self.commits: list[str] = []
         self.world.driver.settle()

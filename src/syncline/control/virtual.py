@@ -24,12 +24,12 @@ from syncline.control.executor import run_in_place
 from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
 from syncline.control.workqueue import Key
-from syncline.kube.client import Batch, Request, Response, Stream, Transport, taking
+from syncline.kube.client import Batch, Stream, Transport, taking
 from syncline.kube.errors import ApiError, Forbidden, error_from_status
 from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind
 
-__all__ = ["Actor", "CrashingTransport", "Killed", "LoopActor", "NotIdleError", "VirtualDriver"]
+__all__ = ["Actor", "LoopActor", "NotIdleError", "VirtualDriver"]
 
 MAX_STEPS = 2_000_000
 """Bound of one run: more steps than any honest scene needs; beyond it two controllers fight."""
@@ -40,10 +40,6 @@ CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 class NotIdleError(AssertionError):
     """The world did not come to rest within its bound; ``pending`` says who wanted more."""
-
-
-class Killed(BaseException):
-    """A crash injected at a named request. Not an Exception: nothing may swallow it."""
 
 
 class Actor(Protocol):
@@ -288,20 +284,3 @@ class VirtualDriver:
             self.clock.set(max(due, self.clock.now()))
             self.settle()
         return (self.clock.now() - start).total_seconds()
-
-
-class CrashingTransport:
-    """Fault seam: the process dies right after its n-th writing request was carried out."""
-
-    def __init__(self, inner: Transport, after: int) -> None:
-        self._inner = inner
-        self._left = after
-        self.requests = 0
-
-    def send(self, request: Request) -> Response:
-        answer = self._inner.send(request)
-        if request.method != "GET":
-            self.requests += 1
-            if self.requests == self._left:
-                raise Killed(f"after request {self.requests}: {request.describe()}")
-        return answer

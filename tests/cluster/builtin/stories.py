@@ -12,9 +12,9 @@ from typing import Any
 
 from tests.cluster.world import World, deployment, job
 
-from syncline.control.virtual import Killed
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj, dig, labels_of, meta, name_of
+from syncline.rehearsal.seams import Killed
 
 CORE = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"

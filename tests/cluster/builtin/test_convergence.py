@@ -9,8 +9,7 @@ import pytest
 from tests.cluster.builtin.stories import STORIES, a_world, calm_down, outline, play
 
 from syncline.base.entropy import Entropy
-from syncline.control.faults import FaultRates, FaultyTransport
-from syncline.control.virtual import CrashingTransport
+from syncline.rehearsal.seams import CrashingTransport, FaultRates, FaultyTransport
 
 MOST_REQUESTS = 120
 """More than any story's controllers write; a story that needs more goes round in circles."""

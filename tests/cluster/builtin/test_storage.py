@@ -9,8 +9,8 @@ from tests.cluster.world import World
 
 from syncline.cluster.builtin.storage.provisioner import SIMULATED, SeenClaim, plan, standard_class
 from syncline.control.plan import Create, Patch
-from syncline.control.virtual import CrashingTransport, Killed
 from syncline.kube.objects import Obj
+from syncline.rehearsal.seams import CrashingTransport, Killed
 
 PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"

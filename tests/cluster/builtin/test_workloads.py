@@ -9,7 +9,7 @@ from tests.cluster.world import World, deployment, job
 
 from syncline.base.clock import format_time
 from syncline.base.entropy import Entropy
-from syncline.control.virtual import CrashingTransport, Killed
+from syncline.rehearsal.seams import CrashingTransport, Killed
 
 APPS = "/apis/apps/v1/namespaces/default"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from machine_world import MachineWorld, condition, deployment, job
 
-from syncline.control.virtual import CrashingTransport, Killed
+from syncline.rehearsal.seams import CrashingTransport, Killed
 
 CRASHING = {"syncline.dev/exit-code": "1", "syncline.dev/run-seconds": "1"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.cluster.world import World
 
-from syncline.control.virtual import CrashingTransport, Killed
+from syncline.rehearsal.seams import CrashingTransport, Killed
 
 PODS = "/api/v1/namespaces/default/pods"
 

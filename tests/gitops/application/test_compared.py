@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from syncline.assembly.virtual import VirtualWorld
 from syncline.gitops.application import compared, plan
 from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.compare import Comparison, ComparisonInput
 from syncline.gitops.compare import compare as really
 from syncline.gitops.sync.model import KindTable
+from syncline.rehearsal.world import World
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
@@ -43,7 +43,7 @@ class Scene:
 
         monkeypatch.setattr(plan, "compare_all", counted)
         self.source = Source()
-        self.world = VirtualWorld(self.source, nodes=0)
+        self.world = World(self.source, nodes=0)
         spec = {
             "project": "default",
             "source": {"repoURL": "https://example.com/r.git", "path": "."},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from syncline.assembly.virtual import VirtualWorld
 from syncline.base.clock import VirtualClock
 from syncline.gitops.application.manifests import Manifests
+from syncline.rehearsal.world import World
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
@@ -32,9 +32,9 @@ class SlowSource:
         return Manifests(("a" * 40,), (CONFIG_MAP,), ("Directory",), now)
 
 
-def world_with(*names: str) -> tuple[VirtualWorld, SlowSource]:
+def world_with(*names: str) -> tuple[World, SlowSource]:
     source = SlowSource()
-    world = VirtualWorld(source, nodes=0)
+    world = World(source, nodes=0)
     source.clock = world.clock
     for name in names:
         spec = {
@@ -48,12 +48,12 @@ def world_with(*names: str) -> tuple[VirtualWorld, SlowSource]:
     return world, source
 
 
-def ask(world: VirtualWorld, name: str) -> None:
+def ask(world: World, name: str) -> None:
     body = {"metadata": {"annotations": {REFRESH: "normal"}}}
     world.send("PATCH", f"{APPS}/{name}", body, "application/merge-patch+json")
 
 
-def asked(world: VirtualWorld, name: str) -> bool:
+def asked(world: World, name: str) -> bool:
     return REFRESH in (world.send("GET", f"{APPS}/{name}")["metadata"].get("annotations") or {})
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from syncline.assembly.virtual import VirtualWorld
 from syncline.gitops.application.manifests import Manifests
+from syncline.rehearsal.world import World
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
@@ -22,7 +22,7 @@ class Source:
 
 
 def test_of_many_that_are_created_together_the_first_has_ended_before_the_last_begins() -> None:
-    world = VirtualWorld(Source(), nodes=0)
+    world = World(Source(), nodes=0)
     for number in range(MANY):
         spec = {
             "project": "default",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from syncline.assembly.virtual import VirtualWorld
 from syncline.gitops.application.manifests import Manifests
+from syncline.rehearsal.world import World
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
@@ -25,13 +25,13 @@ class Source:
         return Manifests(("a" * 40,), (CONFIG_MAP,), ("Directory",), now)
 
 
-def windows(world: VirtualWorld, *listed: dict[str, Any]) -> None:
+def windows(world: World, *listed: dict[str, Any]) -> None:
     world.send("PATCH", f"{PROJECTS}/default", {"spec": {"syncWindows": list(listed)}}, MERGE)
 
 
 @pytest.fixture
-def world() -> VirtualWorld:
-    made = VirtualWorld(Source(), nodes=0)
+def world() -> World:
+    made = World(Source(), nodes=0)
     windows(made, ALWAYS)
     spec = {
         "project": "default",
@@ -44,12 +44,12 @@ def world() -> VirtualWorld:
     return made
 
 
-def state(world: VirtualWorld) -> dict[str, Any]:
+def state(world: World) -> dict[str, Any]:
     found: dict[str, Any] = world.send("GET", f"{APPS}/shop")["status"].get("operationState") or {}
     return found
 
 
-def test_no_automated_sync_begins_while_a_window_denies_it_and_no_condition_says_so_a026(world: VirtualWorld) -> None:
+def test_no_automated_sync_begins_while_a_window_denies_it_and_no_condition_says_so_a026(world: World) -> None:
     world.send("PATCH", f"{APPS}/shop", {"spec": {"syncPolicy": {"automated": {}}}}, MERGE)
     world.driver.settle()
     assert state(world) == {}
@@ -59,7 +59,7 @@ def test_no_automated_sync_begins_while_a_window_denies_it_and_no_condition_says
     assert state(world)["phase"] == "Succeeded"
 
 
-def test_a_requested_sync_waits_for_the_window_and_then_runs_a028(world: VirtualWorld) -> None:
+def test_a_requested_sync_waits_for_the_window_and_then_runs_a028(world: World) -> None:
     world.send("PATCH", f"{APPS}/shop", {"operation": {"sync": {}}}, MERGE)
     world.driver.settle()
     assert state(world)["phase"] == "Running"
@@ -69,14 +69,14 @@ def test_a_requested_sync_waits_for_the_window_and_then_runs_a028(world: Virtual
     assert state(world)["phase"] == "Succeeded"
 
 
-def test_a_requested_sync_runs_at_once_where_every_denial_lets_users_sync(world: VirtualWorld) -> None:
+def test_a_requested_sync_runs_at_once_where_every_denial_lets_users_sync(world: World) -> None:
     windows(world, {**ALWAYS, "manualSync": True})
     world.send("PATCH", f"{APPS}/shop", {"operation": {"sync": {}}}, MERGE)
     world.driver.settle()
     assert state(world)["phase"] == "Succeeded"
 
 
-def test_a_held_sync_can_be_terminated(world: VirtualWorld) -> None:
+def test_a_held_sync_can_be_terminated(world: World) -> None:
     world.send("PATCH", f"{APPS}/shop", {"operation": {"sync": {}}}, MERGE)
     world.driver.settle()
     world.send("PATCH", f"{APPS}/shop", {"status": {"operationState": {"phase": "Terminating"}}}, MERGE)
@@ -84,7 +84,7 @@ def test_a_held_sync_can_be_terminated(world: VirtualWorld) -> None:
     assert state(world)["phase"] == "Failed"
 
 
-def test_an_operation_freezes_when_its_only_window_closes_unless_it_may_overrun_s083(world: VirtualWorld) -> None:
+def test_an_operation_freezes_when_its_only_window_closes_unless_it_may_overrun_s083(world: World) -> None:
     closed = {"kind": "allow", "schedule": "0 0 1 1 *", "duration": "1m", "applications": ["*"]}
     windows(world, closed)
     world.driver.advance(120)

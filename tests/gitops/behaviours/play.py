@@ -6,11 +6,11 @@ import hashlib
 from datetime import datetime
 from typing import Any
 
-from syncline.assembly.virtual import VirtualWorld
 from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.rehearsal.world import World
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
@@ -63,7 +63,7 @@ class Play:
         self, *objects: Obj, nodes: int = 1, settings: AppSettings | None = None, spec: Obj | None = None, **policy: Any
     ) -> None:
         self.source = Source(*objects)
-        self.world = VirtualWorld(self.source, nodes=nodes, settings=settings or AppSettings())
+        self.world = World(self.source, nodes=nodes, settings=settings or AppSettings())
         self.driver = self.world.driver
         self.driver.settle()
         self.create("app", spec, **policy)

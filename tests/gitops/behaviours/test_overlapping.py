@@ -12,9 +12,9 @@ import pytest
 from tests.gitops.behaviours.play import MAPS, Play, config, job
 
 from syncline.base.entropy import Entropy
-from syncline.control.faults import FaultRates, FaultyTransport
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.objects import annotations_of, dig
+from syncline.rehearsal.seams import FaultRates, FaultyTransport
 
 SYNCS = 6
 LATE = FaultRates(conflict=0, stale_list=0.2, lost_watch=0.1, delayed_watch=0.5, duplicate=0.1)

@@ -10,10 +10,10 @@ from typing import Any
 from tests.sources.conftest import Upstream
 
 from syncline.assembly.hydrating import HydratingReader
-from syncline.assembly.virtual import VirtualWorld
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig
+from syncline.rehearsal.world import World
 
 ARGO = "/apis/argoproj.io/v1alpha1/namespaces/argocd"
 APPS, PROJECTS = f"{ARGO}/applications", f"{ARGO}/appprojects"
@@ -37,7 +37,7 @@ class Stage:
         self.dry.run("clone", "--quiet", "--bare", str(self.dry.path), str(self.path), inside=False)
         self.dry.run("remote", "add", "origin", str(self.path))
         self.reader = HydratingReader(folder / "cache", allow_local=True)
-        self.world = VirtualWorld(self.reader, settings=settings or AppSettings())
+        self.world = World(self.reader, settings=settings or AppSettings())
         self.driver = self.world.driver
         self.driver.settle()
         if enabled:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from syncline.assembly.virtual import VirtualWorld
 from syncline.control.cache import Cache
 from syncline.control.informer import Informer
 from syncline.gitops.application.manifests import Manifests
@@ -16,6 +15,7 @@ from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Unanswered
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ResourceInfo
+from syncline.rehearsal.world import World
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
@@ -68,7 +68,7 @@ class Line:
 class Scene:
     def __init__(self, *options: str) -> None:
         self.source, self.line = Source(), Line()
-        self.world = VirtualWorld(self.source, nodes=0)
+        self.world = World(self.source, nodes=0)
         self.world.start_gitops(self.line.over)
         spec = {
             "project": "default",

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from syncline.assembly.simulatedhosts import SimulatedHost, SimulatedHosts
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
-from syncline.control.faults import FaultRates, FaultyTransport
 from syncline.control.virtual import LoopActor
 from syncline.kube.client import Request, Response, Stream, Transport
 from syncline.kube.errors import Gone
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Done
 from syncline.machineconfig.agent.hosts import HostFacts
+from syncline.rehearsal.seams import FaultRates, FaultyTransport
 
 QUERIES = (
     ("rpm", "-qf"),

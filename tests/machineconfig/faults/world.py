@@ -23,7 +23,6 @@ from syncline.base.action import Performer
 from syncline.cluster.machines.machine import Entry, Power, Unit
 from syncline.control.executor import kube_performers, run_in_place
 from syncline.control.loop import ControlLoop
-from syncline.control.virtual import Killed
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, Conflict, InternalError, TooManyRequests, Unavailable
 from syncline.kube.holds import holds_of, noted_holds
@@ -34,6 +33,7 @@ from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.timeline import Outcome, timeline_of
+from syncline.rehearsal.seams import Killed
 
 CONTROLLERS = "controllers"
 CONFIGS = f"{APIS}/machineconfigs"

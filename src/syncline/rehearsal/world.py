@@ -1,6 +1,7 @@
-"""A whole installation in virtual time: embedded cluster, machines, GitOps controllers, one clock, one seed.
+"""A whole installation in virtual time: embedded cluster, machines, controllers, one clock, one seed.
 
-Made for tests, ``plan`` on a desk and, later, rehearsals. No socket, no thread; Git repositories are read for real.
+Begin at :class:`World`: scenarios, fault runs, tests and ``plan`` on a desk are played in one. No socket, no thread;
+Git repositories are read for real.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from syncline.kube.client import Request, Transport
 from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["VirtualWorld"]
+__all__ = ["World"]
 
 
 class _VirtualWay:
     """Loops of other clusters are further actors of the driver."""
 
-    def __init__(self, world: VirtualWorld) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
 
     def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
@@ -50,7 +51,7 @@ class _VirtualWay:
         return lambda: world.driver.actors.remove(actor)
 
 
-class VirtualWorld:
+class World:
     """One cluster with its controllers. ``wrap`` puts a fault seam before the GitOps controllers' transport."""
 
     def __init__(

@@ -1,15 +1,14 @@
-"""What can go wrong between a controller and its API, put in on purpose.
+"""Where faults get in between a controller and its API.
 
-Called by tests and rehearsals: :class:`FaultyTransport` stands before a loop's transport and, as its seed decides,
-refuses writes with conflicts, loses or delays watches, repeats events and answers lists from an older snapshot. The
-same seed gives the same faults. :meth:`FaultyTransport.heal` ends them; what was delayed is delivered then. A crash is
-:class:`~syncline.control.virtual.CrashingTransport`. Nothing is changed on the server's side, and no write that was
-answered is undone.
+:class:`FaultyTransport` stands before a loop's transport and, as its seed decides, refuses writes with conflicts, loses
+or delays watches, repeats events and answers lists from an older snapshot. The same seed gives the same faults.
+:meth:`FaultyTransport.heal` ends them; what was delayed is delivered then. :class:`CrashingTransport` ends the process
+after a write. Nothing is changed on the server's side, and no write that was answered is undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,12 +17,34 @@ from syncline.base.entropy import Entropy
 from syncline.kube.client import Request, Response, Stream, Transport
 from syncline.kube.errors import Conflict
 
-__all__ = ["FaultRates", "FaultyTransport"]
+__all__ = ["CrashingTransport", "FaultRates", "FaultyTransport", "Killed"]
 
 MAX_DELAY_S = 20.0
 """Longest delay of a watch: longer than the patience of a loop with its own writes (5 s)."""
 MAX_SNAPSHOTS = 200
 """Old lists kept at a time, one per path."""
+
+
+class Killed(BaseException):
+    """A crash injected at a named request. Not an Exception: nothing may swallow it."""
+
+
+class CrashingTransport:
+    """The process dies right after one of its writes was carried out: the n-th, or as many as ``after`` gives for each
+    life. Writes whose path contains one of ``spared`` do not count."""
+
+    def __init__(self, inner: Transport, after: int | Iterator[int], spared: Collection[str] = ()) -> None:
+        self._inner, self._spared = inner, spared
+        self._left = after if isinstance(after, int) else next(after)
+        self.requests = 0
+
+    def send(self, request: Request) -> Response:
+        answer = self._inner.send(request)
+        if request.method != "GET" and not any(part in request.path for part in self._spared):
+            self.requests += 1
+            if self.requests == self._left:
+                raise Killed(f"after request {self.requests}: {request.describe()}")
+        return answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from datetime import datetime
 
 from syncline.assembly.refusals import Questions
 from syncline.assembly.snapshot import ClusterLook, look_at_cluster
-from syncline.assembly.virtual import VirtualWorld
 from syncline.control.cache import IndexFn
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import GroupKind, Obj, gvk_of, meta, name_of
+from syncline.rehearsal.world import World
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 
 __all__ = ["Exported", "exported_cluster"]
@@ -44,7 +44,7 @@ class Exported:
 
 def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Mapping[str, IndexFn]) -> Exported:
     """``exported``: objects as ``kubectl get -o yaml`` prints them, Lists already taken apart."""
-    world = VirtualWorld(_Nothing(), settings=settings, nodes=0)
+    world = World(_Nothing(), settings=settings, nodes=0)
     world.driver.settle()
     problems = [text for obj in exported if (text := _define(world, obj))]
     world.driver.advance(SETTLE_S)
@@ -65,7 +65,7 @@ def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Ma
 class _Roomy:
     """That world, in which every Namespace exists as soon as something is asked about it."""
 
-    def __init__(self, world: VirtualWorld) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
 
     def send(self, request: Request) -> Response:
@@ -79,7 +79,7 @@ class _Roomy:
         return self._world.admin.send(request)
 
 
-def _define(world: VirtualWorld, obj: Obj) -> str:
+def _define(world: World, obj: Obj) -> str:
     if gvk_of(obj).group_kind != DEFINITION:
         return ""
     kept = {key: value for key, value in meta(obj).items() if key not in MADE_BY_SERVER}
