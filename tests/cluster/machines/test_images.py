@@ -50,7 +50,15 @@ PULLED = [
     "debian:bookworm-slim",
 ]
 PULLED += ["postgres:17.2-alpine3.21", "registry.example.org/nginx:custom", "nginx@sha256:" + "0" * 64, "ubuntu:24.04"]
-MISSING = ["nginx:1.161", "nginx:nosuchtag", "busybox:v99.1", "registry.invalid/a/b:1", "shop/web:does-not-exist"]
+MISSING = [
+    "nginx:1.161",
+    "webserver:404",
+    "nginx:404",
+    "nginx:nosuchtag",
+    "busybox:v99.1",
+    "registry.invalid/a/b:1",
+    "shop/web:does-not-exist",
+]
 
 
 @pytest.mark.parametrize("image", PULLED)

@@ -465,3 +465,17 @@ def test_the_log_of_a_simulated_container_says_so_and_that_of_a_process_is_its_o
     assert cluster.oc("logs", "no-command").startswith("[syncline] simulated: it has no command")
     assert "syncline.dev/run: process" in cluster.oc("logs", "stays")
     assert cluster.run("own-log", "printf", "mine")[2] == "mine"
+
+
+def test_a_container_without_a_command_runs_the_program_of_its_image_where_it_is_installed(cluster: Cluster) -> None:
+    """At the path that it has in the image, also where another program calls it."""
+    known = "images: [{names: [say], runs: true, entrypoint: [/bin-of/say], cmd: [cmd], programs: {/bin-of/say: echo}}]"
+    metadata = {"name": "syncline-images", "namespace": "kube-system"}
+    data = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"mine.yaml": known}}
+    cluster.oc("create", "-f", "-", stdin=json.dumps(data))
+    image = {"image": "registry.example.org/say:1"}
+    env = [{"name": "WHO", "value": "me"}]
+    wholly, with_words = image | {"command": []}, image | {"command": [], "args": ["$(WHO)"], "env": env}
+    assert cluster.run("say-cmd", container=wholly) == ("Succeeded", 0, "cmd\n")
+    assert cluster.run("say-args", container=with_words) == ("Succeeded", 0, "me\n")
+    assert cluster.run("say-called", "sh", "-c", "/bin-of/say called", container=image)[2] == "called\n"

@@ -26,19 +26,25 @@ CONFIG_MAP = ("kube-system", "syncline-images")
 MAX_BYTES, MAX_NAMES, MAX_PATTERN = 64 * 1024, 2000, 200
 OFFICIAL = "docker.io/library/"
 _NUMBERS = re.compile(r"v?(\d{1,9}(?:\.\d{1,9})*)")
+_PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _FORM = (
-    "give images: [{names: [NAME], runs: true, exitCode: 0}], tags: [{repository, below, words}], unpullable: [GLOB]"
+    "give images: [{names: [NAME], runs: true, exitCode: 0, entrypoint: [PATH], programs: {PATH: NAME}}], "
+    "tags: [{repository, below, words}], unpullable: [GLOB]"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Default:
     """What an image does without a command: ``runs`` until it is stopped, or ends with ``exit_code``. ``ends_with``:
-    first arguments with which it ends all the same."""
+    first arguments with which it ends all the same. ``entrypoint`` and ``cmd`` are the image's own; ``programs``: the
+    paths of its programs, with the name that each has on a machine where it is installed."""
 
     runs: bool
     exit_code: int = 0
     ends_with: frozenset[str] = frozenset()
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
+    programs: tuple[tuple[str, str], ...] = ()
 
     def stays(self, container: Obj) -> bool | None:
         """Whether it runs until it is stopped, as a shell does with somebody at its input. None: its arguments are the
@@ -100,13 +106,7 @@ class ImageBook:
 
     def with_own(self, found: Any) -> ImageBook:
         """People's data first. Raises ValueError, TypeError, KeyError or AttributeError for another form."""
-        defaults = {
-            str(name): Default(
-                bool(each["runs"]), int(each.get("exitCode", 0)), frozenset(map(str, each.get("endsWith", ())))
-            )
-            for each in found.get("images") or ()
-            for name in each["names"]
-        }
+        defaults = {str(name): _default(each) for each in found.get("images") or () for name in each["names"]}
         tags = {
             str(each["repository"]): _Tags(
                 tuple(int(part) for part in str(each["below"]).split(".")), frozenset(map(str, each.get("words", ())))
@@ -118,6 +118,21 @@ class ImageBook:
             raise ValueError(f"more than {MAX_NAMES} entries, or a pattern of more than {MAX_PATTERN} characters")
         kept = {name: each for name, each in self.tags.items() if name not in tags}
         return ImageBook({**self.defaults, **defaults}, {**kept, **tags}, [*patterns, *self.unpullable])
+
+
+def _default(found: Any) -> Default:
+    programs = tuple((str(path), str(name)) for path, name in sorted((found.get("programs") or {}).items()))
+    for path, name in programs:
+        if not path.startswith("/") or ".." in path.split("/") or not _PROGRAM.fullmatch(name):
+            raise ValueError(f"programs: {path}: {name} is to be an absolute path and the name of a program")
+    return Default(
+        bool(found["runs"]),
+        int(found.get("exitCode", 0)),
+        frozenset(map(str, found.get("endsWith", ()))),
+        tuple(map(str, found.get("entrypoint", ()))),
+        tuple(map(str, found.get("cmd", ()))),
+        programs,
+    )
 
 
 def known_images(objects: Iterable[Obj]) -> ImageBook:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ __all__ = [
     "ask_port",
     "run_inside",
     "end",
+    "installed",
     "join",
     "kill",
     "launcher",
@@ -37,6 +39,9 @@ __all__ = [
 
 OURS = "/opt/syncline"
 """Where our interpreter and tools lie inside."""
+PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SHOWN = "/usr/"
+"""Programs elsewhere are not shown to containers, whoever names them."""
 CHECK_S = 20.0
 MOST_SAID = 10 * 1024
 """Of what a probe prints."""
@@ -48,6 +53,13 @@ STUBBORN_S = 5.0
 
 def package_root() -> Path:
     return Path(syncline.__file__).resolve().parents[1]
+
+
+def installed(name: str) -> str:
+    """The path of a program of this machine that containers may see; empty if there is none."""
+    found = shutil.which(name, path=PROGRAMS)
+    real = os.path.realpath(found) if found else ""
+    return real if real.startswith(SHOWN) else ""
 
 
 def python_inside() -> tuple[str, list[tuple[str, str, bool]]]:

@@ -32,12 +32,14 @@ from syncline.base.secret import Secret
 from syncline.cluster.machines import mounts as mounting
 from syncline.cluster.machines.accounts import Accounts, AccountsError, accounts_of
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
-from syncline.cluster.machines.environment import command_line, environment_of
+from syncline.cluster.machines.environment import environment_of, expanded
 from syncline.cluster.machines.gateway import Gateway
+from syncline.cluster.machines.images import known_images
 from syncline.cluster.machines.launching import (
     OURS,
     ask_port,
     end,
+    installed,
     join,
     kill,
     launcher,
@@ -48,24 +50,23 @@ from syncline.cluster.machines.launching import (
 from syncline.cluster.machines.logs import LINE_COST, LogBook, Throttle
 from syncline.cluster.machines.prober import Answer, Prober, Tally, course_at_start, course_with
 from syncline.cluster.machines.probes import Probe, port_number
+from syncline.cluster.machines.programs import RUN, program_of, runs_as_process
 from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS
 from syncline.cluster.machines.sandbox.board import FIGURES, LINES, Board
 from syncline.cluster.machines.sandbox.ownership import identity
 from syncline.cluster.machines.sessions import CommandSession
-from syncline.cluster.machines.stages import ANNOTATION_PREFIX, completes
 from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, shown_of, token_wish, volumes_of
 from syncline.cluster.verbs.exchange import ExecWish
 from syncline.kube import client
 from syncline.kube.client import Session
 from syncline.kube.errors import BadRequest, TooManyRequests
-from syncline.kube.objects import ObjectRef, ResourceInfo, annotations_of, dig, name_of, namespace_of, ref_of, uid_of
+from syncline.kube.objects import ObjectRef, ResourceInfo, dig, name_of, namespace_of, ref_of, uid_of
 
-__all__ = ["ProcessRuntime", "ProcessSettings", "runs_as_process", "simulated_note"]
+__all__ = ["ProcessRuntime", "ProcessSettings"]
 
 log = logging.getLogger("syncline.machines")
 
 ACCOUNTS = ResourceInfo("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-RUN = f"{ANNOTATION_PREFIX}run"
 TOOL_MODULE = "syncline.cluster.machines.tools"
 TOOLS = f"{OURS}/bin"
 READ_BYTES = 65536
@@ -212,8 +213,8 @@ class ProcessRuntime:
 
     @staticmethod
     def takes(order: Order) -> bool:
-        """Containers with a command that are to end, and those that ask for it."""
-        return runs_as_process(order.pod, order.container)
+        """Containers whose program is known and that are to end, and those that ask for it."""
+        return runs_as_process(order.pod, order.container, known_images(order.objects), installed)
 
     # -- the runtime -------------------------------------------------------------------------------------------------
 
@@ -386,12 +387,15 @@ class ProcessRuntime:
     def _spawn(self, order: Order, token: Secret) -> _Running:
         service = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
         variables = environment_of(order, service)
-        argv = command_line(order.container, variables)
+        program = program_of(order.container, known_images(order.objects), installed)
+        assert program is not None, "only containers whose program is known are taken"
+        argv = [expanded(word, variables) for word in program.words]
         place = self.scratch / uid_of(order.pod)
         tools = self._write_tools(place)
         if self._gateway is None:
             volumes = volumes_of(order, token.reveal())
             self._write_volumes(place, volumes)
+            argv[0] = program.on_machine(argv[0])
             bare = self._spawn_bare(order, argv, variables, place, volumes)
             return _Running(bare, ref_of(order.pod), order.container, containers=_containers(order.pod))
         accounts = accounts_of(order.pod, order.container)
@@ -418,6 +422,7 @@ class ProcessRuntime:
             "binds": [
                 *python_inside()[1],
                 (str(tools), TOOLS, False),
+                *((found, path, False) for path, found in program.shown),
                 *mounts,
                 last_words,
             ],
@@ -669,20 +674,6 @@ def _containers(pod: dict[str, Any]) -> int:
 
 def _last_words(place: Path, container: dict[str, Any]) -> Path:
     return place / f"message-{container['name']}"
-
-
-def runs_as_process(pod: dict[str, Any], container: dict[str, Any]) -> bool:
-    """DECISION: containers with a command of pods that are not always restarted, or annotated ``run: process``."""
-    if not container.get("command"):
-        return False
-    return completes(pod, container) or annotations_of(pod).get(RUN) == "process"
-
-
-def simulated_note(container: dict[str, Any]) -> str:
-    """What the log of a container says that is no process, and what would make it one."""
-    if not container.get("command"):
-        return "[syncline] simulated: it has no command, and images are not pulled, so nothing runs here\n"
-    return f"[syncline] simulated: its pod is always restarted; the annotation {RUN}: process runs its command\n"
 
 
 def _token(order: Order, wish: TokenWish) -> Generator[Any, Any, Secret]:

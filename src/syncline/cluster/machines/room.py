@@ -13,6 +13,7 @@ from datetime import datetime
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.cluster.machines.containers import Container, ContainerTable, Order, Runtime
+from syncline.cluster.machines.images import ImageBook
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
     ForgetPod,
@@ -35,8 +36,10 @@ from syncline.cluster.machines.kubelet.node import (
 )
 from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
 from syncline.cluster.machines.kubelet.power import ChangePower, PowerController, PowerPerformer, RebootMachine
+from syncline.cluster.machines.launching import installed
 from syncline.cluster.machines.logs import LogBook, MachineLogs
-from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings, runs_as_process, simulated_note
+from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings
+from syncline.cluster.machines.programs import runs_as_process, simulated_note
 from syncline.cluster.machines.runtimes import Runtimes
 from syncline.cluster.machines.script import Identity, ScriptRuntime
 from syncline.cluster.machines.simulated import Machines
@@ -98,8 +101,8 @@ class MachinesRoom:
         key = record.pod_uid, record.name, record.attempt
         self.book.write(*key, simulated_note(order.container).encode(), record.started_at or self._clock.now())
 
-    def _ends_with_us(self, pod: Obj, container: Obj) -> bool:
-        return ProcessRuntime.name in self._by_name and runs_as_process(pod, container)
+    def _ends_with_us(self, pod: Obj, container: Obj, images: ImageBook) -> bool:
+        return ProcessRuntime.name in self._by_name and runs_as_process(pod, container, images, installed)
 
     def controllers(self) -> list[Controller]:
         node = NodeController(self.machines, heartbeats=self.settings.heartbeats)

@@ -47,7 +47,7 @@ POD = GroupKind("", "Pod")
 NODE = GroupKind("", "Node")
 PODS_ON_NODE = "kubelet/pods"
 NOTHING_MISSING = Missing()
-EndsWithUs = Callable[[Obj, Obj], bool]
+EndsWithUs = Callable[[Obj, Obj, ImageBook], bool]
 """Is a container of a pod a process that ends when this process does?"""
 EPHEMERAL_STORAGE = "100Gi"
 """What every simulated machine has."""
@@ -218,7 +218,7 @@ def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs, 
     if running:
         started = parse_time(running["startedAt"])
         spec = _container(pod, name)
-        if ends_with_us(pod, spec):
+        if ends_with_us(pod, spec, images):
             lost = Container(uid, name, attempt, boot_id, started, started, started, LOST_PROCESS_EXIT_CODE)
             return replace(lost, reason="ContainerStatusUnknown", message=LOST_MESSAGE, recovered=True)
         stage = stage_of(pod, spec, attempt, Timing(), images=images)
