@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+SOURCES = Path(__file__).resolve().parents[1] / "src"
+
+
+def start_children_from(sources: Path) -> None:
+    """Processes that tests start import the sources beside these tests, as the tests do, whichever are installed; and
+    everything is compiled once instead of at each start (a third of a suite's time where the caller forbids it)."""
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != str(sources)]
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(sources), *paths])
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+start_children_from(SOURCES)
 
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
