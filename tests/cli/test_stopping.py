@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Figure
+from tests.oc import Oc
 
 from syncline.cluster.machines.launching import sandbox_problem
 
@@ -61,12 +62,7 @@ class Served:
         return self.process.returncode, said
 
     def oc(self, *argv: str, stdin: str = "") -> str:
-        command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
-        done = subprocess.run(
-            command, input=stdin, env=self.environ, capture_output=True, text=True, timeout=2 * LONGEST_S, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return Oc(self.kubeconfig)(*argv, stdin=stdin)
 
 
 SERVERS = {
@@ -114,9 +110,10 @@ def test_pods_that_do_not_want_to_stop_are_no_reason_to_wait(tmp_path: Path, fig
     arguments = ("up", "--memory", "--listen", "127.0.0.1:0", "--run-commands")
     served = Served(tmp_path, *arguments, "--kubeconfig-out", str(tmp_path / "kubeconfig"), ready="Ctrl-C stops")
     stays = "trap '' TERM INT HUP; while :; do sleep 0.1; done"
-    script = f'setsid sh -c "{stays}" & {stays}'
+    script = f'setsid sh -c "{stays}" & touch /tmp/up; {stays}'
     env = [{"name": "NAME", "value": name}]
     container = {"name": "c", "image": "none", "command": ["sh", "-c", script, name], "env": env}
+    container["readinessProbe"] = {"exec": {"command": ["test", "-f", "/tmp/up"]}, "periodSeconds": 1}
     spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": GRACE_S, "containers": [container]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stubborn"}, "spec": spec}
     served.oc("wait", "serviceaccount/default", "--for=create", f"--timeout={LONGEST_S}s")

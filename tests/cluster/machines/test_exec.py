@@ -5,24 +5,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import shutil
 import ssl
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from tests.live import served_cluster
+from tests.oc import Oc
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cluster.conversing import status_of_exit
 from syncline.cluster.machines.launching import sandbox_problem
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from live import served_cluster
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
@@ -52,19 +49,12 @@ class Cluster:
     def __init__(self, kubeconfig: Path, folder: Path) -> None:
         config = json.loads(kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        self.kubeconfig, self.server = kubeconfig, cluster["server"]
+        self.kubeconfig, self.oc, self.server = kubeconfig, Oc(kubeconfig), cluster["server"]
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
         self.tls = ssl.create_default_context(cadata=authority)
         for name, field in (("crt", "client-certificate-data"), ("key", "client-key-data")):
             (folder / name).write_bytes(base64.b64decode(user[field]))
         self.tls.load_cert_chain(folder / "crt", folder / "key")
-
-    def oc(self, *argv: str, stdin: str = "") -> str:
-        environ = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
-        command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
-        done = subprocess.run(command, input=stdin, env=environ, capture_output=True, text=True, timeout=2 * LONGEST_S)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
     def exec(self, *command: str, stdin: bytes | None = None, pod: str = "p", **options: str) -> dict[int, bytes]:
         """What came on each channel."""

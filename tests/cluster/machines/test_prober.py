@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,18 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cluster.machines.test_exec import Cluster as Inside
+from tests.cluster.machines.test_process import LONGEST_S, WAIT, Cluster
+from tests.live import served_cluster
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cluster.machines.launching import sandbox_problem
 from syncline.cluster.machines.prober import Answer, Prober, Tally, course_at_start, course_with
 from syncline.cluster.machines.probes import Course, Failure, Probe
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from test_exec import Cluster as Inside
-from test_process import LONGEST_S, WAIT, Cluster
-
-from live import served_cluster
 
 PROBLEM = sandbox_problem()
 GOOD, BAD = Answer(True), Answer(False, "no")

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.live import served_cluster
+from tests.oc import Oc
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cluster.machines.launching import sandbox_problem
 from syncline.kube.objects import Obj
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from live import served_cluster
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
@@ -31,17 +30,7 @@ class Cluster:
     """Speaks to the served cluster by our own oc, as a user does."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self.kubeconfig = kubeconfig
-        self._environ = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-
-    def oc(self, *argv: str, stdin: str = "", check: bool = True) -> str:
-        command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
-        limit_s = 2 * LONGEST_S
-        done = subprocess.run(
-            command, input=stdin, env=self._environ, capture_output=True, text=True, timeout=limit_s, check=False
-        )
-        assert not check or done.returncode == 0, done.stderr
-        return done.stdout + ("" if check else done.stderr)
+        self.kubeconfig, self.oc = kubeconfig, Oc(kubeconfig)
 
     def start(self, name: str, *command: str, **spec: Any) -> None:
         container: Obj = {"name": "c", "image": "none", "command": list(command)} | spec.pop("container", {})

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.oc import Oc
 
 from syncline.base.scratch import PREFIX
 from syncline.cluster.machines.launching import sandbox_problem
@@ -45,11 +46,7 @@ def cluster(folder: Path, commands: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def oc(folder: Path, *argv: str, stdin: object = None) -> str:
-    command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
-    environ = {**os.environ, "KUBECONFIG": str(folder / "kubeconfig")}
-    done = subprocess.run(command, input=json.dumps(stdin), env=environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return Oc(folder / "kubeconfig")(*argv, stdin=json.dumps(stdin))
 
 
 def holding(folder: Path) -> list[Path]:

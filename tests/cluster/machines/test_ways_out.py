@@ -17,18 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cluster.machines.ways_out import EMPTY, PRELUDE, WAYS, WORK, Way
 from tests.conftest import Figure
+from tests.live import Served, served_cluster
+from tests.oc import Oc
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.base.removal import remove_tree
 from syncline.base.seccomp import ABSENT, CLONE, REFUSED, UNSHARE
 from syncline.cluster.machines.launching import end, kill, launcher, python_inside, sandbox_problem
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from ways_out import EMPTY, PRELUDE, WAYS, WORK, Way
-
-from live import Served, served_cluster
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
@@ -54,19 +51,6 @@ NEIGHBOUR = {
     },
 }
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ours"}, "stringData": {"password": "hidden"}}
-
-
-class Oc:
-    def __init__(self, kubeconfig: Path) -> None:
-        self._environ = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-
-    def __call__(self, *argv: str, stdin: str = "") -> str:
-        command = [sys.executable, "-m", "syncline.cluster.machines.tools", *argv]
-        done = subprocess.run(
-            command, input=stdin, env=self._environ, capture_output=True, text=True, timeout=2 * LONGEST_S, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
 
 def _python() -> tuple[str, dict[str, str]]:
