@@ -12,11 +12,22 @@ from tests.machineconfig.memory_host import MemoryHost
 from syncline.ignition.converting import ConversionError, convert_raw_to, refusal
 from syncline.ignition.negotiate import parse_accept
 from syncline.kube.objects import Obj
+from syncline.machineconfig.agent.actions import (
+    FIRST_BOOT_REBOOT,
+    REBOOT,
+    Action,
+    drain_needed,
+    first_boot_actions,
+    update_actions,
+)
+from syncline.machineconfig.agent.changes import Units, changes_between
 from syncline.machineconfig.agent.kernel import parsed_arguments, running_of
 from syncline.machineconfig.agent.writing import UpdateError, update_files
-from syncline.machineconfig.drain.registries import change_is_safe
+from syncline.machineconfig.drain.registries import PATH as REGISTRIES
+from syncline.machineconfig.drain.registries import RegistriesError, change_is_safe
 from syncline.machineconfig.names import GENERATED_VERSION
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
+from syncline.machineconfig.pools.nodestate import not_ready
 from syncline.machineconfig.pools.status import put_condition
 from syncline.machineconfig.pools.validity import summary
 from syncline.machineconfig.render.merge import BaseImages, merge_configs
@@ -31,6 +42,8 @@ from syncline.machineconfig.runtime.registries import RegistryLists, policy_json
 from syncline.machineconfig.server.joining import joining_files
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+EMPTY: Obj = {"ignition": {"version": "3.5.0"}}
+UNIT: Obj = {"systemd": {"units": [{"name": "a.service", "contents": "[Unit]\n"}]}}
 YAML_OF_TEXTS = {
     "a\u0085b": "a b",
     "a \u0085 \u0085 b": "|-\n  a\n  b",
@@ -152,6 +165,32 @@ def test_an_unchanged_registry_is_safe_whatever_it_says() -> None:
     text = f'[[registry]]\nlocation = "a.io"\n{both}'.encode()
     assert change_is_safe(text, text)
     assert not change_is_safe(text, text.replace(b'"all"', b'"tag-only"'))
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+@pytest.mark.parametrize("source", ["", "text"])
+def test_registries_whose_contents_cannot_be_read_are_an_error_and_no_empty_file(side: str, source: str) -> None:
+    bad: Obj = {"storage": {"files": [{"path": REGISTRIES, "contents": {"source": source}}]}}
+    old, new = (bad, {}) if side == "old" else ({}, bad)
+    with pytest.raises(RegistriesError, match=r"failed decoding Data URL scheme string:? missing data prefix"):
+        drain_needed([Action("Special")], old, new)
+
+
+def test_of_two_policies_for_one_unit_the_first_decides() -> None:
+    units = [{"name": "a.service", "actions": [{"type": kind}]} for kind in ("Reboot", "None")]
+    changes = changes_between({"spec": {"config": EMPTY}}, {"spec": {"config": EMPTY | UNIT}})
+    assert update_actions(changes, [], Units(added=("a.service",)), {"units": units}) == [REBOOT]
+
+
+def test_an_empty_list_of_units_is_a_change_from_none_and_the_first_boot_reboots() -> None:
+    changes = changes_between({"spec": {"config": EMPTY}}, {"spec": {"config": EMPTY | {"systemd": {"units": []}}}})
+    assert changes.units
+    assert first_boot_actions(changes, []) == [FIRST_BOOT_REBOOT]
+
+
+def test_a_condition_without_a_status_is_told_as_empty() -> None:
+    node: Obj = {"metadata": {"name": "n"}, "status": {"conditions": [{"type": "Ready"}]}}
+    assert not_ready(node) == "node n is reporting NotReady="
 
 
 def test_a_unit_below_something_that_is_no_directory_is_refused_with_the_directory() -> None:

@@ -114,7 +114,7 @@ def _stated(text: str) -> Obj:
     return lifted
 
 
-_COMPARED = ("passwd", "kernelArguments", "storage")
+_COMPARED = ("passwd", "kernelArguments", "storage", "systemd")
 
 
 def _with_empty_lists(config: Any, raw: Any) -> Any:

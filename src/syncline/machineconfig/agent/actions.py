@@ -10,13 +10,11 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote_to_bytes
 
-from syncline.ignition.payload import PayloadError, decode_file_contents
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.changes import Changes, Units
 from syncline.machineconfig.drain.registries import PATH as REGISTRIES
-from syncline.machineconfig.drain.registries import change_is_safe
+from syncline.machineconfig.drain.registries import configs_change_safely
 from syncline.machineconfig.policy import closest_policy
 
 __all__ = [
@@ -79,7 +77,9 @@ def consequences(changes: Changes, files: Sequence[str], units: Units, policies:
     for path in files:
         policy = closest_policy(path, policies.get("files") or [])
         found.append(_governed("file", path, policy, "path"))
-    by_name = {str(each.get("name", "")): each for each in policies.get("units") or []}
+    by_name: dict[str, Obj] = {}
+    for each in policies.get("units") or []:
+        by_name.setdefault(str(each.get("name", "")), each)
     for name in (*units.added, *units.removed, *units.updated):
         found.append(_governed("unit", name, by_name.get(name), "name"))
     if changes.passwd:
@@ -107,23 +107,7 @@ def drain_needed(actions: Iterable[Action], old: Obj, new: Obj) -> bool:
     kinds = {action.type for action in actions}
     if kinds & {"Reboot", "Drain"}:
         return True
-    return "Special" in kinds and not _registries_safe(old, new)
-
-
-def _registries_safe(old: Obj, new: Obj) -> bool:
-    return change_is_safe(_contents(old), _contents(new))
-
-
-def _contents(config: Obj) -> bytes:
-    """The bytes of registries.conf; compression is not looked at, as upstream."""
-    for file in reversed((config.get("storage") or {}).get("files") or []):
-        if file.get("path") == REGISTRIES:
-            source = (file.get("contents") or {}).get("source")
-            try:
-                return decode_file_contents(source, None)
-            except PayloadError:
-                return unquote_to_bytes(str(source or ""))
-    return b""
+    return "Special" in kinds and not configs_change_safely(old, new)
 
 
 # -- the first boot -----------------------------------------------------------------------------------------------
@@ -163,4 +147,4 @@ def first_boot_drain(actions: Sequence[str], files: Sequence[str], old: Obj, new
     """Raises RegistriesError."""
     if FIRST_BOOT_REBOOT in actions:
         return True
-    return REGISTRIES in files and not _registries_safe(old, new)
+    return REGISTRIES in files and not configs_change_safely(old, new)

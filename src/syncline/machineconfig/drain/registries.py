@@ -56,17 +56,17 @@ def configs_change_safely(old: Obj, new: Obj) -> bool:
 
     Raises :class:`RegistriesError`.
     """
-    return change_is_safe(_contents(old), _contents(new))
+    return change_is_safe(_contents(old, ": "), _contents(new, " "))
 
 
-def _contents(config: Obj) -> bytes:
+def _contents(config: Obj, colon: str) -> bytes:
     for file in dig(config, "storage", "files", default=[]):
         if file.get("path") == PATH:
             source = dig(file, "contents", "source")
             try:
-                return decode_data_url(str(source)) if source else b""
+                return b"" if source is None else decode_data_url(str(source))
             except DataUrlError as error:
-                raise RegistriesError(f"failed decoding Data URL scheme string: {error}") from None
+                raise RegistriesError(f"failed decoding Data URL scheme string{colon}{error}") from None
     return b""
 
 

@@ -109,7 +109,7 @@ def _unfit(node: Obj) -> str | None:
     """Why nothing is fetched now."""
     name = name_of(node)
     for condition in dig(node, "status", "conditions") or ():
-        kind, status = condition.get("type"), condition.get("status")
+        kind, status = condition.get("type"), condition.get("status") or ""
         if kind == "Ready" and status != "True":
             return f"node {name} is reporting NotReady={status}"
         if kind == "DiskPressure" and status != "False":

@@ -147,7 +147,7 @@ def not_ready(node: Obj) -> str | None:
 
 def _not_ready(node: Obj) -> str | None:
     for condition in dig(node, "status", "conditions", default=[]):
-        kind, status = condition.get("type"), condition.get("status")
+        kind, status = condition.get("type"), condition.get("status") or ""
         if kind in _SAID and status != ("True" if kind == "Ready" else "False"):
             return f"node {name_of(node)} is reporting {_SAID[kind]}={status}"
     if dig(node, "spec", "unschedulable"):
