@@ -9,7 +9,7 @@ import pytest
 from syncline.assembly.inspect import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.base.cause import Cause
 from syncline.base.clock import EPOCH
-from syncline.cli.explain import object_ref
+from syncline.cli.explain import meant
 from syncline.cli.explainview import MAX_LINES, describe_cause
 from syncline.cli.failure import CommandFailed
 from syncline.cli.plan import application_ref, exit_code
@@ -111,20 +111,20 @@ def test_an_application_may_be_written_with_or_without_kind_and_namespace(text: 
     ],
 )
 def test_a_target_of_explain_is_kind_namespace_and_name(text: str, expected: ObjectRef) -> None:
-    assert object_ref(KINDS, text, ("default", "argocd")) == expected
+    assert meant(KINDS, text, ("default", "argocd")) == expected
 
 
 @pytest.mark.parametrize("text", ["foo/x", "job/", "a/b/c/d"])
 def test_a_target_that_cannot_be_meant_is_a_usage_error(text: str) -> None:
     with pytest.raises(CommandFailed) as refused:
-        object_ref(KINDS, text, ("default", "argocd"))
+        meant(KINDS, text, ("default", "argocd"))
     assert refused.value.code == 2 and repr(text) in str(refused.value)
 
 
 def test_kinds_of_machine_configuration_say_how_to_get_them() -> None:
     for text in ("pool/worker", "mc/99-x"):
         with pytest.raises(CommandFailed, match="`syncline up --machine-config` serves it"):
-            object_ref(KINDS, text, ("default", "argocd"))
+            meant(KINDS, text, ("default", "argocd"))
 
 
 def chain(length: int) -> Cause:

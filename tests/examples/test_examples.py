@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from syncline.cli.failure import CommandFailed
-from syncline.cli.story import Story, read_story
-from syncline.cli.storyview import masked
-from syncline.cli.virtualdemo import VirtualShowing
+from syncline.cli.storyview import failing, masked, transcript
+from syncline.rehearsal.playing import Playing
+from syncline.rehearsal.reading import read_scenario
+from syncline.rehearsal.scenario import Scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LIVE = (("butane-policy", 2),)
@@ -25,11 +26,11 @@ LIVE = (("butane-policy", 2),)
 STORIES = sorted(path.parent for path in EXAMPLES.rglob("story.yaml"))
 
 
-def tell(story: Story, folder: Path) -> str:
+def tell(story: Scenario, folder: Path) -> str:
     """The transcripts of all steps, masked."""
-    show = VirtualShowing(story, folder)
+    show = Playing(story, folder)
     show.begin()
-    told = "".join(show.play(step) + "\n" for step in story.steps)
+    told = "".join(transcript(show.stage, show.play(step)) + "\n" for step in story.steps)
     return masked(told, show.commits)
 
 
@@ -58,7 +59,7 @@ def syncline(*arguments: str, fails: bool = False) -> str:
 
 @pytest.mark.parametrize("folder", STORIES, ids=lambda path: path.name)
 def test_an_example_tells_what_its_folder_promises(folder: Path, tmp_path: Path, update_golden: bool) -> None:
-    told = tell(read_story(folder), tmp_path)
+    told = tell(read_scenario(folder), tmp_path)
     expected = folder / "expected.txt"
     if update_golden:
         expected.write_text(told)
@@ -127,8 +128,8 @@ def test_a_story_that_cannot_be_played_is_refused_with_its_place(text: str, word
     (tmp_path / "story.yaml").write_text(
         text if text.startswith(("steps", "about")) else f"steps: [{{say: a}}]\n{text}"
     )
-    with pytest.raises(CommandFailed) as refused:
-        read_story(tmp_path)
+    with pytest.raises(CommandFailed) as refused, failing():
+        read_scenario(tmp_path)
     assert words in str(refused.value)
 
 
@@ -139,17 +140,20 @@ def test_what_does_not_come_about_in_its_time_names_the_step(tmp_path: Path) -> 
         "steps: [{say: For ever, until: [node/node-1 Shining], within: 1m}]\n"
     )
     (tmp_path / "repository" / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-    show = VirtualShowing(replace(read_story(tmp_path), name="late"), tmp_path / "scratch")
+    show = Playing(replace(read_scenario(tmp_path), name="late"), tmp_path / "scratch")
     show.begin()
-    with pytest.raises(
-        CommandFailed, match=r"late: For ever: node/node-1 Shining: not reached within 1m0s\nlate: .*Synced"
+    with (
+        pytest.raises(
+            CommandFailed, match=r"late: For ever: node/node-1 Shining: not reached within 1m0s\nlate: .*Synced"
+        ),
+        failing(),
     ):
         show.play(show.story.steps[0])
 
 
 def test_a_folder_of_stories_names_them_and_a_folder_without_manifests_says_so(tmp_path: Path) -> None:
-    with pytest.raises(CommandFailed, match=r"holds 3 stories and is none; .*job-image-change/replace"):
-        read_story(EXAMPLES / "job-image-change")
+    with pytest.raises(CommandFailed, match=r"holds 3 stories and is none; .*job-image-change/replace"), failing():
+        read_scenario(EXAMPLES / "job-image-change")
     (tmp_path / "README.md").touch()
-    with pytest.raises(CommandFailed, match=r"holds no file that is one of \.yaml"):
-        read_story(tmp_path)
+    with pytest.raises(CommandFailed, match=r"holds no file that is one of \.yaml"), failing():
+        read_scenario(tmp_path)

@@ -12,18 +12,18 @@ from syncline.assembly.refusals import Questions
 from syncline.assembly.snapshot import ClusterLook, application_indices, look_at_cluster
 from syncline.cli.explainview import describe_cause
 from syncline.cli.planview import describe_plan
-from syncline.cli.virtualdemo import VirtualShowing
 from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
 from syncline.explain.view import Found, LogTail, View, no_logs
 from syncline.kube.client import Transport
 from syncline.kube.objects import Obj, ObjectRef, name_of
+from syncline.rehearsal.playing import Playing
 
 APPLICATION = ObjectRef("argoproj.io", "Application", "argocd", "app")
 
 
-def look(stage: Stage | VirtualShowing) -> ClusterLook:
+def look(stage: Stage | Playing) -> ClusterLook:
     return run_in_place(look_at_cluster(application_indices(stage.world.settings)), stage.world.admin)
 
 

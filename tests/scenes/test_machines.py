@@ -10,24 +10,25 @@ from tests.scenes.pools import NAMESPACE
 from tests.scenes.scenes import scene
 
 from syncline.assembly.install import ensure_objects
-from syncline.cli.story import PLACE, AddNode, Patching, Step, Story, StoryNode, Until
-from syncline.cli.virtualdemo import VirtualShowing
+from syncline.cli.storyview import explained, transcript
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.kube.yaml import load_all
 from syncline.machineconfig.names import CURRENT, STATE
+from syncline.rehearsal.playing import Playing
+from syncline.rehearsal.scenario import PLACE, AddNode, NodeShape, Patching, Scenario, Step, Until
 
 POOL = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker"
 MASTER_TAINT = ("node-role.kubernetes.io/master:NoSchedule",)
-MASTERS = tuple(StoryNode(f"okd-master-0{n}", ("master",), taints=MASTER_TAINT) for n in (1, 2, 3))
-WORKER = StoryNode("okd-worker-01", ("worker",))
+MASTERS = tuple(NodeShape(f"okd-master-0{n}", ("master",), taints=MASTER_TAINT) for n in (1, 2, 3))
+WORKER = NodeShape("okd-worker-01", ("worker",))
 SCRIPT = "/usr/local/bin/kubeinit_kubevirt_extra_config_script"
 
 
-def played(name: str, tmp_path: Path, nodes: tuple[StoryNode, ...], *steps: Step, **story: Any) -> VirtualShowing:
+def played(name: str, tmp_path: Path, nodes: tuple[NodeShape, ...], *steps: Step, **story: Any) -> Playing:
     """Machines and controllers, before the first step."""
     source = {"repoURL": PLACE, "targetRevision": "main", "path": name} | story.pop("source", {})
-    told = Story(
+    told = Scenario(
         scene(name),
         name,
         sources=(source,),
@@ -38,12 +39,12 @@ def played(name: str, tmp_path: Path, nodes: tuple[StoryNode, ...], *steps: Step
         whole=True,
         **story,
     )
-    show = VirtualShowing(told, tmp_path)
+    show = Playing(told, tmp_path)
     show.begin()
     return show
 
 
-def applied(show: VirtualShowing, *objects: Obj) -> None:
+def applied(show: Playing, *objects: Obj) -> None:
     """As an administrator does it, before."""
     run_in_place(ensure_objects(objects), show.world.admin)
     show.world.driver.advance(60)
@@ -53,7 +54,7 @@ def documents(file: Path) -> list[Obj]:
     return [document.value for document in load_all(file.read_bytes()).documents]
 
 
-def all_updated(show: VirtualShowing) -> None:
+def all_updated(show: Playing) -> None:
     for node in show.stage.items("/api/v1/nodes"):
         have = annotations_of(node)
         assert have[STATE] == "Done" and not dig(node, "spec", "unschedulable"), name_of(node)
@@ -64,7 +65,7 @@ def all_updated(show: VirtualShowing) -> None:
     assert dig(pool, "spec", "paused") is not True
 
 
-def boots(show: VirtualShowing) -> dict[str, int]:
+def boots(show: Playing) -> dict[str, int]:
     return {name_of(n): int(annotations_of(n)["syncline.dev/boots"]) for n in show.stage.items("/api/v1/nodes")}
 
 
@@ -75,13 +76,13 @@ def test_the_machine_config_of_spec_2_2_is_refused_its_drain_insisted_on_and_don
     insist = {"metadata": {"annotations": {"syncline.dev/drain": "insist"}}}
     insisted = Step(
         "insisted on",
-        deeds=(Patching("pool/worker", insist),),
+        acts=(Patching("pool/worker", insist),),
         until=(Until("pool/worker", "Degraded"),),
         within=timedelta(hours=2),
     )
     freed = Step(
         "a second worker",
-        deeds=(AddNode(StoryNode("okd-worker-02", ("worker",))),),
+        acts=(AddNode(NodeShape("okd-worker-02", ("worker",))),),
         until=(Until("pool/worker", "Updated"),),
         within=timedelta(hours=1),
     )
@@ -92,7 +93,7 @@ def test_the_machine_config_of_spec_2_2_is_refused_its_drain_insisted_on_and_don
     show.play(blocked)
     worker = show.world.send("GET", "/api/v1/nodes/okd-worker-01")
     assert not dig(worker, "spec", "unschedulable")
-    said = show.stage.explained("pool/worker")
+    said = explained(show.stage, "pool/worker")
     for words in (
         "MachineConfigPool worker DrainBlocked",
         "Node okd-worker-01 drain not begun",
@@ -125,11 +126,11 @@ def test_the_repository_with_pause_and_resume_jobs_brings_its_file_to_each_worke
     tmp_path: Path,
 ) -> None:
     step = Step("all of it", until=(Until("pool/worker", "Updating"), Until("pool/worker", "Updated")))
-    nodes = (MASTERS[0], WORKER, StoryNode("okd-worker-02", ("worker",)))
+    nodes = (MASTERS[0], WORKER, NodeShape("okd-worker-02", ("worker",)))
     show = played("pool-pause", tmp_path, nodes, step, namespace=NAMESPACE)
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     applied(show, space, *documents(scene("pool-pause") / "sync-job-cluster-rbac.yaml"))
-    told = show.play(step)
+    told = transcript(show.stage, show.play(step))
     assert "Succeeded: successfully synced" in told
     all_updated(show)
     assert boots(show) == {"okd-master-01": 1, "okd-worker-01": 2, "okd-worker-02": 2}

@@ -16,12 +16,13 @@ from tests.scenes.pools import prerequisites as pools_before
 from tests.scenes.scenes import SCENES, Repo, Stage, application, scene
 
 from syncline.assembly.inspect import PlannedSync, SyncRequest, Verb, Verdict, planned_sync
-from syncline.cli.story import Ends, read_story
-from syncline.cli.virtualdemo import VirtualShowing
 from syncline.control.executor import run_in_place
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
+from syncline.rehearsal.playing import Playing
+from syncline.rehearsal.reading import read_scenario
+from syncline.rehearsal.scenario import Ends
 
 TRACKING = "argocd.argoproj.io/tracking-id"
 INSTANCE = "app.kubernetes.io/instance"
@@ -34,7 +35,7 @@ class Listening:
     """A transport that notes what is really written, and to which Application it belongs."""
 
     inner: Transport
-    stage: Stage | VirtualShowing
+    stage: Stage | Playing
     written: list[tuple[str, ObjectRef, str]] = field(default_factory=list)
     owners: dict[ObjectRef, str] = field(default_factory=dict)
     plurals: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -77,7 +78,7 @@ def _owner(obj: Obj) -> str:
     )
 
 
-def listening(stage: Stage | VirtualShowing) -> Listening:
+def listening(stage: Stage | Playing) -> Listening:
     made: list[Listening] = []
 
     def wrap(inner: Transport) -> Transport:
@@ -89,7 +90,7 @@ def listening(stage: Stage | VirtualShowing) -> Listening:
     return made[0]
 
 
-def planned(stage: Stage | VirtualShowing, where: Path, app: Obj, **request: Any) -> PlannedSync:
+def planned(stage: Stage | Playing, where: Path, app: Obj, **request: Any) -> PlannedSync:
     settings, now = stage.world.settings, stage.world.clock.now()
     return planned_sync(look(stage).cache, app, reader(where), settings, now, SyncRequest(**request))
 
@@ -128,8 +129,8 @@ def kept(
 
 @pytest.mark.parametrize("folder", STORIES, ids=lambda path: path.name)
 def test_the_syncs_of_an_example_do_what_their_plans_said(folder: Path, tmp_path: Path) -> None:
-    story = read_story(folder)
-    show = VirtualShowing(story, tmp_path)
+    story = read_scenario(folder)
+    show = Playing(story, tmp_path)
     show.begin()
     several = len(story.waited_for()) > 1
     ear = listening(show)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.scenes.test_machines import MASTERS, WORKER, all_updated, boots
 
-from syncline.cli.story import PLACE, Step, Story, StoryNode, Until
-from syncline.cli.virtualdemo import VirtualShowing
+from syncline.cli.storyview import transcript
+from syncline.rehearsal.playing import Playing
+from syncline.rehearsal.scenario import PLACE, NodeShape, Scenario, Step, Until
 
 CONFIG = """\
 apiVersion: machineconfiguration.openshift.io/v1
@@ -89,20 +90,20 @@ def test_a_job_that_waits_for_the_pool_does_not_wait_for_the_hold_of_its_own_syn
     for name, text in {"config": CONFIG, "rights": RIGHTS, "job": JOB % annotations, "last": LAST}.items():
         (folder / f"{name}.yaml").write_text(text)
     step = Step("all of it", until=(Until("pool/worker", "Updated"),))
-    story = Story(
+    story = Scenario(
         folder,
         "greeting",
         sources=({"repoURL": PLACE, "targetRevision": "main", "path": "greeting"},),
         policy={"automated": {}},
         namespace="default",
         steps=(step,),
-        nodes=(MASTERS[0], WORKER, StoryNode("okd-worker-02", ("worker",))),
+        nodes=(MASTERS[0], WORKER, NodeShape("okd-worker-02", ("worker",))),
         machine_config=True,
         whole=True,
     )
-    show = VirtualShowing(story, tmp_path / "scratch")
+    show = Playing(story, tmp_path / "scratch")
     show.begin()
-    told = show.play(step)
+    told = transcript(show.stage, show.play(step))
     assert "Succeeded: successfully synced" in told
     all_updated(show)
     assert boots(show) == {"okd-master-01": 1, "okd-worker-01": 2, "okd-worker-02": 2}

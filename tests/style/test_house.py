@@ -60,6 +60,7 @@ SOCKETS_AND_FILES = (
     "sources/",
     "control/manager.py",
     "assembly/",
+    "rehearsal/repository.py",
     "web/",
     "cli/",
 )

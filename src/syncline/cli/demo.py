@@ -24,11 +24,7 @@ from syncline.cli.connection import state_directory
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.progress import Progress, progress_for
 from syncline.cli.serving import host_and_port, run_cluster
-from syncline.cli.story import Ends, Step, Story, read_story
-from syncline.cli.storyrepo import Repository, application
-from syncline.cli.storystage import APPLICATIONS, Stage, over
-from syncline.cli.storyview import transcript
-from syncline.cli.virtualdemo import VirtualShowing
+from syncline.cli.storyview import failing, reasons, transcript
 from syncline.control.executor import run_in_place
 from syncline.control.informer import decoded_event
 from syncline.control.manager import DirectPort
@@ -36,6 +32,11 @@ from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.durations import format_duration
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.rehearsal.playing import Played, Playing
+from syncline.rehearsal.reading import read_scenario
+from syncline.rehearsal.repository import Repository, application
+from syncline.rehearsal.scenario import Ends, Scenario, Step
+from syncline.rehearsal.stage import APPLICATIONS, Stage, over
 from syncline.sources.helm import helm_engine
 
 PATIENCE_S = 300.0
@@ -69,10 +70,10 @@ def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: i
     syncline demo --example examples/pool-pause --exit         another story, commit by commit
     syncline demo --example examples/router-drain --virtual    one that takes hours, in seconds
     """
-    story = read_story((example or _example()).resolve())
-    played = story.steps[:steps]
-    _check_helm(story)
-    with scratch() as folder:
+    with failing(), scratch() as folder:
+        story = read_scenario((example or _example()).resolve())
+        played = story.steps[:steps]
+        _check_helm(story)
         if virtual:
             return _virtually(story, played, folder)
         long = next((step for step in played if step.within > LONG), None)
@@ -83,7 +84,7 @@ def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: i
         return _served(story, played, folder, listen, exit_)
 
 
-def _check_helm(story: Story) -> None:
+def _check_helm(story: Scenario) -> None:
     """A story with a chart is not begun without Helm. Raises CommandFailed."""
     chart = next((file for file in sorted(story.folder.rglob("Chart.yaml")) if file.is_file()), None)
     if chart is not None and not helm_engine():
@@ -93,19 +94,19 @@ def _check_helm(story: Story) -> None:
         )
 
 
-def _virtually(story: Story, played: tuple[Step, ...], scratch: Path) -> int:
-    show = VirtualShowing(story, scratch)
+def _virtually(story: Scenario, played: tuple[Step, ...], scratch: Path) -> int:
+    show = Playing(story, scratch)
     if story.about:
         print(f"story       {story.about}")
     made = show.begin()
     if made:
         print(f"before      an administrator applied {', '.join(made)}")
     for step in played:
-        print("\n" + show.play(step), end="", flush=True)
+        print("\n" + transcript(show.stage, show.play(step)), end="", flush=True)
     return 0
 
 
-def _served(story: Story, played: tuple[Step, ...], scratch: Path, listen: str, exit_: bool) -> int:
+def _served(story: Scenario, played: tuple[Step, ...], scratch: Path, listen: str, exit_: bool) -> int:
     host, port = host_and_port(listen, tls=True)
     problem = sandbox_problem()
     commands = RunCommands.OFF if problem else RunCommands.SANDBOXED
@@ -140,7 +141,7 @@ def _served(story: Story, played: tuple[Step, ...], scratch: Path, listen: str, 
 class Showing:
     """A story on a served cluster, told while it happens."""
 
-    def __init__(self, story: Story, scratch: Path, clock: SystemClock) -> None:
+    def __init__(self, story: Scenario, scratch: Path, clock: SystemClock) -> None:
         self.story = story
         self.repository = Repository(story, scratch / story.name)
         self._scratch = scratch
@@ -188,7 +189,7 @@ class Showing:
         else:
             print(f"\n{step.say}{f': commit {self._commit[:7]}' if commits else ''}\n", flush=True)
         patience = max(PATIENCE_S, step.within.total_seconds()) if step.until else PATIENCE_S
-        async with _within(patience, step.say, self.stage.reasons):
+        async with _within(patience, step.say, self._reasons):
             if commits:
                 planned = await _plan(cluster, app, self._scratch / "plan", self._clock)
                 self.stage.begin(step, app)
@@ -198,9 +199,12 @@ class Showing:
             await self._reached(step)
         await asyncio.sleep(min(step.rests.total_seconds(), REST_S))
         if len(story.steps) > 1 or story.looks:
-            print("\n" + transcript(self.stage, step, began), end="")
+            print("\n" + transcript(self.stage, Played(step, began)), end="")
         state = _state(self.stage.applications()[story.waited_for()[0]])
         print(f"\nApplication {story.name} is {state} after {self._clock.monotonic() - self._begun:.1f} s.", flush=True)
+
+    def _reasons(self) -> str:
+        return reasons(self.stage.causes(), self._clock.now())
 
     async def _reached(self, step: Step) -> None:
         """Wait for the end of the sync that an earlier step began, and for what the step waits for beside it."""
@@ -238,7 +242,7 @@ async def _plan(cluster: LiveCluster, app: Obj, mirrors: Path, clock: SystemCloc
 
 
 async def _follow(
-    port: DirectPort, story: Story, step: Step, commit: str, progress: Progress, clock: SystemClock
+    port: DirectPort, story: Scenario, step: Step, commit: str, progress: Progress, clock: SystemClock
 ) -> None:
     """Show the sync until every Application that the story waits for is where the step ends."""
     seen: dict[str, Obj] = {}
@@ -255,7 +259,7 @@ async def _follow(
         progress.close()
 
 
-def _show(app: Obj, story: Story, step: Step, progress: Progress, clock: SystemClock) -> None:
+def _show(app: Obj, story: Scenario, step: Step, progress: Progress, clock: SystemClock) -> None:
     if name_of(app) == story.name:
         progress.update(app, clock.now())
     phase = dig(app, "status", "operationState", "phase", default="")
@@ -269,7 +273,7 @@ def _state(app: Obj) -> str:
     return f"{sync} and {dig(app, 'status', 'health', 'status', default='Unknown')}"
 
 
-def _next_steps(config: Path, repository: Path, story: Story) -> None:
+def _next_steps(config: Path, repository: Path, story: Scenario) -> None:
     syncline = Path(sys.argv[0])
     print("\nIt stays up until Ctrl-C. In another terminal:")
     print(f"  export KUBECONFIG={config}")

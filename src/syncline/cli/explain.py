@@ -14,10 +14,10 @@ from syncline.cli.explainview import describe_cause
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.looking import include, looking, source_reader
 from syncline.cli.output import output_option, print_documents
-from syncline.cli.shortnames import SHORT
 from syncline.control.cache import Cache
 from syncline.explain.application import explain_application
 from syncline.explain.graph import cause_to_obj, explain_object
+from syncline.explain.naming import SHORT, NamingError, object_ref
 from syncline.explain.view import Found, LogTail, View
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
@@ -29,8 +29,6 @@ from syncline.kube.objects import GVK, ObjectRef, name_of
 LOG_LINES = 20
 """Last lines of a failed container's log that are asked for."""
 POD = GVK("", "v1", "Pod")
-MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig", "ctrcfg", "machineconfignode")
-"""Words for kinds that only a cluster with machine configuration has."""
 SHOWN = 5
 """Names that are told where one is not found."""
 
@@ -63,7 +61,7 @@ def explain(
     with Connection(kubeconfig, context) as link:
         settings = AppSettings(control_namespace=control_namespace(link, app_namespace))
         with looking(link, settings.control_namespace) as cache:
-            ref = object_ref(cache.mapper, target, (namespace or link.namespace, app_namespace))
+            ref = meant(cache.mapper, target, (namespace or link.namespace, app_namespace))
             if cache.get(ref) is None:
                 raise CommandFailed(cache.unread(ref) or _missing(cache, ref, target))
             with Elsewhere(link, settings.control_namespace, cache) as others:
@@ -76,21 +74,12 @@ def explain(
     return BLOCKED if found.blocked else 0
 
 
-def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRef:
-    """What a person typed, as a reference; ``spaces`` are the namespaces of objects and of Applications."""
-    parts = target.split("/")
-    if len(parts) == 1:
-        return ObjectRef(APPLICATION.group, APPLICATION.kind, spaces[1], target)
-    if len(parts) > 3 or not all(parts):
-        raise CommandFailed(f"{target!r}: write KIND/NAME, KIND/NAMESPACE/NAME or the name of an Application", USAGE)
-    kind = SHORT.get(parts[0].lower(), parts[0])
-    info = mapper.by_name(kind)
-    if info is None:
-        fix = "`syncline up --machine-config` serves it" if kind.lower() in MACHINES else "see `kubectl api-resources`"
-        raise CommandFailed(f"{target!r}: the cluster serves no kind {parts[0]!r}; {fix}", USAGE)
-    default = spaces[1] if info.group_kind == APPLICATION.group_kind else spaces[0]
-    space = parts[1] if len(parts) == 3 else default
-    return ObjectRef(info.group, info.kind, space if info.namespaced else "", parts[-1])
+def meant(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRef:
+    """See :func:`object_ref`; what can mean no object is a usage error."""
+    try:
+        return object_ref(mapper, target, spaces)
+    except NamingError as error:
+        raise CommandFailed(str(error), USAGE) from error
 
 
 def _missing(cache: Cache, ref: ObjectRef, target: str) -> str:

@@ -179,7 +179,7 @@ def _placed(cache: Cache, obj: Obj) -> Obj:
 
 
 def _deleted(cache: Cache, text: str, given: Sequence[Obj]) -> ObjectRef:
-    from syncline.cli.shortnames import SHORT
+    from syncline.explain.naming import SHORT
     from syncline.kube.objects import ObjectRef, name_of
     from syncline.machineconfig.names import MACHINE_CONFIG
 

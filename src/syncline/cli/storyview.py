@@ -1,19 +1,26 @@
-"""What a story tells of a step, as text; and that text without what differs from run to run."""
+"""What a scenario shows of a step, as text; and that text without what differs from run to run."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from syncline.base.cause import Cause
 from syncline.base.clock import parse_time
+from syncline.cli.explainview import describe_cause
+from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.output import table
-from syncline.cli.story import Look, Step
-from syncline.cli.storystage import Stage, said_at
+from syncline.explain.naming import NamingError
 from syncline.kube.durations import format_seconds
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.rehearsal.playing import NotReached, Played
+from syncline.rehearsal.scenario import Look, ScenarioError
+from syncline.rehearsal.stage import Stage, said_at
 
-__all__ = ["masked", "transcript"]
+__all__ = ["explained", "failing", "masked", "reasons", "transcript"]
 
 AGE = "Age"
 SEGMENT = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
@@ -24,9 +31,33 @@ COUNTED = (
 """Names with a generated ending; the number says which of them it is, in the order in which they appear."""
 
 
-def transcript(stage: Stage, step: Step, began: datetime, took: int | None = None) -> str:
+@contextmanager
+def failing() -> Iterator[None]:
+    """What keeps a scenario from being played, as a failure of the command."""
+    try:
+        yield
+    except NotReached as error:
+        raise CommandFailed(f"{error}\n{reasons(error.causes, error.now)}", BLOCKED) from error
+    except ScenarioError as error:
+        raise CommandFailed(str(error), USAGE if error.usage else None) from error
+    except NamingError as error:
+        raise CommandFailed(str(error), USAGE) from error
+
+
+def reasons(causes: Mapping[str, Cause], now: datetime) -> str:
+    """Why Applications are as they are, by their names."""
+    return "\n".join(f"{name}: {describe_cause(cause, now).strip()}" for name, cause in causes.items())
+
+
+def explained(stage: Stage, target: str) -> str:
+    """What ``syncline explain`` says."""
+    return describe_cause(stage.cause(target), stage.clock.now())
+
+
+def transcript(stage: Stage, played: Played) -> str:
     """What there is to see after a step: results of the sync, the Applications, what the story looks at, Events, and
-    explanations. ``took``: seconds on the clock of the cluster, if they are to be told."""
+    explanations."""
+    step, took = played.step, played.took_s
     story = stage.story
     apps = stage.applications()
     lines = [f"# {step.say}", ""]
@@ -42,10 +73,10 @@ def transcript(stage: Stage, step: Step, began: datetime, took: int | None = Non
         lines += ["", f"{look.path.rpartition('/')[2]}:", _looked(stage, look)]
     news = stage.news()
     if news:
-        rows = [_event(event, began) for event in news]
+        rows = [_event(event, played.began) for event in news]
         lines += ["", "events:", table(("AT", "OBJECT", "REASON", "MESSAGE"), rows)]
     for target in step.explain:
-        lines += ["", f"$ syncline explain {target}", stage.explained(target)]
+        lines += ["", f"$ syncline explain {target}", explained(stage, target)]
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 

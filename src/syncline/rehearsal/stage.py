@@ -1,4 +1,7 @@
-"""What a story does on a cluster and looks for there, through a transport that answers at once; served or virtual."""
+"""What a scenario does on a cluster and looks for there, through a transport that answers at once; served or virtual.
+
+Begin at :class:`Stage`.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,14 @@ from collections.abc import Iterator, Mapping
 from syncline.assembly.inspect import observed_application
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.base.cause import Cause
 from syncline.base.clock import Clock
-from syncline.cli.explain import object_ref
-from syncline.cli.explainview import describe_cause
-from syncline.cli.failure import CommandFailed
-from syncline.cli.story import AddNode, Deed, Delete, Ends, Patching, Step, Story, StoryNode, Until
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
+from syncline.explain.naming import object_ref
 from syncline.explain.view import View, no_logs
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observe import AppSettings
@@ -27,6 +28,18 @@ from syncline.kube.kinds.argoproj import APPLICATION, GROUP, VERSION
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, annotations_of, dig, name_of
 from syncline.kube.yaml import load_all
+from syncline.rehearsal.scenario import (
+    Act,
+    AddNode,
+    Delete,
+    Ends,
+    NodeShape,
+    Patching,
+    Scenario,
+    ScenarioError,
+    Step,
+    Until,
+)
 
 __all__ = ["APPLICATIONS", "Stage", "over", "prerequisites"]
 
@@ -45,11 +58,11 @@ REFRESH: Obj = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "norm
 class Stage:
     """A cluster on which a story is played."""
 
-    def __init__(self, story: Story, transport: Transport, clock: Clock, reader: SourceReader) -> None:
+    def __init__(self, story: Scenario, transport: Transport, clock: Clock, reader: SourceReader) -> None:
         self.story = story
         self._reader = reader
         self._transport = transport
-        self._clock = clock
+        self.clock = clock
         self._told: set[tuple[str, int]] = set()
 
     # -- doing -------------------------------------------------------------------------------------------------------
@@ -85,11 +98,11 @@ class Stage:
         elif step.change:
             merge = client.PatchType.MERGE
             self._send(client.patch(APPLICATIONS, "argocd", story.name, merge, REFRESH, field_manager=MANAGER))
-        for deed in step.deeds:
-            self._do(deed)
+        for act in step.acts:
+            self._do(act)
 
-    def _do(self, deed: Deed) -> None:
-        match deed:
+    def _do(self, act: Act) -> None:
+        match act:
             case AddNode(node=node):
                 self._send(client.create(NODES, _node(node), field_manager=MANAGER))
             case Patching(target=target, body=body):
@@ -110,7 +123,7 @@ class Stage:
     def _send(self, request: Request) -> Response:
         answer = self._transport.send(request)
         if not answer.ok:
-            raise CommandFailed(f"{request.describe()}: {answer.obj.get('message')}")
+            raise ScenarioError(f"{request.describe()}: {answer.obj.get('message')}")
         return answer
 
     # -- seeing ------------------------------------------------------------------------------------------------------
@@ -131,11 +144,10 @@ class Stage:
         """Whether the Applications are where the step ends."""
         return over(self.story, step, commit, self.applications())
 
-    def reasons(self) -> str:
-        """What ``syncline explain`` says of each Application that the story waits for."""
+    def causes(self) -> dict[str, Cause]:
+        """Why each Application that the scenario waits for is as it is, by name."""
         found = self.applications()
-        known = [name for name in self.story.waited_for() if name in found]
-        return "\n".join(f"{name}: {self.explained(f'app/{name}').strip()}" for name in known)
+        return {name: self.cause(f"app/{name}") for name in self.story.waited_for() if name in found}
 
     def is_so(self, until: Until) -> bool:
         info, ref = self._resource(until.target)
@@ -154,33 +166,33 @@ class Stage:
                 found.append(event)
         return sorted(found, key=lambda event: (said_at(event), int(event["metadata"]["resourceVersion"])))
 
-    def explained(self, target: str) -> str:
-        """What ``syncline explain`` says."""
+    def cause(self, target: str) -> Cause:
+        """What ``syncline explain`` finds."""
         settings = AppSettings()
-        look, now = run_in_place(look_at_cluster(application_indices(settings)), self._transport), self._clock.now()
+        look, now = run_in_place(look_at_cluster(application_indices(settings)), self._transport), self.clock.now()
         ref = object_ref(look.cache.mapper, target, SPACES)
         view, obj = View(look.cache, now, no_logs), look.cache.get(ref)
         if obj is None:
-            raise CommandFailed(f"{target} does not exist")
+            raise ScenarioError(f"{target} does not exist")
         if ref.group_kind != APPLICATION.group_kind:
-            return describe_cause(explain_object(view, obj).cause, now)
+            return explain_object(view, obj).cause
         seen = observed_application(look.cache, ref, self._reader, settings, now)
         assert seen is not None, "it was just found"
-        return describe_cause(explain_application(view, seen).cause, now)
+        return explain_application(view, seen).cause
 
 
 def said_at(event: Obj) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
 
 
-def prerequisites(story: Story) -> Iterator[Obj]:
+def prerequisites(story: Scenario) -> Iterator[Obj]:
     """What an administrator has applied before, in the order of the files."""
     for file in sorted((story.folder / BEFORE).glob("*.yaml")):
         for document in load_all(file.read_bytes(), file=str(file)).documents:
             yield document.value
 
 
-def _node(node: StoryNode) -> Obj:
+def _node(node: NodeShape) -> Obj:
     labels = {f"{ROLE}/{role}": "" for role in node.roles} | dict(node.labels)
     taints = tuple(_taint(text) for text in node.taints)
     made = node_object(MachineSpec(node.name, node.cpu, node.memory, zone=node.zone, labels=labels, taints=taints))
@@ -206,7 +218,7 @@ def _condition(obj: Obj, kind: str) -> str:
 # -- the end of a step -----------------------------------------------------------------------------------------------
 
 
-def over(story: Story, step: Step, commit: str, apps: Mapping[str, Obj]) -> bool:
+def over(story: Scenario, step: Step, commit: str, apps: Mapping[str, Obj]) -> bool:
     """Whether all Applications (by name) that the story waits for have come to the end of a step that made ``commit``.
     Those that neither are the story's own nor are touched only have to be calm."""
     moved = {story.name, step.moves} if step.change else set(story.waited_for() if story.commits(step) else ())

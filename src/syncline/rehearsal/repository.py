@@ -1,4 +1,4 @@
-"""The Git repository of a story: a fresh one, in which the commits of its steps are made."""
+"""The Git repository of a scenario: a fresh one, in which the commits of its steps are made."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from syncline.cli.failure import CommandFailed
-from syncline.cli.story import PLACE, Step, Story
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj
+from syncline.rehearsal.scenario import PLACE, Scenario, ScenarioError, Step
 
 __all__ = ["Repository", "application"]
 
@@ -21,7 +20,7 @@ IDENTITY = ("-c", "user.name=demo", "-c", "user.email=demo@example.org", "-c", "
 class Repository:
     """A fresh Git repository with a working copy."""
 
-    def __init__(self, story: Story, where: Path) -> None:
+    def __init__(self, story: Scenario, where: Path) -> None:
         self.story = story
         self.path = where
         where.mkdir(parents=True)
@@ -45,7 +44,7 @@ class Repository:
 
     def _lay(self, source: Path, target: Path) -> None:
         if not source.is_dir():
-            raise CommandFailed(f"{source} is not there; a step's change is a folder below {CHANGES}/")
+            raise ScenarioError(f"{source} is not there; a step's change is a folder below {CHANGES}/")
         # Without their times: git takes a file of the same size and second for unchanged.
         shutil.copytree(source, target, dirs_exist_ok=True, copy_function=shutil.copyfile)
         for file in sorted(target.rglob("*.yaml")):
@@ -54,8 +53,8 @@ class Repository:
                 file.write_text(text.replace(PLACE, str(self.path)))
 
 
-def application(story: Story, repository: Repository) -> Obj:
-    """The Application of a story, as somebody would write it."""
+def application(story: Scenario, repository: Repository) -> Obj:
+    """The Application of a scenario, as somebody would write it."""
     sources = [source | {"repoURL": source["repoURL"].replace(PLACE, str(repository.path))} for source in story.sources]
     where: Obj = {"source": sources[0]} if len(sources) == 1 else {"sources": sources}
     destination = {"server": "https://kubernetes.default.svc", "namespace": story.namespace}

@@ -1,36 +1,57 @@
-"""A story in virtual time: the same controllers, no socket, and an hour of waiting costs nothing."""
+"""Plays a scenario in virtual time: the same controllers, no socket, and an hour of waiting costs nothing.
+
+Begin at :class:`Playing`; its steps come back as :class:`Played`, what does not come about raises :class:`NotReached`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from syncline.assembly.reading import GitSourceReader
-from syncline.cli.failure import BLOCKED, CommandFailed
-from syncline.cli.story import Step, Story
-from syncline.cli.storyrepo import Repository, application
-from syncline.cli.storystage import Stage
-from syncline.cli.storyview import transcript
+from syncline.base.cause import Cause
 from syncline.control.virtual import NotIdleError
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.durations import format_duration
 from syncline.kube.objects import Obj
+from syncline.rehearsal.repository import Repository, application
+from syncline.rehearsal.scenario import Scenario, ScenarioError, Step
+from syncline.rehearsal.stage import Stage
 from syncline.rehearsal.world import World
 
-__all__ = ["VirtualShowing"]
+__all__ = ["NotReached", "Played", "Playing"]
 
 START_S = 600.0
-"""Until the machines of a story have to be up."""
+"""Until the machines of a scenario have to be up."""
 CALM_S = 10.0
 """Between what was there before and the first step."""
 
 
-class VirtualShowing:
-    """``scratch``: a folder for the repository and its mirror. Raises :class:`CommandFailed` for what does not come
-    about in the time that the story gives it."""
+class NotReached(ScenarioError):
+    """A step did not come to its end in the time that the scenario gives it. ``causes``: of each Application."""
 
-    def __init__(self, story: Story, scratch: Path, seed: int = 1) -> None:
+    def __init__(self, message: str, causes: dict[str, Cause], now: datetime) -> None:
+        super().__init__(message)
+        self.causes, self.now = causes, now
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A step that came to its end. ``took_s``: virtual seconds, None where no machines are updated."""
+
+    step: Step
+    began: datetime
+    took_s: int | None = None
+
+
+class Playing:
+    """``scratch``: a folder for the repository and its mirror. Raises :class:`NotReached`, and :class:`ScenarioError`
+    for what the cluster refuses."""
+
+    def __init__(self, story: Scenario, scratch: Path, seed: int = 1) -> None:
         self.story = story
         self.repository = Repository(story, scratch / story.name)
         reader = GitSourceReader(scratch / "mirrors", allow_local=True)
@@ -51,8 +72,8 @@ class VirtualShowing:
         self.stage.news()  # what was told before is not of the story
         return made
 
-    def play(self, step: Step) -> str:
-        """One step; what there is to see after it."""
+    def play(self, step: Step) -> Played:
+        """One step, to its end."""
         self.commit(step)
         return self.carry_out(step)
 
@@ -65,13 +86,13 @@ class VirtualShowing:
         """As a person would write it."""
         return application(self.story, self.repository)
 
-    def carry_out(self, step: Step) -> str:
-        """All of the step but its commit; what there is to see then."""
-        stage, began = self.stage, self.world.clock.now()
-        stage.begin(step, self.application())
+    def carry_out(self, step: Step) -> Played:
+        """All of the step but its commit."""
+        began = self.world.clock.now()
+        self.stage.begin(step, self.application())
         took = self._reached(step, self.commits[-1])
         self.world.driver.advance(step.rests.total_seconds())
-        return transcript(stage, step, began, took if self.story.machine_config else None)
+        return Played(step, began, took if self.story.machine_config else None)
 
     def _reached(self, step: Step, commit: str) -> int:
         """Let time pass until the step is over; the seconds that it took."""
@@ -87,4 +108,4 @@ class VirtualShowing:
         try:
             return self.world.driver.until(reached, limit_s=limit_s)
         except NotIdleError as error:
-            raise CommandFailed(f"{self.story.name}: {late}\n{self.stage.reasons()}", BLOCKED) from error
+            raise NotReached(f"{self.story.name}: {late}", self.stage.causes(), self.world.clock.now()) from error

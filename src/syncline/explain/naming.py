@@ -1,0 +1,35 @@
+"""Objects by the words that people use for them: begin at :func:`object_ref`."""
+
+from __future__ import annotations
+
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import ObjectRef
+
+__all__ = ["SHORT", "NamingError", "object_ref"]
+
+SHORT = {"app": "applications", "pool": "machineconfigpools"}
+"""Word → resource; all others are looked up as kubectl does."""
+MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig", "ctrcfg", "machineconfignode")
+"""Words for kinds that only a cluster with machine configuration has."""
+
+
+class NamingError(ValueError):
+    """No object can be meant by these words; ``str`` of it says what to write."""
+
+
+def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRef:
+    """What a person typed, as a reference; ``spaces`` are the namespaces of objects and of Applications."""
+    parts = target.split("/")
+    if len(parts) == 1:
+        return ObjectRef(APPLICATION.group, APPLICATION.kind, spaces[1], target)
+    if len(parts) > 3 or not all(parts):
+        raise NamingError(f"{target!r}: write KIND/NAME, KIND/NAMESPACE/NAME or the name of an Application")
+    kind = SHORT.get(parts[0].lower(), parts[0])
+    info = mapper.by_name(kind)
+    if info is None:
+        fix = "`syncline up --machine-config` serves it" if kind.lower() in MACHINES else "see `kubectl api-resources`"
+        raise NamingError(f"{target!r}: the cluster serves no kind {parts[0]!r}; {fix}")
+    default = spaces[1] if info.group_kind == APPLICATION.group_kind else spaces[0]
+    space = parts[1] if len(parts) == 3 else default
+    return ObjectRef(info.group, info.kind, space if info.namespaced else "", parts[-1])

@@ -1,0 +1,233 @@
+"""Reads a scenario from its folder: begin at :func:`read_scenario`. Each value is checked where it is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from syncline.kube.durations import DurationError, parse_duration
+from syncline.kube.objects import Obj
+from syncline.kube.yaml import YamlError, load
+from syncline.rehearsal.scenario import (
+    CPU,
+    MEMORY,
+    PLACE,
+    WITHIN,
+    Act,
+    AddNode,
+    Delete,
+    Ends,
+    Look,
+    NodeShape,
+    Patching,
+    Scenario,
+    ScenarioError,
+    Step,
+    Until,
+)
+
+__all__ = ["read_scenario"]
+
+MANIFESTS = (".yaml", ".yml", ".json", ".jsonnet", ".bu", "Kustomization")
+"""How the name of a file ends that a folder without a ``story.yaml`` is deployed from."""
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+NODE = ("name", "roles", "labels", "taints", "cpu", "memory", "zone", "unschedulable")
+STEP = ("say", "change", "ends", "moves", "do", "until", "within", "rests", "explain")
+SCENARIO = (
+    *("about", "namespace", "source", "sources", "syncPolicy", "applications", "steps", "look"),
+    *("events", "nodes", "machineConfig"),
+)
+
+
+def read_scenario(folder: Path) -> Scenario:
+    """The scenario of a folder. Raises :class:`ScenarioError` that names the key, what it found and what is allowed."""
+    file = folder / "story.yaml"
+    if not file.is_file():
+        return _of_manifests(folder)
+    try:
+        told = load(file.read_bytes(), file=str(file))
+    except YamlError as error:
+        raise ScenarioError(str(error)) from error
+    if not isinstance(told, dict) or not told.get("steps"):
+        raise ScenarioError(f"{file}: found no steps; it needs at least 'steps: [{{say: …}}]'")
+    return _scenario(_At(file, "", told).known(*SCENARIO), folder)
+
+
+def _of_manifests(folder: Path) -> Scenario:
+    if stories := sorted(path.parent for path in folder.glob("*/story.yaml")):
+        names = ", ".join(str(path) for path in stories)
+        text = f"{folder}: holds {len(stories)} stories and is none; name one of them: {names}"
+        raise ScenarioError(text, usage=True)
+    if not any(path.is_file() and path.name.endswith(MANIFESTS) for path in folder.iterdir()):
+        raise ScenarioError(f"{folder}: holds no file that is one of {', '.join(MANIFESTS)}", usage=True)
+    source = {"path": folder.name, "targetRevision": "main", "repoURL": PLACE}
+    policy = {"automated": {"prune": True, "selfHeal": True}, "syncOptions": ["CreateNamespace=true"]}
+    return Scenario(folder, folder.name, namespace=folder.name, sources=(source,), policy=policy, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A value of the file and where it stands."""
+
+    file: Path
+    where: str
+    value: Any
+
+    def __getitem__(self, key: str) -> _At:
+        return _At(self.file, f"{self.where}.{key}".lstrip("."), self._of(dict, "a mapping").get(key))
+
+    def wrong(self, found: str, allowed: str) -> ScenarioError:
+        return ScenarioError(f"{self.file}: {self.where or 'the file'}: found {found}; allowed: {allowed}")
+
+    def _of(self, kind: type, allowed: str) -> Any:
+        if self.value is not None and not isinstance(self.value, kind):
+            raise self.wrong(repr(self.value), allowed)
+        return kind() if self.value is None else self.value
+
+    def known(self, *allowed: str) -> _At:
+        """Itself, a mapping of these keys and no others."""
+        unknown = sorted(str(key) for key in self.map() if key not in allowed)
+        if unknown:
+            raise self.wrong(f"the key {unknown[0]!r}", ", ".join(allowed))
+        return self
+
+    def map(self) -> Obj:
+        found: Obj = self._of(dict, "a mapping")
+        return found
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        return tuple((str(key), str(value)) for key, value in self.map().items())
+
+    def each(self) -> tuple[_At, ...]:
+        return tuple(_At(self.file, f"{self.where}[{i}]", one) for i, one in enumerate(self._of(list, "a list")))
+
+    def flag(self) -> bool:
+        return bool(self._of(bool, "true or false"))
+
+    def text(self, otherwise: str = "") -> str:
+        return str(self.value or otherwise)
+
+    def needed(self, key: str, allowed: str) -> str:
+        if not self[key].value:
+            raise self.wrong(f"no {key}", allowed)
+        return self[key].text()
+
+    def texts(self) -> tuple[str, ...]:
+        for one in self.each():
+            if not isinstance(one.value, str):
+                raise self.wrong(repr(one.value), "texts")
+        return tuple(self._of(list, "a list"))
+
+    def target(self) -> str:
+        told = self.value
+        if not isinstance(told, str) or told.count("/") not in (1, 2) or not all(told.split("/")):
+            raise self.wrong(repr(told), "KIND/NAME or KIND/NAMESPACE/NAME")
+        return told
+
+    def duration(self, otherwise: timedelta) -> timedelta:
+        if self.value is None:
+            return otherwise
+        try:
+            found = parse_duration(str(self.value))
+        except DurationError as error:
+            raise self.wrong(repr(self.value), "a duration such as 90m or 2h") from error
+        if found <= timedelta(0):
+            raise self.wrong(repr(self.value), "a duration longer than nothing")
+        return found
+
+
+def _scenario(at: _At, folder: Path) -> Scenario:
+    sources = [_At(at.file, "sources", one.value).map() for one in at["sources"].each()]
+    steps = tuple(_step(one.known(*STEP)) for one in at["steps"].each())
+    for place, step in zip(at["steps"].each()[1:], steps[1:], strict=True):
+        if not (step.change or step.acts or step.until or step.rests):
+            raise place.wrong("nothing happens in it", "change, do, until or rests")
+    machine_config = at["machineConfig"].flag()
+    nodes = tuple(_node(one) for one in at["nodes"].each())
+    if machine_config and not nodes:
+        nodes = (NodeShape("worker-1", ("worker",)),)
+    return Scenario(
+        folder,
+        folder.name,
+        about=at["about"].text(),
+        namespace=at["namespace"].text(folder.name),
+        sources=tuple(
+            {"repoURL": PLACE, "targetRevision": "main"} | source
+            for source in sources or [_At(at.file, "sources", at["source"].value or {"path": "."}).map()]
+        ),
+        policy=at["syncPolicy"].map(),
+        applications=at["applications"].texts(),
+        steps=steps,
+        looks=tuple(_look(one.known("path", "columns")) for one in at["look"].each()),
+        events=at["events"].texts(),
+        nodes=nodes,
+        machine_config=machine_config,
+    )
+
+
+def _step(at: _At) -> Step:
+    say = at.needed("say", "a sentence that says what happens")
+    ends = at["ends"].text(Ends.SUCCEEDED)
+    if ends not in (Ends.SUCCEEDED, Ends.FAILED, Ends.RUNNING):
+        allowed = f"{Ends.SUCCEEDED}, {Ends.FAILED}, or {Ends.RUNNING} to look in the middle"
+        raise at["ends"].wrong(repr(ends), allowed)
+    at["until"].texts()
+    at["explain"].texts()
+    return Step(
+        say=say,
+        change=at["change"].text(),
+        ends=ends,
+        moves=at["moves"].text(),
+        acts=tuple(_act(one) for one in at["do"].each()),
+        until=tuple(_until(one) for one in at["until"].each()),
+        within=at["within"].duration(WITHIN),
+        rests=at["rests"].duration(timedelta(0)),
+        explain=tuple(_At(at.file, f"{at.where}.explain", one.value).target() for one in at["explain"].each()),
+    )
+
+
+def _act(at: _At) -> Act:
+    at.known("node", "patch", "with", "delete")
+    what = [key for key in ("node", "patch", "delete") if key in at.map()]
+    if len(what) != 1 or ("with" in at.map()) != (what == ["patch"]):
+        raise at.wrong(", ".join(at.map()) or "nothing", "one of node, delete, or patch and with")
+    match what[0]:
+        case "node":
+            return AddNode(_node(at["node"]))
+        case "delete":
+            return Delete(at["delete"].target())
+    return Patching(at["patch"].target(), at["with"].map())
+
+
+def _until(at: _At) -> Until:
+    target, space, condition = at.value.partition(" ")
+    kind, equals, status = condition.strip().partition("=")
+    if not space or not kind or (equals and status not in ("True", "False", "Unknown")):
+        raise at.wrong(repr(at.value), "KIND/NAME CONDITION, or KIND/NAME CONDITION=False")
+    return Until(_At(at.file, at.where, target).target(), kind, status or "True")
+
+
+def _node(at: _At) -> NodeShape:
+    name = at.known(*NODE).needed("name", "a name")
+    for taint in at["taints"].texts():
+        if taint.rpartition(":")[2] not in EFFECTS or not taint.rpartition(":")[0]:
+            raise at["taints"].wrong(repr(taint), f"KEY[=VALUE]:EFFECT with {', '.join(EFFECTS)}")
+    return NodeShape(
+        name,
+        at["roles"].texts(),
+        at["labels"].pairs(),
+        at["taints"].texts(),
+        at["cpu"].text(CPU),
+        at["memory"].text(MEMORY),
+        at["zone"].text(),
+        at["unschedulable"].flag(),
+    )
+
+
+def _look(at: _At) -> Look:
+    path = at["path"]
+    if not path.text().startswith("/"):
+        raise path.wrong(repr(path.value), "the path of a list: /api/v1/nodes")
+    return Look(path.text(), at["columns"].pairs())
