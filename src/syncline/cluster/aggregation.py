@@ -210,6 +210,9 @@ class _Forwarded:
     def calls(self) -> Sequence[Outcall]:
         return (self.call,)
 
+    def abandon(self) -> None:
+        return
+
     def resume(self, outcomes: Sequence[Outcome]) -> Response:
         outcome = outcomes[0]
         if outcome.failure:

@@ -18,6 +18,7 @@ from syncline.cluster.tables import table_of
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube import yaml
 from syncline.kube.client import Response
+from syncline.kube.elsewhere import aside
 from syncline.kube.errors import ApiError, BadRequest, NotAcceptable
 from syncline.kube.jsontext import scrubbed
 from syncline.kube.objects import Obj, meta
@@ -98,6 +99,11 @@ def list_answer(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision: 
             x.resource.shown(one.obj)  # What cannot be converted refuses the list, not its reader.
     if accepted.plain:
         return ListResponse(x.resource, stored, metadata, revision)
+    return aside(_shaped_list, x, stored, metadata, revision)
+
+
+def _shaped_list(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision: int) -> Response:
+    accepted = x.accepted
     match accepted.shape:
         case Shape.TABLE:
             shown = [x.resource.shown(one.obj) for one in stored]
@@ -142,15 +148,24 @@ def object_answer(x: Exchange, status: int, stored: Stored) -> Response:
     accepted = x.accepted
     if accepted.plain and x.resource.shown_as_stored(stored):
         return Response(status, stored._decoded, stored.raw, revision=stored.revision)
-    return fresh_answer(x, status, x.resource.shown(stored.obj), stored.revision)
+    return fresh_answer(x, status, aside(x.resource.shown_of, stored), stored.revision)
 
 
 def fresh_answer(x: Exchange, status: int, obj: Obj, revision: int = 0) -> Response:
     """An object that is not stored as such (dry runs, deleted objects, other versions)."""
     accepted = x.accepted
     if accepted.plain:
-        return Response.of(status, obj, revision=revision)
-    return encoded(status, shaped(x, obj), accepted, revision)
+        return aside(_encoded_here, Response.of(status, obj, revision=revision))
+    return aside(_shaped_answer, x, status, obj, revision)
+
+
+def _encoded_here(answer: Response) -> Response:
+    answer.raw  # noqa: B018 - where the request is large, it is encoded beside the loop
+    return answer
+
+
+def _shaped_answer(x: Exchange, status: int, obj: Obj, revision: int) -> Response:
+    return encoded(status, shaped(x, obj), x.accepted, revision)
 
 
 def shaped(x: Exchange, obj: Obj, *, headed: bool = True) -> Obj:
@@ -194,4 +209,4 @@ def success(status: int = 200, details: Obj | None = None, *, code: bool = False
 
 def refusal(error: ApiError) -> Response:
     headers = {"retry-after": str(error.details["retryAfterSeconds"])} if "retryAfterSeconds" in error.details else {}
-    return Response.of(error.code, scrubbed(error.to_status()), headers)
+    return _encoded_here(Response.of(error.code, scrubbed(error.to_status()), headers))

@@ -22,7 +22,7 @@ from syncline.cluster.discovery import Discovery, page_not_found
 from syncline.cluster.negotiate import JSON, accepted_of
 from syncline.cluster.registry import Registry, Resource
 from syncline.cluster.routes import Route, route_of, verb_of
-from syncline.cluster.store import Store
+from syncline.cluster.store import Store, StoreConflict
 from syncline.cluster.tokens import ServiceAccountTokens
 from syncline.cluster.users import UserInfo
 from syncline.cluster.verbs.create import create
@@ -37,7 +37,7 @@ from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
 from syncline.cluster.waiting import Asked, Waiting
 from syncline.kube.client import Request, Response
-from syncline.kube.elsewhere import Here, Slow, keeping_to
+from syncline.kube.elsewhere import Here, Overtaken, Slow, TooLarge, aside, keeping_to, left_aside
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
 from syncline.kube.outcall import Awaiting, Outcall, Outcome, settle
 from syncline.kube.schema.resources import subresource_of
@@ -120,7 +120,7 @@ class Api:
             try:
                 with keeping_to(Here(None, user.name, self._slow)):
                     return self._run(self.backend, request, user, None)
-            except Awaiting:
+            except (Awaiting, TooLarge):
                 pass  # Nothing was stored: it runs again, with a clock and chance that stand still.
         return Waiting(self._run, self.backend, request, user, self._slow).run()
 
@@ -132,10 +132,12 @@ class Api:
         try:
             return self._handle(backend, request, user, asking)
         except ApiError as error:
-            return refusal(error)
+            return aside(refusal, error)
         except Awaiting:
             raise
         except Exception as error:
+            if isinstance(error, StoreConflict) and left_aside():
+                raise Overtaken from None
             # A bug of ours: the caller gets Kubernetes' words for it, the log gets the trace.
             log.exception("%s %s failed", request.method, request.path)
             return refusal(InternalError(f"Internal error occurred: {type(error).__name__}: {error}"))

@@ -110,6 +110,10 @@ class Resource:
             return self.custom.converted(self.custom.reread(obj))
         return convert(obj, self.info.gvk)
 
+    def shown_of(self, stored: Stored) -> Obj:
+        """As :meth:`shown`; what is stored is decoded first where it is not yet."""
+        return self.shown(stored.obj)
+
     def shown_as_stored(self, stored: Stored) -> bool:
         """True when the stored bytes are the served bytes."""
         since = self.custom.since if self.custom is not None else 0

@@ -128,10 +128,11 @@ class Stored:
     @property
     def obj(self) -> Obj:
         """The decoded object, made on demand and kept while it is current. Read-only."""
-        if self._decoded is None:
-            object.__setattr__(self, "_decoded", _decode(self.raw))
-        assert self._decoded is not None
-        return self._decoded
+        obj = self._decoded
+        if obj is None:
+            obj = _decode(self.raw)
+            object.__setattr__(self, "_decoded", obj)
+        return obj
 
     def forget(self) -> None:
         """Drop the decoded form: a tree is six times larger than its bytes, and history is rarely read."""
@@ -339,6 +340,10 @@ class Store:
         collection = self._collections.get(key.resource)
         shelf = collection.shelves.get(key.namespace) if collection else None
         return shelf.items.get(key.name) if shelf else None
+
+    def changed(self, resource: str, since: int) -> bool:
+        """Whether an object of the resource may have changed after revision ``since``."""
+        return since < self.compacted or bool(self._collection(resource).events_after(since))
 
     def resources(self) -> list[str]:
         """Resources that have objects now, sorted."""

@@ -16,11 +16,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from syncline.base.places import Limits
 from syncline.base.scratch import named_in_memory
+from syncline.base.threads import Threads
 from syncline.cluster.evaluators import shared_evaluators
 from syncline.cluster.pki import KeyPair
 from syncline.kube.client import Response
-from syncline.kube.outcall import Errand, Outcall, Outcome
+from syncline.kube.errors import TooManyRequests
+from syncline.kube.outcall import Aside, Errand, Outcall, Outcome
 
 if TYPE_CHECKING:
     import aiohttp
@@ -38,6 +41,11 @@ LINES_AHEAD = 1000
 """Lines of a watch that wait for a slow reader before no more are read."""
 MAX_RETRIES = 10
 """How often a call is made again that asks for it with Retry-After (client-go ``WithMaxRetries``)."""
+PARTS = Limits(2, {"user": 1})
+"""Parts of large requests at once, in all and of one user."""
+PARTS_WAITING = 200
+"""While so many wait, new large requests are answered 429."""
+RETRY_AFTER_S = 1
 _HOSTNAME, _ADDRESS, _EXPIRED, _NOT_YET = 62, 64, 10, 9
 """OpenSSL's codes of what is wrong with a certificate."""
 
@@ -93,6 +101,7 @@ class Caller:
 
     def __init__(self, proxy: KeyPair | None = None) -> None:
         self._proxy = proxy
+        self._parts = Threads("large request", PARTS)
         self._session: aiohttp.ClientSession | None = None
         self._contexts: OrderedDict[tuple[str, bool, bool], ssl.SSLContext] = OrderedDict()
 
@@ -100,12 +109,26 @@ class Caller:
         """Make the calls that ``answer`` waits for, side by side, until it is one."""
         while answer.pending is not None:
             pending = answer.pending
-            outcomes = await asyncio.gather(*map(self._came_of, pending.calls))
+            try:
+                outcomes = await asyncio.gather(*map(self._came_of, pending.calls))
+            except BaseException:
+                pending.abandon()
+                raise
             answer = pending.resume(outcomes)
         return answer
 
-    async def _came_of(self, one: Outcall | Errand) -> Outcome:
+    async def _came_of(self, one: Outcall | Errand | Aside) -> Outcome:
+        if isinstance(one, Aside):
+            return await self._beside(one)
         return await (shared_evaluators().run(one) if isinstance(one, Errand) else self.call(one))
+
+    async def _beside(self, part: Aside) -> Outcome:
+        """Run a part of a large request beside the loop."""
+        if part.first and self._parts.counts()["waiting"] >= PARTS_WAITING:
+            why = "too many large requests wait for their turn, please try again later"
+            return Outcome(error=TooManyRequests(why, retry_after_s=RETRY_AFTER_S))
+        await self._parts.start(part.run, ("user", part.share))
+        return Outcome()
 
     async def call(self, call: Outcall) -> Outcome:
         """What came of it; raises nothing but cancellation."""

@@ -14,14 +14,30 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
 from syncline.kube.cel.metering import Meter
 from syncline.kube.outcall import Awaiting, Errand, Outcome
 
-__all__ = ["BOUND", "STEPS_HERE", "Here", "Slow", "TooLong", "elsewhere", "keeping_to", "key_of"]
+__all__ = [
+    "BOUND",
+    "LARGE_BYTES",
+    "STEPS_HERE",
+    "Here",
+    "Overtaken",
+    "Slow",
+    "TooLarge",
+    "TooLong",
+    "aside",
+    "elsewhere",
+    "keeping_to",
+    "key_of",
+    "left_aside",
+    "weigh",
+]
 
 STEPS_HERE = 2_000
 """Of one run of a request, on the loop: two milliseconds, at most five."""
@@ -30,11 +46,32 @@ TRIED_AGAIN = 20
 MAX_SLOW = 1_000
 """Evaluations of which that is remembered."""
 
+LARGE_BYTES = 12_000
+"""Of encoded objects that one request reads or writes on the loop: a microsecond for a byte at the worst."""
+
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class TooLarge(BaseException):
+    """The request has to do with more than is worked on here: it begins again as one that leaves parts aside."""
+
+
+class Overtaken(Awaiting):
+    """Somebody changed the object while the request worked beside the loop: it begins again."""
+
+    def __init__(self) -> None:
+        super().__init__(())
 
 
 class TooLong(BaseException):
     """More steps are needed than are left here. Nothing in an expression or around it can absorb it."""
+
+
+class Parts(Protocol):
+    """A request that leaves parts aside (``base/strand.py``)."""
+
+    def aside(self, function: Callable[[], T]) -> T: ...
 
 
 class Answers(Protocol):
@@ -74,6 +111,10 @@ class Here:
     slow: Slow = field(default_factory=Slow)
     meter: Meter = field(default_factory=lambda: Meter(STEPS_HERE))
     """Of the innermost evaluation: one within another one spends of the same."""
+    parts: Parts | None = None
+    """What leaves large parts aside; None: there are none."""
+    weighed: int = 0
+    """Bytes of objects that the request has to do with."""
 
 
 _HERE: ContextVar[Here | None] = ContextVar("here", default=None)
@@ -89,6 +130,32 @@ def keeping_to(here: Here) -> Iterator[None]:
         yield
     finally:
         _HERE.reset(token)
+
+
+def weigh(size: int) -> None:
+    """The request has to do with ``size`` bytes more: raises :class:`TooLarge` where that is too much for the loop."""
+    here = _HERE.get()
+    if here is not None and here.parts is None:
+        here.weighed += size
+        if here.weighed > LARGE_BYTES:
+            raise TooLarge
+
+
+def left_aside() -> bool:
+    """Whether others may have changed something since this request began."""
+    here = _HERE.get()
+    return here is not None and here.parts is not None
+
+
+def aside(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """``function(*arguments)``, beside the loop where the request is large.
+
+    Only for what reads nothing but its arguments, and changes nothing but what this request owns.
+    """
+    here = _HERE.get()
+    if here is None or here.parts is None:
+        return function(*arguments, **named)
+    return here.parts.aside(partial(function, *arguments, **named))
 
 
 def key_of(name: str, *about: Any) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from syncline.kube.client import Response, Stream
     from syncline.kube.errors import ApiError
 
-__all__ = ["NOBODY", "Awaiting", "Errand", "Outcall", "Outcome", "Pending", "settle"]
+__all__ = ["NOBODY", "Aside", "Awaiting", "Errand", "Outcall", "Outcome", "Pending", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,17 @@ class Errand:
     share: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A part of a large request, to be run in a thread beside the loop (``elsewhere.aside``). The outcome says only
+    whether it was run."""
+
+    run: Callable[[], None]
+    share: str = ""
+    first: bool = True
+    """Of its request: later ones are never refused, the request may have written already."""
+
+
 class Awaiting(Exception):
     """The request goes on when these were done, each with its key. Not an ApiError: nothing answers with it."""
 
@@ -82,8 +93,12 @@ class Pending(Protocol):
     """A request that waits for calls."""
 
     @property
-    def calls(self) -> Sequence[Outcall | Errand]:
+    def calls(self) -> Sequence[Outcall | Errand | Aside]:
         """To be made at once, side by side."""
+        ...
+
+    def abandon(self) -> None:
+        """Nobody waits for the answer any more."""
         ...
 
     def resume(self, outcomes: Sequence[Outcome]) -> Response:
@@ -103,7 +118,10 @@ def settle(answer: Response, call: Callable[[Outcall], Outcome] | None) -> Respo
     return answer
 
 
-def _called(one: Outcall | Errand, call: Callable[[Outcall], Outcome] | None) -> Outcome:
+def _called(one: Outcall | Errand | Aside, call: Callable[[Outcall], Outcome] | None) -> Outcome:
     if isinstance(one, Errand):
         return Outcome(value=one.function(*one.arguments))
+    if isinstance(one, Aside):
+        one.run()
+        return Outcome()
     return call(one) if call is not None else Outcome(failure=f'{one.method.capitalize()} "{one.url}": {NOBODY}')

@@ -42,8 +42,12 @@ class Admission:
         self.addresses = ServiceAddresses(store)
         self.configured = Configured(store)
 
-    def admit_create(self, attempt: Attempt, obj: Obj) -> None:
+    def require_living(self, attempt: Attempt) -> None:
+        """Raises where no namespace is, or where one is ending."""
         namespaces.require_living(self._store, attempt)
+
+    def admit_create(self, attempt: Attempt, obj: Obj) -> None:
+        self.require_living(attempt)
         if attempt.subresource:
             return
         if attempt.resource.custom is not None and attempt.resource.custom.terminating:

@@ -16,22 +16,30 @@ from syncline.cluster.admission.dynamic.enforcing import enforce
 from syncline.cluster.admission.dynamic.judging import Judging, Round, internal
 from syncline.cluster.admission.dynamic.matching import World, exempt
 from syncline.cluster.admission.dynamic.subject import Subject
+from syncline.cluster.registry import Resource
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.defaults import fill_defaults
+from syncline.kube.elsewhere import aside
 from syncline.kube.embedded import MetadataError
+from syncline.kube.errors import ApiError
 from syncline.kube.fields import decode as decode_strictly
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.resources import subresource_of
 
-__all__ = ["admitted", "concerned", "reshaped", "subject_of", "validated"]
+__all__ = ["admitted", "concerned", "reshaped", "subject_of", "too_late", "validated"]
 
 META = "meta.k8s.io/v1"
 REQUEST_S = 34.0
 """Longest that a write may take with all that it has to wait for (apiserver ``requestTimeoutUpperBound``)."""
 
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+
+
+def too_late() -> ApiError:
+    why = "Timeout: request did not complete within requested timeout - context deadline exceeded"
+    return ApiError(why, code=504, reason="Timeout", details={})
 
 
 def concerned(x: Exchange) -> bool:
@@ -186,8 +194,10 @@ def _renewed(x: Exchange, value: Any, kind: GVK) -> Obj:
     """A mutated value as the API reads one: fields that do not exist dropped, types checked, defaults filled in."""
     if not isinstance(value, dict):
         raise internal(f"json: cannot unmarshal {type(value).__name__} into Go value of type {kind.kind}")
-    value = own_copy(value)
-    resource = x.backend.registry.of_kind(kind)
+    return aside(_read_again, own_copy(value), kind, x.backend.registry.of_kind(kind))
+
+
+def _read_again(value: Obj, kind: GVK, resource: Resource | None) -> Obj:
     if resource is not None and resource.custom is not None:
         try:
             pruned, _ = resource.custom.pruned(value)

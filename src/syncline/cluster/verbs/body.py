@@ -17,6 +17,7 @@ from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation
 from syncline.kube import protobuf, yaml
 from syncline.kube.client import Request
+from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.embedded import MetadataError
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
 from syncline.kube.fields import decode as decode_strictly
@@ -54,8 +55,10 @@ def content_type(request: Request) -> str:
 
 def own_copy(value: Any) -> Any:
     """A deep copy of a JSON value that the request may change."""
-    if value is None:
-        return value
+    return value if value is None else aside(_copied, value)
+
+
+def _copied(value: Any) -> Any:
     try:
         return _decode(_encode(value))
     except UnicodeEncodeError:
@@ -69,7 +72,24 @@ def decode(request: Request, *, media: str | None = None) -> Any:
     if kind not in _JSON_TYPES and kind not in _YAML_TYPES and kind != protobuf.MEDIA_TYPE:
         raise _unknown_format()
     if not isinstance(body, bytes | bytearray | str):
-        return own_copy(body)
+        return _received(body)
+    weigh(len(body))
+    return aside(_decoded, body, kind)
+
+
+def _received(body: Any) -> Any:
+    """A copy of what an in-process caller sent."""
+    if body is None:
+        return None
+    try:
+        raw = _encode(body)
+    except UnicodeEncodeError:
+        return aside(scrubbed, body)
+    weigh(len(raw))
+    return aside(_decode, raw)
+
+
+def _decoded(body: bytes | bytearray | str, kind: str) -> Any:
     if kind == protobuf.MEDIA_TYPE:
         return protobuf.decode(body.encode() if isinstance(body, str) else bytes(body))
     try:
@@ -164,8 +184,9 @@ def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
     plain = content_type(request) in _JSON_TYPES and isinstance(body, bytes | bytearray | str)
     if not plain or validation == Validation.IGNORE:
         return decode(request), []
+    weigh(len(body))
     try:
-        return loads(bytes(body) if isinstance(body, bytearray) else body)
+        return aside(loads, bytes(body) if isinstance(body, bytearray) else body)
     except ValueError as error:
         raise _unreadable(error) from None
 
@@ -241,7 +262,7 @@ def fitted(obj: Any, gvk: GVK, *, strict: bool = False) -> Obj:
         raise BadRequest("the body of the request is not an object")
     schema = schema_for(gvk)
     assert schema is not None, f"{gvk} has a schema of its own"
-    found = decode_strictly(obj, schema)
+    found = aside(decode_strictly, obj, schema)
     if found.errors:
         raise _unhandled(gvk, found.errors[0])
     if strict and found.unknown:
@@ -336,7 +357,8 @@ def typed(x: Exchange, obj: Obj, validation: str, duplicates: list[str] | None =
     """Type errors refused, unknown fields refused, warned of or ignored, and dropped."""
     info = x.resource.info
     try:
-        return checked(x, obj, validation, duplicates or [], document=_text(x.request) if duplicates else None)
+        document = _text(x.request) if duplicates else None
+        return aside(checked, x, obj, validation, duplicates or [], document=document)
     except StrictError as error:
         raise _unhandled(info.gvk, str(error)) from None
     except _TypeMismatch as error:

@@ -20,6 +20,7 @@ from syncline.cluster.verbs.read import Matcher
 from syncline.cluster.verbs.write import attempt_of
 from syncline.kube.client import Response
 from syncline.kube.crd import PENDING, terminating
+from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
 from syncline.kube.outcall import Awaiting, Errand, Outcall
@@ -82,6 +83,9 @@ def _options(x: Exchange) -> DeleteOptions:
 
 def delete(x: Exchange) -> Response:
     options = _options(x)
+    current = x.current()
+    weigh(len(current.raw))
+    aside(x.resource.shown_of, current)
     current = x.current()
     x.backend.admission.check_delete(attempt_of(x, "delete", x.route.name))
     if admitting.concerned(x):

@@ -28,6 +28,7 @@ from syncline.cluster.verbs.options import Validation, WriteOptions, write_optio
 from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert, wrong_name
 from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
+from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
 from syncline.kube.fields import strict_problems
 from syncline.kube.fitting import still_fits
@@ -63,17 +64,22 @@ def patch(x: Exchange) -> Response:
         return _apply(x, current, body, options)
     if current is None:
         raise x.missing()
+    weigh(len(current.raw))
+    obj = aside(_patched, x, kind, current, body, options)
+    check_address(x, obj)
+    return answer_written(x, change(x, current, obj, options, unconditional=True))
+
+
+def _patched(x: Exchange, kind: PatchType, current: Stored, body: Any, options: WriteOptions) -> Obj:
+    """What the patch makes of the object, owned by the request and looked at."""
     live = x.resource.shown(current.obj)
     problems = _problems(x, kind, body) if options.validation != Validation.IGNORE else []
     patched = patched_value(kind, live, body, x.resource)
     converting = kind is PatchType.STRATEGIC
     readable = isinstance(patched, dict) and isinstance(patched.get("metadata"), dict)
     if readable and x.resource.custom is None and not problems:
-        obj = _rechecked(x, _owned(x, patched, live), live, options.validation, converting=converting)
-    else:
-        obj = _checked_result(x, own_copy(patched), options.validation, problems, converting=converting)
-    check_address(x, obj)
-    return answer_written(x, change(x, current, obj, options, unconditional=True))
+        return _rechecked(x, _owned(x, patched, live), live, options.validation, converting=converting)
+    return _checked_result(x, own_copy(patched), options.validation, problems, converting=converting)
 
 
 def _problems(x: Exchange, kind: PatchType, body: Any) -> list[str]:
@@ -204,11 +210,9 @@ def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions
         if x.route.subresource:
             raise x.missing()
         return _create_by_apply(x, body, options)
-    result = apply_to(x, x.resource.shown(current.obj), body, options)
-    named = own_copy(body)
-    if not meta(named).get("name"):
-        named["metadata"] = {**meta(named), "name": x.route.name}
-    check_address(x, named)
+    weigh(len(current.raw))
+    result = aside(apply_to, x, aside(x.resource.shown_of, current), body, options)
+    check_address(x, {**body, "metadata": {**meta(body), "name": meta(body).get("name") or x.route.name}})
     if not result.changed:
         return answer_written(x, change(x, current, own_copy(result.obj), options, owned=True, unconditional=True))
     obj = _after_apply(x, own_copy(result.obj), options)
@@ -252,7 +256,7 @@ def apply_to(x: Exchange, live: Obj | None, body: Obj, options: WriteOptions) ->
 
 def _after_apply(x: Exchange, obj: Obj, options: WriteOptions) -> Obj:
     validation = Validation.IGNORE if options.validation == Validation.WARN else options.validation
-    return _checked_result(x, obj, validation)
+    return aside(_checked_result, x, obj, validation)
 
 
 def _create_by_apply(x: Exchange, body: Obj, options: WriteOptions) -> Response:
@@ -260,7 +264,7 @@ def _create_by_apply(x: Exchange, body: Obj, options: WriteOptions) -> Response:
     info = x.resource.info
     asked = Attributes("create", info.group, info.plural, "", x.route.namespace, x.route.name)
     x.backend.authorizer.require(x.user, asked)
-    result = apply_to(x, None, body, options)
+    result = aside(apply_to, x, None, body, options)
     obj = _after_apply(x, own_copy(result.obj), options)
     check_address(x, obj)
     uid = obj["metadata"].get("uid")

@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from syncline.cluster.answers import list_answer, object_answer
+from syncline.cluster.negotiate import Form
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Compacted, Store, Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import ContinueToken, ListOptions, list_options, unreadable_revision
 from syncline.kube.client import Response
+from syncline.kube.elsewhere import weigh
 from syncline.kube.errors import ApiError, FieldCause, Gone
 from syncline.kube.objects import Obj
 from syncline.kube.selectors import FieldSelector, Selector
@@ -21,6 +23,9 @@ __all__ = ["Matcher", "check_not_ahead", "get", "list_objects"]
 
 ANY_REVISION = -1
 """In a token: go on with what is there now."""
+
+ROW_SHARE = 4
+"""To show an object as a row costs so much less than to write all of it."""
 
 PAGE = 500
 """Objects looked at in one step while a selector hides most of them."""
@@ -34,7 +39,16 @@ def get(x: Exchange) -> Response:
         if wrong:
             raise ApiError(f"resourceVersion: {wrong}", reason="")
         check_not_ahead(x.store, revision)
-    return object_answer(x, 200, x.current())
+    current = x.current()
+    _weigh(x, [current])
+    return object_answer(x, 200, current)
+
+
+def _weigh(x: Exchange, stored: list[Stored]) -> None:
+    """Whole objects as JSON are passed on as they are stored; anything else is made of what is in them."""
+    if not x.accepted.plain:
+        size = sum(len(one.raw) for one in stored)
+        weigh(size if x.accepted.form is Form.YAML else size // ROW_SHARE)
 
 
 def check_not_ahead(store: Store, revision: str) -> None:
@@ -151,6 +165,7 @@ def _answer(
         metadata["continue"] = token.encode()
         if matcher.everything:
             metadata["remainingItemCount"] = left
+    _weigh(x, stored)
     return list_answer(x, stored, metadata, x.store.revision)
 
 

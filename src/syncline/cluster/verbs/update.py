@@ -8,6 +8,7 @@ from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import write_options
 from syncline.cluster.verbs.write import change, check_address, insert, storage_conflict
 from syncline.kube.client import Response
+from syncline.kube.elsewhere import weigh
 from syncline.kube.objects import Obj, meta
 
 __all__ = ["update"]
@@ -46,4 +47,5 @@ def update(x: Exchange) -> Response:
             _check_unborn(x, obj)
             return answer_written(x, insert(x, obj, options))
         raise x.missing()
+    weigh(len(current.raw))
     return answer_written(x, change(x, current, obj, options))

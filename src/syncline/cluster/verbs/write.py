@@ -20,6 +20,7 @@ from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, unreadable_revision
 from syncline.kube.defaults import LABELLED_BY_TEMPLATE, STATUS_BY_SPEC, fill_defaults
+from syncline.kube.elsewhere import Overtaken, aside, left_aside
 from syncline.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -119,15 +120,15 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     """Store ``obj`` (owned by the request, address checked). ``owned``: managedFields were made by an apply."""
     versioned = resource_version(obj) not in ("", "0")
     resource, strategy = x.resource, x.resource.strategy
-    merge_owners(x, obj["metadata"])
+    aside(merge_owners, x, obj["metadata"])
     ownership = _strip_server_fields(x, obj)
-    _fill(resource, obj)
+    aside(_fill, resource, obj)
     metadata = obj["metadata"]
     attempt = attempt_of(x, "create", metadata.get("name") or "", options, str(metadata.get("generateName") or ""))
     admission = x.backend.admission
     if not owned:
         # What admission adds belongs to nobody.
-        ownership = _owners(x, None, obj, options, ownership)
+        ownership = aside(_owners, x, None, obj, options, ownership)
     admission.admit_create(attempt, obj)
     asked = admitting.concerned(x)
     if asked:
@@ -140,23 +141,28 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
             check_address(x, obj)
             metadata = obj["metadata"]
             ownership = metadata.pop("managedFields", None)
+    allocated = x.store.revision
     admission.allocate(attempt, obj, None)
     generated = _generate_name(x, metadata)
-    strategy.prepare_create(obj, x.context)
+    aside(strategy.prepare_create, obj, x.context)
     name = metadata.get("name") or ""
-    refuse_invalid(resource, name, strategy.validate_create(obj))
+    refuse_invalid(resource, name, aside(strategy.validate_create, obj))
     if not attempt.name:
         attempt = replace(attempt, called=name)
     admission.check_create(attempt, obj)
     if asked:
         subject = admitting.subject_of(x, "CREATE", name, dry_run=options.dry_run)
         admitting.validated(x, subject, with_managed_fields(obj, ownership), None)
+    warnings = aside(strategy.warnings, obj, None)
+    made = with_managed_fields(obj, ownership)
+    kept = made if options.dry_run else aside(resource.to_stored, made)
+    _check_still(x, attempt, None, allocated)
     admission.count(attempt, obj, None)
-    for warning in strategy.warnings(obj, None):
+    for warning in warnings:
         x.warn(warning)
     if versioned:  # judged by the storage, when all else was
         raise ApiError("resourceVersion should not be set on objects to be created", reason="")
-    return _store_new(x, with_managed_fields(obj, ownership), options, generated)
+    return _store_new(x, made, kept, options, generated)
 
 
 def _strip_server_fields(x: Exchange, obj: Obj) -> Any:
@@ -199,6 +205,26 @@ def _fill_changed(resource: Resource, new: Obj, old: Obj) -> None:
     new.update(filled)
 
 
+def _check_still(x: Exchange, attempt: Attempt, current: Stored | None, allocated: int) -> None:
+    """Whether what a large request has worked out beside the loop still holds: from here on it leaves nothing aside.
+
+    ``allocated``: the revision at which it was given addresses. Raises Overtaken, and what a new namespace would.
+    """
+    if not left_aside():
+        return
+    route, store = x.route, x.store
+    if (x.backend.clock.now() - x.now).total_seconds() >= admitting.REQUEST_S:
+        raise admitting.too_late()
+    if (
+        (current is not None and store.get(current.key) is not current)
+        or x.backend.registry.find(route.group, route.version, route.resource) is not x.resource
+        or (attempt.concerns("/services") and store.changed("/services", allocated))
+    ):
+        raise Overtaken
+    if current is None:
+        x.backend.admission.require_living(attempt)
+
+
 def _generate_name(x: Exchange, metadata: Obj) -> bool:
     prefix = metadata.get("generateName")
     if not prefix or metadata.get("name"):
@@ -229,7 +255,8 @@ def _owners(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given
     )
 
 
-def _store_new(x: Exchange, obj: Obj, options: WriteOptions, generated: bool) -> Written:
+def _store_new(x: Exchange, obj: Obj, kept: Obj, options: WriteOptions, generated: bool) -> Written:
+    """``kept``: ``obj`` in the version in which it is stored."""
     resource = x.resource
     name = meta(obj)["name"]
     for attempt in range(GENERATED_NAME_TRIES):
@@ -237,13 +264,15 @@ def _store_new(x: Exchange, obj: Obj, options: WriteOptions, generated: bool) ->
         if existing is None:
             break
         if not generated or attempt == GENERATED_NAME_TRIES - 1:
+            if x.verb == "patch" and left_aside():
+                raise Overtaken  # applied when it was not there yet
             raise _exists(resource, existing)
         name = meta(obj)["generateName"][:MAX_GENERATE_NAME] + x.backend.entropy.suffix()
-        obj = {**obj, "metadata": {**meta(obj), "name": name}}
+        obj, kept = ({**each, "metadata": {**meta(each), "name": name}} for each in (obj, kept))
     if options.dry_run:
         return Written(obj, None, created=True)
-    stored = x.store.put(x.key(name), resource.to_stored(obj), expect=0)
-    return Written(resource.shown(stored.obj), stored, created=True, revision=stored.revision)
+    stored = x.store.put(x.key(name), kept, expect=0)
+    return Written(aside(resource.shown_of, stored), stored, created=True, revision=stored.revision)
 
 
 def _exists(resource: Resource, existing: Stored) -> AlreadyExists:
@@ -293,11 +322,11 @@ def change(
     request was a patch, which needs no resourceVersion. ``judged``: what webhooks and policies are shown instead of the
     object and the old one, where mutations have had it already (a Scale)."""
     resource, strategy = x.resource, x.resource.strategy
-    old = resource.shown(current.obj)
+    old = aside(resource.shown_of, current)
     _check_preconditions(x, current, new, unconditional)
-    merge_owners(x, new["metadata"], late=x.verb == "patch")
+    aside(merge_owners, x, new["metadata"], late=x.verb == "patch")
     given = new["metadata"].pop("managedFields", None)
-    _fill_changed(resource, new, old)
+    aside(_fill_changed, resource, new, old)
     _keep_server_fields(new["metadata"], old["metadata"])
     subresource = x.route.subresource
     attempt = attempt_of(x, "update", current.key.name, options)
@@ -309,25 +338,31 @@ def change(
         entries = given if given != meta(old).get("managedFields") else None
         if admitting.reshaped(
             *(x, subject, new, old),
-            lambda made: with_managed_fields(made, given) if owned else _tracked(x, old, made, options, entries),
+            lambda made: with_managed_fields(made, given) if owned else aside(_tracked, x, old, made, options, entries),
             lambda made: admission.admit_update(attempt, made, old),
         ):
             check_address(x, new)
             owned, given = True, new["metadata"].pop("managedFields", None)
+    allocated = x.store.revision
     admission.allocate(attempt, new, old)
-    strategy.prepare_update(new, old, x.context, subresource)
-    refuse_invalid(resource, current.key.name, strategy.validate_update(new, old, subresource))
+    aside(strategy.prepare_update, new, old, x.context, subresource)
+    refuse_invalid(resource, current.key.name, aside(strategy.validate_update, new, old, subresource))
     admission.check_update(attempt, new, old)
     if asked:
         _judge(x, current, judged or (new, old), given if owned else meta(old).get("managedFields"), options)
-    admission.count(attempt, new, old)
-    for warning in strategy.warnings(new, old):
-        x.warn(warning)
+    warnings = aside(strategy.warnings, new, old)
     if owned:
-        new = with_managed_fields(new, given)
+        made = with_managed_fields(new, given)
     else:
-        new = _tracked(x, old, new, options, given if given != meta(old).get("managedFields") else None)
-    return _store_changed(x, current, old, new, options)
+        entries = given if given != meta(old).get("managedFields") else None
+        made = aside(_tracked, x, old, new, options, entries)
+    made = aside(keep_times, old, made)
+    kept = made if made is old or options.dry_run else aside(resource.to_stored, made)
+    _check_still(x, attempt, current, allocated)
+    admission.count(attempt, new, old)
+    for warning in warnings:
+        x.warn(warning)
+    return _store_changed(x, current, old, made, kept, options)
 
 
 def _judge(x: Exchange, current: Stored, pair: tuple[Obj, Obj], owners: Any, options: WriteOptions) -> None:
@@ -386,9 +421,9 @@ def _keep_server_fields(new: Obj, old: Obj) -> None:
     new.pop("selfLink", None)
 
 
-def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, options: WriteOptions) -> Written:
-    kept = keep_times(old, new)
-    if kept is old:
+def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, kept: Obj, options: WriteOptions) -> Written:
+    """``kept``: ``new`` in the version in which it is stored."""
+    if new is old:
         return Written(old, current, revision=current.revision)
     if _may_go(x.resource, new):
         if not options.dry_run:
@@ -398,10 +433,10 @@ def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, options: Wr
     if options.dry_run:
         return Written(new, None)
     try:
-        stored = x.store.put(current.key, x.resource.to_stored(new), expect=current.revision)
+        stored = x.store.put(current.key, kept, expect=current.revision)
     except StoreConflict:
         raise _modified(x.resource, current.key) from None
-    return Written(x.resource.shown(stored.obj), stored, revision=stored.revision)
+    return Written(aside(x.resource.shown_of, stored), stored, revision=stored.revision)
 
 
 def _modified(resource: Resource, key: Key) -> Conflict:
