@@ -22,15 +22,16 @@ from syncline.assembly.simulatedhosts import SimulatedHosts
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.serve import tune_garbage_collection
+from syncline.control.loop import Observer
 from syncline.control.plan import Evict, Result
 from syncline.control.virtual import LoopActor
 from syncline.control.workqueue import Key
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig
-from syncline.machineconfig.agent.controller import AgentController
+from syncline.machineconfig.agent.controller import AGENT
 from syncline.machineconfig.names import GROUP, POOL
-from syncline.machineconfig.pools.controller import PoolController
+from syncline.machineconfig.pools.controller import POOLS
 from syncline.rehearsal.world import World
 
 __all__ = ["Pods", "PoolOfMachines", "controller_config", "figures", "rolled"]
@@ -99,7 +100,7 @@ class PoolOfMachines:
         world.send("POST", f"{APIS}/controllerconfigs", controller_config())
         settings = MachineConfigSettings(world.settings.control_namespace)
         loop = self.loop = machineconfig_loop(world.clock, world.journal, settings, hosts=hosts, strict=True)
-        hosts.follow(lambda name: loop.wake(AgentController.name, ObjectRef("", "Node", "", name)))
+        hosts.follow(lambda name: loop.wake(AGENT, ObjectRef("", "Node", "", name)))
         world.driver.add(LoopActor(loop, world.admin, world.clock))
         for name in ("master", "worker"):
             world.send("POST", f"{APIS}/machineconfigpools", _pool(name, limit))
@@ -173,7 +174,7 @@ class PoolOfMachines:
 
     def pass_ms(self, runs: int) -> float:
         """The least processor time of a look by the pool controller after one node has changed."""
-        controller = self.loop.controllers[PoolController.name]
+        controller = self.loop.controllers[POOLS]
         ref, cache = ObjectRef(*POOL, "", "worker"), self.loop.cache
         best = float("inf")
         for run in range(runs):
@@ -186,16 +187,14 @@ class PoolOfMachines:
         return best * 1000
 
 
-class Moved:
+class Moved(Observer):
     """Evictions that drains ask for from now on."""
 
     def __init__(self, pool: PoolOfMachines) -> None:
         self.evicted = self.refused = 0
-        pool.loop.onlooker = self
+        pool.loop.observers.append(self)
 
-    def planned(self, *_: Any) -> None: ...
-
-    def acted(self, _key: Key, result: Result, _began: datetime, _ended: datetime) -> None:
+    def acted(self, key: Key, result: Result, began: datetime, ended: datetime) -> None:
         if isinstance(result.action, Evict):
             self.evicted += result.ok
             self.refused += not result.ok

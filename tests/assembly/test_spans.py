@@ -11,6 +11,7 @@ from tests.gitops.behaviours.test_crash import Died, Dying
 from tests.gitops.behaviours.test_destinations import Far
 
 from syncline.assembly.spans import Span
+from syncline.assembly.tracing import Tracer
 from syncline.base.clock import EPOCH
 from syncline.kube.client import Transport
 from syncline.kube.objects import Obj
@@ -20,7 +21,8 @@ CANARY = "c4n4ry-v4lue"
 
 def traced(play: Play) -> list[Span]:
     spans: list[Span] = []
-    play.world.gitops_actor.loop.trace(spans.append)  # type: ignore[attr-defined]
+    loop = play.world.gitops_actor.loop
+    loop.observers.append(Tracer(spans.append, loop.now))
     return spans
 
 
@@ -260,7 +262,8 @@ def test_an_application_that_is_deleted_ends_its_trace() -> None:
 def test_an_operation_that_only_others_work_on_is_not_traced() -> None:
     play = Play(config("a"))
     spans: list[Span] = []
-    play.world.gitops_actor.loop.trace(spans.append, lambda _ref: False)  # type: ignore[attr-defined]
+    loop = play.world.gitops_actor.loop
+    loop.observers.append(Tracer(spans.append, loop.now, lambda _ref: False))
     play.sync()
     assert spans == []
 

@@ -21,7 +21,7 @@ from syncline.gitops.clusters import (
     clusters_of,
     resolve_destination,
 )
-from syncline.gitops.destinations import SECRETS, DestinationController, applications_in
+from syncline.gitops.destinations import SECRETS, applications_in, destination_controller
 from syncline.kube import client
 from syncline.kube.http import HttpClient
 from syncline.kube.mapper import Mapper
@@ -112,7 +112,7 @@ def test_a_server_that_two_secrets_declare_is_nobodys(destination: Obj, secrets:
         assert isinstance(found, str) and "2 clusters with the same server" in found
         cache = Cache(Mapper())
         hold(cache, order)
-        seen = DestinationController("argocd", lambda: ()).observe(cache, ObjectRef("", "Secret", "argocd", "c-a"))
+        seen = destination_controller("argocd", lambda: ()).observe(cache, ObjectRef("", "Secret", "argocd", "c-a"))
         assert seen is not None and seen.declared == ()
 
 
@@ -120,7 +120,7 @@ def test_a_secret_outside_the_control_namespace_declares_no_cluster() -> None:
     cache = Cache(Mapper())
     mine = secret("in-cluster", "https://stranger", "team", config={"bearerToken": "x"})
     hold(cache, [mine, secret("far", SAME)])
-    controller = DestinationController("argocd", lambda: ())
+    controller = destination_controller("argocd", lambda: ())
     assert controller.observe(cache, ObjectRef("", "Secret", "team", "c-in-cluster")) is None
     seen = controller.observe(cache, ObjectRef("", "Secret", "argocd", "c-far"))
     assert seen is not None and [one.server for one in seen.declared] == [SAME]
@@ -160,12 +160,12 @@ def test_a_secret_that_names_another_server_is_connected_to_anew() -> None:
     cache = Cache(Mapper())
     hold(cache, [secret("a", SAME)])
     ref = ObjectRef("", "Secret", "argocd", "c-a")
-    seen = DestinationController("argocd", lambda: ()).observe(cache, ref)
+    seen = destination_controller("argocd", lambda: ()).observe(cache, ref)
     assert seen is not None
     moved = secret("a", "https://stranger")
     moved["metadata"]["resourceVersion"] = "2"
     hold(cache, [moved])
-    again = DestinationController("argocd", lambda: seen.declared).observe(cache, ref)
+    again = destination_controller("argocd", lambda: seen.declared).observe(cache, ref)
     assert again is not None
-    ((connect,),) = DestinationController("argocd", lambda: seen.declared).plan(again, NOW).steps
+    ((connect,),) = destination_controller("argocd", lambda: seen.declared).plan(again, NOW).steps
     assert [one.server for one in connect.wanted] == ["https://stranger"]  # type: ignore[attr-defined]

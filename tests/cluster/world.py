@@ -37,7 +37,7 @@ class World:
         self,
         seed: int = 1,
         *,
-        controllers: Iterable[Controller] | None = None,
+        controllers: Iterable[Controller[Any]] | None = None,
         shuffle: bool = False,
         authority: CertificateAuthority | None = None,
     ) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from tests.controllers import controller_of
 
 from syncline.base.clock import EPOCH, VirtualClock
 from syncline.base.entropy import Entropy
@@ -100,7 +101,12 @@ class Bench:
         mapper = Mapper()
         performers = kube_performers(mapper, self.clock, "test")
         self.loop = ControlLoop(
-            [controller], mapper=mapper, performers=performers, clock=self.clock, journal=self.journal, strict=True
+            [controller_of(controller)],
+            mapper=mapper,
+            performers=performers,
+            clock=self.clock,
+            journal=self.journal,
+            strict=True,
         )
         transport: Transport = wrap(self.transport) if wrap else self.transport
         self.driver = VirtualDriver(self.clock, [LoopActor(self.loop, transport, self.clock, self.shuffle)])

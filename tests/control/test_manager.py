@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 
+from tests.controllers import controller_of
+
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -86,7 +88,12 @@ class Served:
         mapper = Mapper()
         performers = kube_performers(mapper, clock, "test")
         self.loop = ControlLoop(
-            [self.controller], mapper=mapper, performers=performers, clock=clock, journal=Journal(), strict=True
+            [controller_of(self.controller)],
+            mapper=mapper,
+            performers=performers,
+            clock=clock,
+            journal=Journal(),
+            strict=True,
         )
         self.manager = LiveManager(self.loop, DirectPort(self.transport), clock, fields=fields or {})
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.controllers import controller_of
 
 from syncline.base.action import Late, Purpose, Unfinished, Work
 from syncline.base.clock import VirtualClock
@@ -255,7 +256,12 @@ async def running(looking: Looking, names: list[str]) -> AsyncIterator[None]:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
         admin.send(Request("POST", "/api/v1/namespaces/default/configmaps", {}, {}, body)).or_raise()
     loop = ControlLoop(
-        [looking], mapper=Mapper(), performers={Look: looking}, clock=clock, journal=Journal(), strict=True
+        [controller_of(looking)],
+        mapper=Mapper(),
+        performers={Look: looking},
+        clock=clock,
+        journal=Journal(),
+        strict=True,
     )
     task = asyncio.create_task(LiveManager(loop, DirectPort(admin), clock).run())
     try:

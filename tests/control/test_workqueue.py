@@ -90,19 +90,19 @@ def test_every_key_comes_out_exactly_once_in_order_of_time(asked: list[tuple[str
     assert sorted(seen) == sorted(earliest)
 
 
-def test_a_key_that_hurries_comes_before_those_that_wait_for_longer() -> None:
+def test_an_urgent_key_comes_before_those_that_wait_for_longer() -> None:
     queue = WorkQueue()
     for name in "abc":
         queue.add(key(name), EPOCH)
-    queue.hurry(key("c"), True)
-    queue.hurry(key("b"), True)
-    queue.hurry(key("b"), False)
+    queue.prioritize(key("c"), True)
+    queue.prioritize(key("b"), True)
+    queue.prioritize(key("b"), False)
     assert [queue.pop(EPOCH) for _ in range(4)] == [key("c"), key("a"), key("b"), None]
 
 
-def test_a_key_that_hurries_waits_for_its_time_and_for_the_end_of_its_own_work() -> None:
+def test_an_urgent_key_waits_for_its_time_and_for_the_end_of_its_own_work() -> None:
     queue = WorkQueue()
-    queue.hurry(key("a"), True)
+    queue.prioritize(key("a"), True)
     queue.add(key("a"), EPOCH + timedelta(seconds=5))
     queue.add(key("b"), EPOCH)
     assert [queue.pop(EPOCH), queue.pop(EPOCH)] == [key("b"), None]
@@ -120,7 +120,7 @@ def test_those_that_hurry_for_ever_leave_turns_to_the_others() -> None:
     queue = WorkQueue()
     queue.add(key("patient"), EPOCH)
     for name in "abcd":
-        queue.hurry(key(name), True)
+        queue.prioritize(key(name), True)
         queue.add(key(name), EPOCH + timedelta(seconds=1))
     taken = []
     for _ in range(2 * FIRST_IN_A_ROW):
@@ -138,7 +138,7 @@ def test_a_clock_that_is_put_back_changes_nothing_for_those_that_hurry() -> None
     queue = WorkQueue()
     start = EPOCH + timedelta(hours=2)
     assert queue.pop(start) is None
-    queue.hurry(key("b"), True)
+    queue.prioritize(key("b"), True)
     for name in "ab":
         queue.add(key(name), start)
     assert queue.pop(start - timedelta(hours=1)) == key("b")

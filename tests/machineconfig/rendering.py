@@ -11,15 +11,15 @@ from syncline.control.controller import Controller
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import Obj, name_of
-from syncline.machineconfig.images.controller import ImageController
-from syncline.machineconfig.kubelet.controller import KubeletConfigController
-from syncline.machineconfig.nodes.controller import NodeConfigController
-from syncline.machineconfig.policies.controller import PolicyController
-from syncline.machineconfig.render.controller import RenderController
+from syncline.machineconfig.images.controller import image_controller
+from syncline.machineconfig.kubelet.controller import kubelet_config_controller
+from syncline.machineconfig.nodes.controller import node_config_controller
+from syncline.machineconfig.policies.controller import POLICY_CONTROLLER
+from syncline.machineconfig.render.controller import render_controller
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.runtime.controller import RuntimeConfigController
-from syncline.machineconfig.templates.controller import TemplateController
+from syncline.machineconfig.runtime.controller import runtime_config_controller
+from syncline.machineconfig.templates.controller import template_controller
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"
 CONFIG = "/apis/config.openshift.io/v1"
@@ -29,15 +29,15 @@ ROLE = "machineconfiguration.openshift.io/role"
 POOLS_LABEL = "pools.operator.machineconfiguration.openshift.io"
 
 
-def controllers(kept: int | None = None) -> Sequence[Controller]:
+def controllers(kept: int | None = None) -> Sequence[Controller[Any]]:
     return (
-        TemplateController(RELEASE),
-        RenderController(RenderSettings(RELEASE, kept)),
-        KubeletConfigController(RELEASE),
-        RuntimeConfigController(RELEASE),
-        ImageController(RELEASE),
-        NodeConfigController(RELEASE),
-        PolicyController(),
+        template_controller(RELEASE),
+        render_controller(RenderSettings(RELEASE, kept)),
+        kubelet_config_controller(RELEASE),
+        runtime_config_controller(RELEASE),
+        image_controller(RELEASE),
+        node_config_controller(RELEASE),
+        POLICY_CONTROLLER,
     )
 
 

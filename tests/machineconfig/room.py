@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.controllers import controller_of
+
 from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, pool_controllers
 from syncline.assembly.simulatedhosts import SimulatedHosts
 from syncline.base.clock import format_time, parse_time
@@ -29,7 +31,7 @@ from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, name_of, resource_version
-from syncline.machineconfig.agent.controller import AgentController
+from syncline.machineconfig.agent.controller import AGENT
 from syncline.machineconfig.names import (
     CURRENT,
     DESIRED,
@@ -170,7 +172,12 @@ class PoolWorld(World):
         mapper = Mapper()
         performers = dict(kube_performers(mapper, self.clock, "agents"))
         loop = ControlLoop(
-            [self._agents], mapper=mapper, performers=performers, clock=self.clock, journal=self.journal, strict=True
+            [controller_of(self._agents)],
+            mapper=mapper,
+            performers=performers,
+            clock=self.clock,
+            journal=self.journal,
+            strict=True,
         )
         self.agents_actor = LoopActor(loop, self.admin, self.clock, self._order)
         self.driver.add(self.agents_actor)
@@ -182,7 +189,7 @@ class PoolWorld(World):
         loop = machineconfig_loop(self.clock, self.journal, settings, only=only, hosts=self.hosts, strict=True)
         self._unfollow()
         if self.hosts is not None:
-            agent = AgentController.name
+            agent = AGENT
             self._unfollow = self.hosts.follow(lambda name: loop.wake(agent, ObjectRef("", "Node", "", name)))
         home: Transport = self.admin
         if hasattr(self, "room_actor"):

@@ -18,13 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
+from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort, is_unmanaged
 from syncline.assembly.faces import gitops_faces
 from syncline.assembly.gitops import LOOKS_APART_S, GitOpsSettings, foreign_objects, gitops_loop
 from syncline.assembly.hydrating import HydratingReader
 from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.jumps import tell_jumps
-from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.reading import renderers_with
 from syncline.base.clock import Clock, SystemClock, steady_now
@@ -34,13 +33,12 @@ from syncline.control.leader import LeaderSettings, Share, release_all, shard_of
 from syncline.control.manager import LiveManager, drive, wait_s
 from syncline.control.pools import Pools
 from syncline.control.vitals import Complaints, Health, LeaseSigns
-from syncline.gitops.resource_filter import ResourceFilter
 from syncline.kube.errors import ApiError, Forbidden, Unanswered, Unauthorized, Unavailable
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kubeconfig import ClusterAccess
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of
+from syncline.kube.objects import Obj, ObjectRef, ref_of
 
-__all__ = ["ControllerSettings", "ForeignLoop", "Gate", "HttpPort", "Replica", "StartError", "serve_controller"]
+__all__ = ["ControllerSettings", "Gate", "HttpPort", "Replica", "StartError", "serve_controller"]
 
 log = logging.getLogger("syncline.assembly")
 
@@ -64,14 +62,6 @@ class ControllerSettings:
     """How long passes in flight may take to end after the signal to stop."""
     patient: bool = False
     """Whether a refusal at the start (no credentials, no rights, no definitions) is tried again instead of raised."""
-
-
-class ForeignLoop(MeasuredLoop):
-    """Leaves out the kinds that no Application manages and that change all the time on a real cluster."""
-
-    def wanted_kinds(self) -> set[GroupKind]:
-        left_out = ResourceFilter()
-        return {kind for kind in super().wanted_kinds() if not left_out.excludes(kind.group, kind.kind, "")}
 
 
 @dataclass(slots=True)
@@ -173,25 +163,25 @@ class Replica:
         work = HttpPort(self.access, self.fence)
         way = LiveWay(self.clock, lambda access: HttpPort(access, self.fence))
         remotes = RemoteClusters(way, self.clock, self.journal)
-        loop = gitops_loop(
+        role = gitops_loop(
             self.clock,
             self.journal,
             reader,
             gitops.application,
             admits=self.gate.admits,
-            loop=ForeignLoop,
+            leaves_out=is_unmanaged,
             remotes=remotes,
         )
         where = f"the API at {self.access.server}"
         pools = Pools(gitops.pools)
         manager = self.manager = LiveManager(
-            loop, RoutedPort(work, way), self.clock, pools=pools, where=where, complaints=self.complaints
+            role.loop, RoutedPort(work, way), self.clock, pools=pools, where=where, complaints=self.complaints
         )
         remotes.wake = lambda ref: manager.wake("application", ref)
         async with (
             contextlib.AsyncExitStack() as closing,
             gitops_faces(
-                gitops, loop, self.port, reader, self.gate.admits, health=self.health, work=manager.pools.counts
+                gitops, role, self.port, reader, self.gate.admits, health=self.health, work=manager.pools.counts
             ) as self.ports,
         ):
             closing.push_async_callback(work.close)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Protocol
 
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.control.cache import Cache, IndexFn, Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager, Port
@@ -33,7 +32,7 @@ from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 
-__all__ = ["LiveWay", "Remote", "RemoteClusters", "RoutedPort", "RoutedTransport", "Way"]
+__all__ = ["LiveWay", "Remote", "RemoteClusters", "RoutedPort", "RoutedTransport", "Way", "is_unmanaged"]
 
 MAX_CLUSTERS = 200
 """Clusters that one process connects to; each costs its watches."""
@@ -41,35 +40,26 @@ FIELD_MANAGER = "argocd-controller"
 NAMESPACES = GroupKind("", "Namespace")
 
 
-class _WatchingLoop(ControlLoop):
-    """Leaves out what no Application manages and what changes all the time."""
-
-    def wanted_kinds(self) -> set[GroupKind]:
-        left_out = ResourceFilter()
-        return {kind for kind in super().wanted_kinds() if not left_out.excludes(kind.group, kind.kind, "")}
+def is_unmanaged(kind: GroupKind) -> bool:
+    """Kinds that Applications do not manage and that change all the time on a real cluster."""
+    return ResourceFilter().excludes(kind.group, kind.kind, "")
 
 
-class _Mirror:
-    """Plans nothing; tells whom a changed object concerns."""
+def _mirror(index: Mapping[str, IndexFn], tell: Callable[[Obj], None]) -> Controller[Obj]:
+    """Plans nothing; tells which keys a changed object concerns."""
 
-    name = "mirror"
-    kind = NAMESPACES
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self, index: Mapping[str, IndexFn], tell: Callable[[Obj], None]) -> None:
-        self.indices = index
-        self._tell = tell
-        self.watches = (Watch(None, self._changed),)
-
-    def _changed(self, obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-        self._tell(obj)
+    def changed(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        tell(obj)
         return ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> None:
-        return None
-
-    def plan(self, seen: object, now: datetime) -> Plan:
-        raise AssertionError("a mirror plans nothing")
+    return Controller(
+        name="mirror",
+        kind=NAMESPACES,
+        watches=(Watch(None, changed),),
+        indices=index,
+        observe=lambda _cache, _ref: None,
+        plan=lambda _seen, _now: Plan(),
+    )
 
 
 @dataclass(slots=True)
@@ -171,8 +161,15 @@ class RemoteClusters:
         mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, SyncPerformer(mapper))
         mine[Predict] = PredictPerformer(mapper, self.predictions, self._clock)
         mine |= kube_performers(mapper, self._clock, FIELD_MANAGER)
-        mirror = _Mirror(self.index, self._told)
-        loop = _WatchingLoop([mirror], mapper=mapper, performers={}, clock=self._clock, journal=self._journal)
+        mirror = _mirror(self.index, self._told)
+        loop = ControlLoop(
+            [mirror],
+            mapper=mapper,
+            performers={},
+            clock=self._clock,
+            journal=self._journal,
+            leaves_out=is_unmanaged,
+        )
         remote = self._remotes[declared.server] = Remote(declared, loop, mine)
         assert self.home is not None, "the home cache is there before anything connects"
         secret = self.home.get(ObjectRef(SECRETS.group, SECRETS.kind, self.control_namespace, declared.secret))

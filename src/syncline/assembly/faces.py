@@ -11,17 +11,18 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 
-from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.gitops import GitOps, GitOpsSettings
 from syncline.assembly.listening import Answer, Face, listening
 from syncline.assembly.machineconfig import machine_config_gauges
-from syncline.assembly.metrics import GitOpsMetrics, Labels, MeasuredLoop, exposition, gauges
+from syncline.assembly.metrics import GitOpsMetrics, Labels, exposition, gauges
 from syncline.assembly.otlp import exporting
 from syncline.assembly.pushes import Touched
 from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.tracing import Tracer
 from syncline.assembly.webhooks import PATH, Webhooks
+from syncline.control.loop import ControlLoop
 from syncline.control.manager import Port
 from syncline.control.vitals import Health
-from syncline.gitops.application.controller import ApplicationController
 from syncline.kube.objects import ObjectRef
 
 __all__ = ["gitops_faces"]
@@ -33,7 +34,7 @@ Address = tuple[str, int]
 @contextlib.asynccontextmanager
 async def gitops_faces(
     settings: GitOpsSettings,
-    loop: MeasuredLoop,
+    role: GitOps,
     port: Port,
     reader: GitSourceReader,
     mine: Callable[[ObjectRef], bool] = lambda _ref: True,
@@ -44,18 +45,20 @@ async def gitops_faces(
     """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one). Each also
     answers probes. Raises ListenError.
     """
-    serves = _serves(loop)
+    loop, serves = role.loop, partial(role.applications.works_on, role.loop.cache)
 
     def ours(ref: ObjectRef) -> bool:
         return mine(ref) and serves(ref)
 
     webhooks = Webhooks(
-        loop.cache, port, settings.application.control_namespace, serves, _touched(loop, reader, settings)
+        loop.cache, port, settings.application.control_namespace, serves, _touched(role, reader, settings)
     )
+    metrics: GitOpsMetrics | None = None
     faces: dict[Address, dict[tuple[str, str], Face]] = {}
     if settings.metrics_listen is not None:
-        loop.metrics = GitOpsMetrics(ours, labels=settings.metrics_labels, git_requests=reader.requests)
-        faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, loop.metrics, webhooks, work))
+        metrics = GitOpsMetrics(loop.cache, ours, labels=settings.metrics_labels, git_requests=reader.requests)
+        loop.observers.append(metrics)
+        faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, metrics, webhooks, work))
     if settings.webhook_listen is not None:
         faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
     for served in faces.values():
@@ -64,9 +67,9 @@ async def gitops_faces(
         if settings.traces is not None:
             resource = {"service.name": settings.traces.service}
             exporter = await stack.enter_async_context(exporting(settings.traces, resource))
-            loop.trace(exporter.offer, ours)
-            if loop.metrics is not None:
-                loop.metrics.spans = lambda: (exporter.exported, exporter.dropped)
+            loop.observers.append(Tracer(exporter.offer, loop.now, ours))
+            if metrics is not None:
+                metrics.spans = lambda: (exporter.exported, exporter.dropped)
         ports: dict[Address, int] = {}
         for address, served in sorted(faces.items()):
             ports[address] = await stack.enter_async_context(listening(*address, served, settings.allowed_hosts))
@@ -78,24 +81,13 @@ async def gitops_faces(
             await asyncio.gather(working, return_exceptions=True)
 
 
-def _touched(loop: MeasuredLoop, reader: GitSourceReader, settings: GitOpsSettings) -> Touched | None:
+def _touched(role: GitOps, reader: GitSourceReader, settings: GitOpsSettings) -> Touched | None:
     """Where webhooks are taken at all: the address of a repository is believed no further than its Application's."""
-    controller = loop.controllers.get(ApplicationController.name)
-    if settings.webhook_listen is None or not isinstance(controller, ApplicationController):
-        return None
-    return Touched(reader, controller.last_read, loop.now)
-
-
-def _serves(loop: MeasuredLoop) -> Callable[[ObjectRef], bool]:
-    """Whether the settings enable the namespace of an Application: others are neither refreshed nor counted."""
-    controller = loop.controllers.get(ApplicationController.name)
-    if not isinstance(controller, ApplicationController):
-        return lambda _ref: True
-    return partial(controller.works_on, loop.cache)
+    return None if settings.webhook_listen is None else Touched(reader, role.applications.last_read, role.loop.now)
 
 
 def _metrics_faces(
-    loop: MeasuredLoop,
+    loop: ControlLoop,
     metrics: GitOpsMetrics,
     webhooks: Webhooks,
     work: Callable[[], Mapping[str, Mapping[str, int]]],

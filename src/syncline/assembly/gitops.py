@@ -5,38 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from syncline.assembly.credentials import Taught, Teacher
 from syncline.assembly.destinations import RemoteClusters
 from syncline.assembly.expressions import Expressions
-from syncline.assembly.metrics import MeasuredLoop
 from syncline.assembly.settings import TraceSettings
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.cluster.users import UserInfo, service_account_user
-from syncline.control.cache import Cache, Snapshot
+from syncline.control.cache import Cache
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
+from syncline.control.loop import ControlLoop
 from syncline.control.pools import PoolSettings
 from syncline.gitops.addressed import Addressed, AddressedPerformer
 from syncline.gitops.application.asking import AnswerBook, Ask, AskPerformer
-from syncline.gitops.application.controller import ApplicationController
+from syncline.gitops.application.controller import CONTROLLER, Applications
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderPerformer, SourceReader
-from syncline.gitops.application.observe import INSTANCE_INDEX, AppObserved, AppSettings
+from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
 from syncline.gitops.application.predicting import Predict, PredictionBook, PredictPerformer
-from syncline.gitops.destinations import Connect, DestinationController
-from syncline.gitops.holds.controllers import BridgeController, HoldController
-from syncline.gitops.hydration.controller import HydrationController
+from syncline.gitops.destinations import Connect, destination_controller
+from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
+from syncline.gitops.hydration.controller import Hydrations
 from syncline.gitops.hydration.work import Forget, Hydrate, HydrationBook, HydrationPerformer, LookDry
 from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import Obj, ObjectRef
+from syncline.kube.objects import GroupKind, Obj, ObjectRef
 from syncline.sources.git_process import RemoteLimits
 
-__all__ = ["LOOKS_APART_S", "GitOpsSettings", "foreign_objects", "gitops_loop", "gitops_objects", "gitops_user"]
+__all__ = [
+    "LOOKS_APART_S",
+    "GitOps",
+    "GitOpsSettings",
+    "foreign_objects",
+    "gitops_loop",
+    "gitops_objects",
+    "gitops_user",
+]
 
 GITOPS_ACCOUNT = "syncline-application-controller"
 LOOKS_APART_S = 0.25
@@ -75,23 +84,12 @@ def gitops_user(control_namespace: str) -> UserInfo:
     return service_account_user(control_namespace, GITOPS_ACCOUNT)
 
 
-class SharedApplications(ApplicationController):
-    """The Application controller of one replica of several: it plans only what ``admits`` says is its own."""
+@dataclass(frozen=True, slots=True)
+class GitOps:
+    """The GitOps controllers in a loop, and what webhooks and metrics ask of them."""
 
-    def __init__(
-        self,
-        store: ManifestStore,
-        settings: AppSettings,
-        admits: Callable[[ObjectRef], bool],
-        destinations: RemoteClusters | None,
-        predictions: PredictionBook,
-        answers: AnswerBook,
-    ) -> None:
-        super().__init__(store, settings, destinations, predictions, answers)
-        self._admits = admits
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
-        return super().observe(cache, ref) if self._admits(ref) else None
+    loop: ControlLoop
+    applications: Applications
 
 
 def gitops_loop(
@@ -101,10 +99,10 @@ def gitops_loop(
     settings: AppSettings,
     *,
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
-    loop: type[MeasuredLoop] = MeasuredLoop,
+    leaves_out: Callable[[GroupKind], bool] = lambda _kind: False,
     strict: bool = False,
     remotes: RemoteClusters | None = None,
-) -> MeasuredLoop:
+) -> GitOps:
     """The loop of the GitOps controllers; ``admits`` says which Applications this replica works on."""
     mapper = Mapper()
     store = ManifestStore()
@@ -122,24 +120,33 @@ def gitops_loop(
     mine[Addressed] = AddressedPerformer(lambda cluster: remotes.performers(cluster) if cluster and remotes else mine)
     answers = AnswerBook()
     mine[Ask] = AskPerformer(Expressions(), answers, clock, settings.script_costs_s)
-    applications = SharedApplications(store, settings, admits, remotes, book, answers)
-    controllers: list[Controller] = [
-        applications,
-        HydrationController(hydrated, settings, admits, remotes),
-        HoldController(),
-        BridgeController(settings.control_namespace),
+    applications = Applications(store, settings, remotes, book, answers)
+    controllers: list[Controller[Any]] = [
+        applications.controller(admits),
+        Hydrations(hydrated, settings, admits, remotes).controller(),
+        HOLD_CONTROLLER,
+        bridge_controller(settings.control_namespace),
     ]
     if remotes is not None:
         mine[Connect] = remotes
-        controllers.append(DestinationController(settings.control_namespace, remotes.connected))
-    made = loop(controllers, mapper=mapper, performers=mine, clock=clock, journal=journal, cache=cache, strict=strict)
+        controllers.append(destination_controller(settings.control_namespace, remotes.connected))
+    loop = ControlLoop(
+        controllers,
+        mapper=mapper,
+        performers=mine,
+        clock=clock,
+        journal=journal,
+        cache=cache,
+        strict=strict,
+        leaves_out=leaves_out,
+    )
     if remotes is not None:
         remotes.predictions = book
         remotes.home, remotes.control_namespace = cache, settings.control_namespace
         remotes.index = {INSTANCE_INDEX: applications.instances}
         remotes.applications_of = applications.applications_of
-        remotes.wake = lambda ref: made.wake(applications.name, ref)
-    return made
+        remotes.wake = lambda ref: loop.wake(CONTROLLER, ref)
+    return GitOps(loop, applications)
 
 
 def foreign_objects(control_namespace: str) -> list[Obj]:

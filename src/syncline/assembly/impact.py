@@ -15,7 +15,7 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, gvk_of, name_of, re
 from syncline.machineconfig.impact.forecast import EVENTS, Change, Forecaster, kinds_read
 from syncline.machineconfig.impact.report import PoolImpact
 from syncline.machineconfig.names import CONTROLLER_CONFIG, CONTROLLER_CONFIG_NAME, MACHINE_CONFIG, POOL
-from syncline.machineconfig.render.controller import RenderController
+from syncline.machineconfig.render.controller import RENDER
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import release_of
@@ -28,7 +28,7 @@ def forecaster(look: Snapshot, settings: MachineConfigSettings | None = None) ->
     configs = [one for one in look.objects(MACHINE_CONFIG) if not name_of(one).startswith(PREFIX)]
     release = release_of(look.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)), configs)
     mine = replace(settings or MachineConfigSettings(), release=release, kept=None)
-    controllers = sorted(rendering_controllers(mine), key=lambda one: one.name == RenderController.name)
+    controllers = sorted(rendering_controllers(mine), key=lambda one: one.name == RENDER)
     return Forecaster(look, tuple(controllers), RenderSettings(release, None), mine.pools)
 
 

@@ -109,15 +109,15 @@ class LiveCluster:
         remotes = RemoteClusters(way, self.core.clock, self.journal)
         self.faces.push_async_callback(way.close)
         self.faces.callback(remotes.close)
-        loop = gitops_loop(self.core.clock, self.journal, reader, settings.application, remotes=remotes)
+        role = gitops_loop(self.core.clock, self.journal, reader, settings.application, remotes=remotes)
         direct = DirectPort(self.core.transport(gitops_user(namespace), waits=True), self.caller.settle)
         self.ports.append(direct)
         port = RoutedPort(direct, way)
-        manager = LiveManager(loop, port, self.core.clock, pools=Pools(settings.pools))
+        manager = LiveManager(role.loop, port, self.core.clock, pools=Pools(settings.pools))
         remotes.wake = lambda ref: manager.wake("application", ref)
         ready = asyncio.Event()
         manager.signs.by_the_clock = False
-        faces = gitops_faces(settings, loop, port, reader, health=manager.health, work=manager.pools.counts)
+        faces = gitops_faces(settings, role, port, reader, health=manager.health, work=manager.pools.counts)
         self.gitops_ports = await self.faces.enter_async_context(faces)
         self.group.create_task(manager.run(ready.set), name="gitops")
         self.group.create_task(tell_jumps(self.core.clock, direct, namespace), name="gitops clock")
@@ -132,7 +132,7 @@ class LiveCluster:
         from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, machineconfig_user
         from syncline.assembly.machineobjects import machineconfig_objects
         from syncline.assembly.simulatedhosts import SimulatedHosts
-        from syncline.machineconfig.agent.controller import AgentController
+        from syncline.machineconfig.agent.controller import AGENT
 
         settings = MachineConfigSettings(control_namespace)
         authority = str(self.kubeconfig["clusters"][0]["cluster"].get("certificate-authority-data") or "")
@@ -143,7 +143,7 @@ class LiveCluster:
         port = DirectPort(self.core.transport(machineconfig_user(control_namespace), waits=True), self.caller.settle)
         self.ports.append(port)
         manager = LiveManager(loop, port, self.core.clock)
-        hosts.follow(lambda name: manager.wake(AgentController.name, ObjectRef("", "Node", "", name)))
+        hosts.follow(lambda name: manager.wake(AGENT, ObjectRef("", "Node", "", name)))
         ready = asyncio.Event()
         self.group.create_task(manager.run(ready.set), name="machine-config")
         await ready.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from syncline import __version__
 from syncline.assembly.metrics import gauges
@@ -18,15 +19,15 @@ from syncline.control.loop import ControlLoop
 from syncline.kube.holds import ROOM_LEASE
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import ObjectRef, name_of
-from syncline.machineconfig.agent.controller import AgentController
+from syncline.machineconfig.agent.controller import agent_controller
 from syncline.machineconfig.agent.hosts import Hosts
 from syncline.machineconfig.agent.metrics import agent_metrics
 from syncline.machineconfig.agent.observe import CLUSTER
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
-from syncline.machineconfig.drain.controller import DrainController
+from syncline.machineconfig.drain.controller import drain_controller
 from syncline.machineconfig.drain.plan import DrainSettings
-from syncline.machineconfig.images.controller import ImageController
-from syncline.machineconfig.kubelet.controller import KubeletConfigController
+from syncline.machineconfig.images.controller import image_controller
+from syncline.machineconfig.kubelet.controller import kubelet_config_controller
 from syncline.machineconfig.names import (
     CONTROLLER_CONFIG,
     CONTROLLER_CONFIG_NAME,
@@ -34,21 +35,21 @@ from syncline.machineconfig.names import (
     MACHINE_CONFIG_NODE,
     POOL,
 )
-from syncline.machineconfig.nodes.controller import NodeConfigController
-from syncline.machineconfig.pinned.controller import PinnedImagesController
-from syncline.machineconfig.pinned.selecting import PinnedSelectionController
-from syncline.machineconfig.policies.controller import PolicyController
-from syncline.machineconfig.pools.controller import PoolController
-from syncline.machineconfig.pools.lease import RoomLeaseController
+from syncline.machineconfig.nodes.controller import node_config_controller
+from syncline.machineconfig.pinned.controller import pinned_images_controller
+from syncline.machineconfig.pinned.selecting import PINNED_SELECTION_CONTROLLER
+from syncline.machineconfig.policies.controller import POLICY_CONTROLLER
+from syncline.machineconfig.pools.controller import pool_controller
+from syncline.machineconfig.pools.lease import room_lease_controller
 from syncline.machineconfig.pools.metrics import cluster_metrics, pool_metrics
 from syncline.machineconfig.pools.observe import LEASES, NODE, OS_BUILD, OS_CONFIG
 from syncline.machineconfig.pools.plan import PoolSettings
-from syncline.machineconfig.pools.records import NodeRecordController
-from syncline.machineconfig.render.controller import RenderController
+from syncline.machineconfig.pools.records import NODE_RECORD_CONTROLLER
+from syncline.machineconfig.render.controller import render_controller
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.runtime.controller import RuntimeConfigController
-from syncline.machineconfig.templates.controller import TemplateController
+from syncline.machineconfig.runtime.controller import runtime_config_controller
+from syncline.machineconfig.templates.controller import template_controller
 
 __all__ = [
     "MACHINE_CONFIG_MANAGER",
@@ -81,28 +82,28 @@ def machineconfig_user(control_namespace: str) -> UserInfo:
     return service_account_user(control_namespace, MACHINE_CONFIG_MANAGER)
 
 
-def rendering_controllers(settings: MachineConfigSettings) -> tuple[Controller, ...]:
+def rendering_controllers(settings: MachineConfigSettings) -> tuple[Controller[Any], ...]:
     """From what people write to what machines are to have."""
     release = settings.release
     return (
-        TemplateController(release),
-        RenderController(RenderSettings(release, settings.kept)),
-        KubeletConfigController(release),
-        RuntimeConfigController(release),
-        ImageController(release),
-        NodeConfigController(release),
-        PolicyController(),
-        PinnedSelectionController(),
+        template_controller(release),
+        render_controller(RenderSettings(release, settings.kept)),
+        kubelet_config_controller(release),
+        runtime_config_controller(release),
+        image_controller(release),
+        node_config_controller(release),
+        POLICY_CONTROLLER,
+        PINNED_SELECTION_CONTROLLER,
     )
 
 
-def pool_controllers(settings: MachineConfigSettings) -> tuple[Controller, ...]:
+def pool_controllers(settings: MachineConfigSettings) -> tuple[Controller[Any], ...]:
     """Which machine gets it, when, and what has to leave it before."""
     return (
-        PoolController(settings.pools),
-        DrainController(settings.drains),
-        NodeRecordController(),
-        RoomLeaseController(settings.control_namespace),
+        pool_controller(settings.pools),
+        drain_controller(settings.drains),
+        NODE_RECORD_CONTROLLER,
+        room_lease_controller(settings.control_namespace),
     )
 
 
@@ -111,7 +112,7 @@ def machineconfig_loop(
     journal: Journal,
     settings: MachineConfigSettings,
     *,
-    only: tuple[Controller, ...] | None = None,
+    only: tuple[Controller[Any], ...] | None = None,
     hosts: Hosts | None = None,
     strict: bool = False,
 ) -> ControlLoop:
@@ -121,7 +122,7 @@ def machineconfig_loop(
     performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MACHINE_CONFIG_MANAGER))
     controllers = only or (*rendering_controllers(settings), *pool_controllers(settings))
     if hosts is not None:
-        controllers += (AgentController(hosts), PinnedImagesController(hosts))
+        controllers += (agent_controller(hosts), pinned_images_controller(hosts))
         performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
     return ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal, strict=strict)
 

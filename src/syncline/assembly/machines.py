@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from syncline.assembly.core import ClusterCore
@@ -13,7 +14,7 @@ from syncline.assembly.settings import MACHINES, SCRATCH, ClusterSettings, RunCo
 from syncline.base.action import Performer
 from syncline.base.clock import Clock, VirtualClock
 from syncline.base.scratch import sweep
-from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
+from syncline.cluster.builtin.node_lifecycle.controller import NODE_LIFECYCLE
 from syncline.cluster.machines.disk import MachineDisk
 from syncline.cluster.machines.launching import sandbox_problem
 from syncline.cluster.machines.machine import MachineKeeper, MachineSpec
@@ -75,7 +76,7 @@ class LiveMachines:
     _stops: list[Callable[[], None]] = field(default_factory=list)
 
     @property
-    def controllers(self) -> tuple[Controller, ...]:
+    def controllers(self) -> tuple[Controller[Any], ...]:
         return tuple(self.room.controllers())
 
     def performers(self, _mapper: Mapper) -> dict[type, Performer]:
@@ -114,7 +115,7 @@ class VirtualMachines:
     room: MachinesRoom
 
     @property
-    def controllers(self) -> tuple[Controller, ...]:
+    def controllers(self) -> tuple[Controller[Any], ...]:
         return tuple(self.room.controllers())
 
     def performers(self, _mapper: Mapper) -> dict[type, Performer]:
@@ -129,7 +130,7 @@ class VirtualMachines:
 
         def changed(name: str) -> None:
             # A machine without power says nothing, and nobody looks at one that was well before.
-            loop.wake(NodeLifecycleController.name, ObjectRef("", "Node", "", name))
+            loop.wake(NODE_LIFECYCLE, ObjectRef("", "Node", "", name))
 
         self.room.machines.listeners.append(changed)
 

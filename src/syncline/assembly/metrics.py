@@ -1,6 +1,6 @@
 """What the GitOps controllers tell Prometheus, under the names that people's dashboards use, and our own beside them.
 
-:class:`MeasuredLoop` counts while it works; :func:`exposition` writes everything as text when it is asked for. Names,
+:class:`GitOpsMetrics` counts while a loop works; :func:`exposition` writes everything as text on request. Names,
 labels and buckets: reference argocd-app 7. No value of a Secret gets near: labels are names, states and addresses
 without credentials.
 """
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
-from syncline.assembly.spans import Span
-from syncline.assembly.tracing import Tracer
 from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.informer import Change
-from syncline.control.loop import ControlLoop, Pass
+from syncline.control.loop import Observer
 from syncline.control.workqueue import Key
 from syncline.gitops.application.view import IN_CLUSTER_SERVER, AppView
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -26,7 +25,7 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating
 from syncline.sources.address import normalize_url
 from syncline.sources.errors import mask_credentials
 
-__all__ = ["GitOpsMetrics", "Labels", "MeasuredLoop", "exposition", "gauges"]
+__all__ = ["GitOpsMetrics", "Labels", "exposition", "gauges"]
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 Sample: TypeAlias = tuple[str, Labels, float]
@@ -46,10 +45,11 @@ class Histogram:
 
 
 @dataclass
-class GitOpsMetrics:
+class GitOpsMetrics(Observer):
     """Counts since the process began. ``mine``: which Applications this replica works on, so that sums over replicas
     count each once."""
 
+    cache: Snapshot
     mine: Callable[[ObjectRef], bool] = lambda _ref: True
     syncs: Counter[Labels] = field(default_factory=Counter)
     sync_seconds: Counter[Labels] = field(default_factory=Counter)
@@ -62,7 +62,12 @@ class GitOpsMetrics:
     spans: Callable[[], tuple[int, int]] | None = None
     """Spans that the collector took and that were dropped; None where no traces are written."""
 
-    def application_changed(self, change: Change) -> None:
+    def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
+        if kind == APPLICATION.group_kind:
+            for change in changes:
+                self._application_changed(change)
+
+    def _application_changed(self, change: Change) -> None:
         """An operation that ended between the two states is counted."""
         if change.old is None or change.new is None or not self.mine(AppView(change.new).ref):
             return
@@ -77,42 +82,14 @@ class GitOpsMetrics:
         if began is not None and ended is not None:
             self.sync_seconds[base] += int((ended - began).total_seconds())
 
-    def passed(self, controller: str, app: Obj | None, seconds: float) -> None:
-        self.passes[controller] += 1
+    def reconciled(self, key: Key, began: datetime, ended: datetime) -> None:
+        if not self.mine(key.ref):
+            return
+        self.passes[key.controller] += 1
+        app = self.cache.get(key.ref) if key.ref.group_kind == APPLICATION.group_kind else None
         if app is not None:
             labels = (("namespace", AppView(app).namespace), ("dest_server", _server(app)))
-            self.reconciles.setdefault(labels, Histogram()).observe(seconds)
-
-
-class MeasuredLoop(ControlLoop):
-    """A loop that counts into ``metrics`` and tells ``tracer`` of operations."""
-
-    metrics: GitOpsMetrics | None = None
-    tracer: Tracer | None = None
-
-    def trace(self, sink: Callable[[Span], None], mine: Callable[[ObjectRef], bool] = lambda _ref: True) -> None:
-        """From now on the spans of operations go to ``sink``; those of Applications that are ``mine`` only."""
-        self.onlooker = self.tracer = Tracer(sink, self._clock, mine)
-
-    def changed(self, kind: GroupKind, changes: Iterable[Change]) -> None:
-        changes = list(changes)
-        if kind == APPLICATION.group_kind:
-            if self.metrics is not None:
-                for change in changes:
-                    self.metrics.application_changed(change)
-            if self.tracer is not None:
-                self.tracer.changed(changes)
-        super().changed(kind, changes)
-
-    def begin(self, key: Key) -> Pass:
-        metrics = self.metrics
-        if metrics is None or not metrics.mine(key.ref):
-            yield from super().begin(key)
-            return
-        began = self._clock.now()
-        yield from super().begin(key)
-        app = self.cache.get(key.ref) if key.ref.group_kind == APPLICATION.group_kind else None
-        metrics.passed(key.controller, app, (self._clock.now() - began).total_seconds())
+            self.reconciles.setdefault(labels, Histogram()).observe((ended - began).total_seconds())
 
 
 def _identity(app: Obj) -> Labels:

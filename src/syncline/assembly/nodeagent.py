@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
-from syncline.assembly.nodepresence import PresenceController
+from syncline.assembly.nodepresence import presence_controller
 from syncline.assembly.ports import HttpPort
 from syncline.base.action import Action, Performer
 from syncline.base.clock import Clock
@@ -32,7 +32,7 @@ from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE
 from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of, resource_version
-from syncline.machineconfig.agent.controller import NODE, AgentController
+from syncline.machineconfig.agent.controller import NODE, agent_controller
 from syncline.machineconfig.agent.firstboot import (
     Booted,
     FirstBootError,
@@ -62,7 +62,7 @@ from syncline.machineconfig.agent.steps import (
 )
 from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, FAILED_STATES, LAST_DRAIN, REASON, STATE
-from syncline.machineconfig.pinned.controller import PinnedImagesController
+from syncline.machineconfig.pinned.controller import pinned_images_controller
 from syncline.machineconfig.pinned.plan import PinnedObserved, plan_pinned
 
 __all__ = ["ShownHost", "Standing", "apply_config", "boot_first", "perform_now", "rehearse", "serve_agent"]
@@ -134,68 +134,75 @@ def _value(found: Any, otherwise: str) -> str:
     return found if isinstance(found, str) and found else otherwise
 
 
-class _Gated(AgentController):
-    """Counts its passes; once ``closed`` it begins none."""
+@dataclass(slots=True)
+class _Gate:
+    """Counts the plans of the agent; once ``closed`` it begins none."""
 
-    passes = 0
-    closed = False
+    passes: int = 0
+    closed: bool = False
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> AgentObserved | None:
-        return None if self.closed else super().observe(cache, ref)
 
-    def plan(self, seen: AgentObserved, now: datetime) -> Plan:
-        self.passes += 1
-        return self._told(super().plan(seen, now))
+def _gated(agent: Controller[AgentObserved], gate: _Gate) -> Controller[AgentObserved]:
+    """The same agent; it says in the machine's log what it does, where people do not read annotations."""
+    settle_agent = agent.settle
+    assert settle_agent is not None, "the agent goes on from answers"
+
+    def logged(plan: Plan) -> Plan:
+        if plan.steps or not isinstance(plan.outcome, Requeue):
+            log.info("%s", plan.why)
+        return plan
+
+    def plan(seen: AgentObserved, now: datetime) -> Plan:
+        gate.passes += 1
+        return logged(agent.plan(seen, now))
 
     def settle(
-        self, seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
+        seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AgentObserved, Plan] | None:
         for result in results:
             if isinstance(result.action, HOST_STEPS):
                 done = _value(result.value, "done") if result.ok else f"failed: {result.error}"
                 log.log(logging.INFO if result.ok else logging.ERROR, "%s: %s", result.action.describe(), done)
-        further = super().settle(seen, plan, results, now)
-        return None if further is None else (further[0], self._told(further[1]))
+        further = settle_agent(seen, plan, results, now)
+        return None if further is None else (further[0], logged(further[1]))
 
-    @staticmethod
-    def _told(plan: Plan) -> Plan:
-        """A machine's own log says what its agent does, where nobody reads annotations."""
-        if plan.steps or not isinstance(plan.outcome, Requeue):
-            log.info("%s", plan.why)
-        return plan
+    def observe(cache: Snapshot, ref: ObjectRef) -> AgentObserved | None:
+        return None if gate.closed else agent.observe(cache, ref)
+
+    return replace(agent, observe=observe, plan=plan, settle=settle)
 
 
-class _Rehearsed(_Gated):
+def _rehearsed(
+    agent: Controller[AgentObserved], gate: _Gate, hosts: LinuxHosts, tell: Callable[[str], None]
+) -> Controller[AgentObserved]:
     """Plans nothing and shows what it would have planned, once."""
+    performer = HostPerformer(hosts)
 
-    def __init__(self, hosts: LinuxHosts, tell: Callable[[str], None]) -> None:
-        super().__init__(hosts)
-        self._performer, self._tell = HostPerformer(hosts), tell
-
-    def plan(self, seen: AgentObserved, now: datetime) -> Plan:
-        self.passes += 1
-        if self.passes == 1:
-            rehearse(seen, now, self._performer, self._tell)
+    def plan(seen: AgentObserved, now: datetime) -> Plan:
+        gate.passes += 1
+        if gate.passes == 1:
+            rehearse(seen, now, performer, tell)
         return Plan(why="rehearsed")
 
+    return replace(_gated(agent, gate), plan=plan)
 
-class _RehearsedImages(PinnedImagesController):
+
+def _rehearsed_images(hosts: LinuxHosts, tell: Callable[[str], None]) -> Controller[PinnedObserved]:
     """Shows what it would fetch and pin."""
+    performer = HostPerformer(hosts)
 
-    def __init__(self, hosts: LinuxHosts, tell: Callable[[str], None]) -> None:
-        super().__init__(hosts)
-        self._performer, self._tell = HostPerformer(hosts), tell
-
-    def plan(self, seen: PinnedObserved, now: datetime) -> Plan:
+    def plan(seen: PinnedObserved, now: datetime) -> Plan:
         for _ in range(2):
             steps = [one for step in plan_pinned(seen, now).steps for one in step if isinstance(one, HOST_STEPS)]
             for step in steps:
-                self._tell(step.describe())
-                perform_now(self._performer, step)
+                tell(step.describe())
+                perform_now(performer, step)
             if not any(isinstance(step, PullImages) for step in steps):
                 break
             seen = replace(seen, pulled=Pulled())
         return Plan(why="rehearsed")
+
+    return replace(pinned_images_controller(hosts), plan=plan)
 
 
 async def serve_agent(
@@ -218,19 +225,20 @@ async def serve_agent(
         hosts.lock()  # a rehearsal may look on while the agent works
     port = HttpPort(access)
     try:
-        agent: _Gated = _Gated(hosts) if tell is None else _Rehearsed(hosts, tell)
-        images = PinnedImagesController(hosts) if tell is None else _RehearsedImages(hosts, tell)
+        gate, mine = _Gate(), agent_controller(hosts)
+        agent = _gated(mine, gate) if tell is None else _rehearsed(mine, gate, hosts, tell)
+        images = pinned_images_controller(hosts) if tell is None else _rehearsed_images(hosts, tell)
         mapper = Mapper()
         performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
         performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
         journal = Journal(limit=10_000)
-        controllers: tuple[Controller, ...] = (agent, images)
+        controllers: tuple[Controller[Any], ...] = (agent, images)
         if register is not None and tell is None:
             addresses = _own_addresses(access.server)
-            controllers += (PresenceController(hosts.node, lambda: hosts.machine_facts(addresses), register),)
+            controllers += (presence_controller(hosts.node, lambda: hosts.machine_facts(addresses), register),)
         loop = ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal)
         manager = LiveManager(loop, port, clock, fields=dict.fromkeys(OWN_KINDS, f"metadata.name={hosts.node}"))
-        process = _Process(manager, agent, hosts, clock, access.server)
+        process = _Process(manager, gate, hosts, clock, access.server)
         keeping = _keep_certificate(port, access, kubeconfig, clock) if kubeconfig is not None else None
         task = asyncio.create_task(keeping, name="node agent's certificate") if keeping is not None else None
         try:
@@ -247,7 +255,7 @@ async def serve_agent(
 @dataclass(slots=True)
 class _Process:
     manager: LiveManager
-    agent: _Gated
+    gate: _Gate
     hosts: LinuxHosts
     clock: Clock
     server: str
@@ -271,7 +279,7 @@ class _Process:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
                 task.result()
-            self.agent.closed = True
+            self.gate.closed = True
             until = self.clock.now() + timedelta(seconds=GRACE_S)
             while self._busy() and self.clock.now() < until:
                 await asyncio.sleep(LOOK_S)
@@ -312,12 +320,12 @@ class _Process:
             quiet = (now - moved).total_seconds()
             standing = self._standing()
             settled = rehearsed or standing.rest or standing.failed
-            if quiet >= patience_s or (self.agent.passes and settled and quiet >= QUIET_S):
+            if quiet >= patience_s or (self.gate.passes and settled and quiet >= QUIET_S):
                 return
 
     def _movement(self) -> tuple[object, ...]:
         node = self.manager.loop.cache.get(self._ref)
-        return self.watching, self.agent.passes, resource_version(node) if node is not None else ""
+        return self.watching, self.gate.passes, resource_version(node) if node is not None else ""
 
     def _busy(self) -> bool:
         return bool(self.manager.loop.queue.busy())

@@ -13,11 +13,11 @@ from datetime import datetime
 
 from syncline.base.clock import format_micro_time, format_time
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Apply, Create, Plan, Requeue, set_status
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of
 
-__all__ = ["NO_KUBELET", "MachineFacts", "PresenceController", "plan_presence"]
+__all__ = ["NO_KUBELET", "MachineFacts", "plan_presence", "presence_controller"]
 
 NODE = GroupKind("", "Node")
 LEASE = GVK("coordination.k8s.io", "v1", "Lease")
@@ -61,26 +61,22 @@ class SeenPresence:
     labels: Mapping[str, str]
 
 
-class PresenceController:
+def presence_controller(
+    node: str, facts: Callable[[], MachineFacts], labels: Mapping[str, str]
+) -> Controller[SeenPresence]:
     """Kind Node; of the one node that is this machine. ``facts`` is asked at every sign of life."""
 
-    name = "node-presence"
-    kind = NODE
-    watches: tuple[Watch, ...] = ()
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self, node: str, facts: Callable[[], MachineFacts], labels: Mapping[str, str]) -> None:
-        self._node = node
-        self._facts = facts
-        self._labels = labels
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> SeenPresence | None:
-        if ref.name != self._node or not cache.has_synced(NODE):
+    def observe(cache: Snapshot, ref: ObjectRef) -> SeenPresence | None:
+        if ref.name != node or not cache.has_synced(NODE):
             return None
-        return SeenPresence(ref.name, cache.get(ref), self._facts(), self._labels)
+        return SeenPresence(ref.name, cache.get(ref), facts(), labels)
 
-    def plan(self, seen: SeenPresence, now: datetime) -> Plan:
-        return plan_presence(seen, now)
+    return Controller(
+        name="node-presence",
+        kind=NODE,
+        observe=observe,
+        plan=plan_presence,
+    )
 
 
 def plan_presence(seen: SeenPresence, now: datetime) -> Plan:

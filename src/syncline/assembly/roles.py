@@ -7,6 +7,7 @@ The live cluster and the virtual world take the same lists: what a rehearsal sho
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
@@ -30,7 +31,7 @@ def cluster_loop(
     settings: BuiltinSettings,
     *,
     only: tuple[str, ...] | None = None,
-    extra: tuple[Controller, ...] = (),
+    extra: tuple[Controller[Any], ...] = (),
     performers: Callable[[Mapper], dict[type, Performer]] = lambda _mapper: {},
     strict: bool = False,
 ) -> ControlLoop:

@@ -1,18 +1,18 @@
 """Traces of the operations that a loop carries out: tells a :class:`~syncline.assembly.spans.Story` for each.
 
-Looks on while a :class:`~syncline.assembly.metrics.MeasuredLoop` works; finished spans go to ``sink``, which must
+Observes a loop; finished spans go to ``sink``, which must
 return at once. Times are those of the loop's clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.assembly.spans import Span, Story, trace_of
-from syncline.base.clock import Clock
 from syncline.control.informer import Change
+from syncline.control.loop import Observer
 from syncline.control.plan import Plan, Result
 from syncline.control.workqueue import Key
 from syncline.gitops.addressed import Addressed
@@ -20,7 +20,8 @@ from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.operation import OperationPlan
 from syncline.gitops.application.view import AppView
 from syncline.gitops.sync.actions import ApplyObject, DryRun, PruneObject
-from syncline.kube.objects import Obj, ObjectRef
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import GroupKind, Obj, ObjectRef
 
 __all__ = ["Tracer"]
 
@@ -39,14 +40,17 @@ class _Rendered:
     error: str | None
 
 
-class Tracer:
+class Tracer(Observer):
     """``mine``: which Applications this replica works on; the others are traced by those that do."""
 
     def __init__(
-        self, sink: Callable[[Span], None], clock: Clock, mine: Callable[[ObjectRef], bool] = lambda _ref: True
+        self,
+        sink: Callable[[Span], None],
+        now: Callable[[], datetime],
+        mine: Callable[[ObjectRef], bool] = lambda _ref: True,
     ) -> None:
         self._sink = sink
-        self._clock = clock
+        self._now = now
         self._mine = mine
         self._stories: dict[ObjectRef, Story] = {}
         self._early: dict[ObjectRef, _Rendered] = {}
@@ -80,9 +84,11 @@ class Tracer:
         elif isinstance(action, ApplyObject | PruneObject):
             story.applied(action.ref, "prune" if isinstance(action, PruneObject) else "apply", began, ended)
 
-    def changed(self, changes: Iterable[Change]) -> None:
+    def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
         """Applications as they were and are."""
-        now = self._clock.now()
+        if kind != APPLICATION.group_kind:
+            return
+        now = self._now()
         for change in changes:
             if change.new is not None:
                 self._written(change.old, change.new, now)

@@ -1,49 +1,51 @@
-"""What a controller is: a kind, watches, an observer and a planner.
+"""What a controller is: a kind, watches, an observer and a planner, as one frozen value.
 
-Bound to the world by a :class:`~syncline.control.loop.ControlLoop`. A controller holds frozen settings at most; all
-else lives in API objects.
+A :class:`~syncline.control.loop.ControlLoop` binds it to a cluster. State lives in API objects; what a controller
+remembers beside them is bounded and may be lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
-from syncline.control.cache import Snapshot
+from syncline.control.cache import IndexFn, Snapshot
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, meta, owner_references, ref_of, split_api_version
 
-__all__ = ["Concerns", "Controller", "Watch", "differ", "owner_of_kind", "settles", "spec_differs"]
+__all__ = ["Controller", "Predicate", "Watch", "differ", "owner_of_kind", "spec_differs"]
+
+S = TypeVar("S")
 
 MapToKeys = Callable[[Obj, Snapshot], Iterable[ObjectRef]]
 """From a changed object to the keys that should look again. Called with the old and with the new state."""
 
 
-Concerns = Callable[[Obj | None, Obj | None], bool]
+Predicate = Callable[[Obj | None, Obj | None], bool]
 """Whether a change from old (None: an arrival) to new (None: a departure) may make a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Look at ``kind`` too (None: every kind that can be listed and watched) and map its changes to keys of ours.
+    """Watch ``kind`` too (None: every kind that can be listed and watched) and map its changes to keys of ours.
 
     ``when`` leaves out changes that make no difference to the controller (None: all may).
     """
 
     kind: GroupKind | None
     keys: MapToKeys
-    when: Concerns | None = None
+    when: Predicate | None = None
 
 
-def differ(*reads: Callable[[Obj], Any]) -> Concerns:
+def differ(*reads: Callable[[Obj], Any]) -> Predicate:
     """True for arrivals and departures, and where one of ``reads`` tells the new state from the old."""
 
-    def concerns(old: Obj | None, new: Obj | None) -> bool:
+    def differs(old: Obj | None, new: Obj | None) -> bool:
         return old is None or new is None or any(read(old) != read(new) for read in reads)
 
-    return concerns
+    return differs
 
 
 def _metadata_part(name: str) -> Callable[[Obj], Any]:
@@ -54,52 +56,43 @@ spec_differs = differ(*map(_metadata_part, ("generation", "uid", "deletionTimest
 """Everything but status and annotations, for kinds that count generations."""
 
 
-class Controller(Protocol):
-    """One kind, one plan function.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller(Generic[S]):
+    """One kind, what is observed of one object of it, and one plan made from that; a value.
 
-    ``name`` appears in journals and events. ``reads`` are kinds that ``observe`` looks at without being woken by them.
-    A controller may also have ``indices`` (name to IndexFn), which its loop declares on the cache; ``concerns`` (as
-    :class:`Watch` ``when``, for its own kind); and ``at_rest(obj)``: whether a pass that ended with writing
-    nothing but this status of its own object leaves nothing to another one, so that its own write does not wake it;
-    and ``gathers_s``: how long after the first of several changes it looks, so that what arrives together is one look;
-    and ``hurries(obj)``: whether an object of its kind in this state comes before those that wait for no more than a
-    look, since something that was begun goes on;
-    and ``stimulus(seen)``: what can change the fate of a pass that failed. While it stays equal the back-off holds,
-    whoever wakes the key, so that a pass that undoes what it did does not wake itself.
+    Variants are made with :func:`dataclasses.replace` around the functions of another one, not by subclasses. ``S`` is
+    what ``observe`` returns.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> GroupKind: ...
-
-    @property
-    def watches(self) -> tuple[Watch, ...]: ...
-
-    @property
-    def reads(self) -> tuple[GroupKind, ...]: ...
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Any | None:
-        """Everything the plan needs, frozen; None: there is nothing to plan for."""
-        ...
-
-    def plan(self, seen: Any, now: datetime) -> Plan:
-        """Pure."""
-        ...
-
-
-class Settling(Controller, Protocol):
-    """A controller that wants to record what its actions answered before the next pass."""
-
-    def settle(self, seen: Any, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Any, Plan] | None:
-        """Pure: what is known now and a further plan made from the answers, performed at once and settled again;
-        None when there is nothing to add."""
-        ...
-
-
-def settles(controller: Controller) -> bool:
-    return hasattr(controller, "settle")
+    name: str
+    """Appears in journals and Events; unique within a loop."""
+    kind: GroupKind
+    """Its keys are objects of this kind."""
+    observe: Callable[[Snapshot, ObjectRef], S | None]
+    """Everything the plan needs, frozen; None: there is nothing to plan for."""
+    plan: Callable[[S, datetime], Plan]
+    """Pure."""
+    settle: Callable[[S, Plan, tuple[Result, ...], datetime], tuple[S, Plan] | None] | None = None
+    """Pure: what is known after the actions have answered, and a further plan, performed at once and settled again;
+    None when there is nothing to add."""
+    watches: tuple[Watch, ...] = ()
+    reads: tuple[GroupKind, ...] = ()
+    """Kinds that ``observe`` looks at without being woken by them."""
+    indices: Mapping[str, IndexFn] = field(default_factory=dict)
+    """The loop declares them on its cache."""
+    predicate: Predicate | None = None
+    """As ``when`` of :class:`Watch`, for objects of its own kind."""
+    debounce_s: float = 0.0
+    """Seconds from the first of several changes until it plans, so that what arrives together is one plan."""
+    urgent: Callable[[Obj], bool] | None = None
+    """Whether an object of its kind in this state comes before the others in the queue, since something that was begun
+    goes on."""
+    at_rest: Callable[[Obj], bool] | None = None
+    """Whether a reconcile that wrote nothing but this status of its own object leaves nothing to another one, so that
+    its own write does not wake it."""
+    stimulus: Callable[[S], object] | None = None
+    """What can change the fate of a reconcile that failed. While it stays equal the back-off holds, whichever change
+    wakes the key: a reconcile that undoes what it did does not wake itself."""
 
 
 def owner_of_kind(kind: GroupKind) -> MapToKeys:

@@ -7,16 +7,16 @@ drive the generators it hands out. Everything it decides is therefore the same i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol, assert_never, cast
+from typing import Any, TypeAlias, assert_never, cast
 
 from syncline.base.action import Action, Performer, Work
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
-from syncline.control.controller import Concerns, Controller, MapToKeys, Settling, settles
+from syncline.control.controller import Controller, MapToKeys, Predicate
 from syncline.control.executor import Execution, Together, execute
 from syncline.control.informer import Change
 from syncline.control.plan import Delete, Done, Emit, Evict, Plan, Requeue, Result, Retry, SetStatus, Stalled
@@ -26,7 +26,7 @@ from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
-__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Onlooker", "Pass"]
+__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Observer", "Pass"]
 
 log = logging.getLogger("syncline.control")
 
@@ -45,16 +45,24 @@ Pass = Generator["Request | Work | Together", Any, None]
 """One reconcile of one key, to be driven to its end."""
 
 
-class Onlooker(Protocol):
-    """Is told what passes decide and do, and when; it changes nothing, waits for nothing and does not raise."""
+Settle: TypeAlias = Callable[[Any, Plan, tuple[Result, ...], datetime], tuple[Any, Plan] | None]
+
+
+class Observer:
+    """Sees what reconciles decide and do, and when (metrics, traces, records); it changes nothing, waits for nothing
+    and does not raise. Each method does nothing unless it is overridden."""
+
+    def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
+        """Objects of a kind have changed; called before the changes wake their keys."""
 
     def planned(self, key: Key, plan: Plan, began: datetime, ended: datetime) -> None:
-        """A pass has a plan: its first, or a further one made from answers."""
-        ...
+        """A reconcile has a plan: its first, or a further one made from answers."""
 
     def acted(self, key: Key, result: Result, began: datetime, ended: datetime) -> None:
         """One action of the plan was carried out or refused."""
-        ...
+
+    def reconciled(self, key: Key, began: datetime, ended: datetime) -> None:
+        """A reconcile has ended, whatever came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class _Route:
     kind: GroupKind | None
     controller: str
     keys: MapToKeys | None
-    when: Concerns | None
+    when: Predicate | None
 
 
 @dataclass(slots=True)
@@ -80,7 +88,7 @@ class ControlLoop:
 
     def __init__(
         self,
-        controllers: Iterable[Controller],
+        controllers: Iterable[Controller[Any]],
         *,
         mapper: Mapper,
         performers: Mapping[type, Performer],
@@ -88,20 +96,23 @@ class ControlLoop:
         journal: Journal,
         cache: Cache | None = None,
         strict: bool = False,
+        leaves_out: Callable[[GroupKind], bool] = lambda _kind: False,
     ) -> None:
-        """``strict`` lets a planner's exception through (tests); otherwise it is logged and the key backs off."""
+        """``strict`` lets a planner's exception through (tests); otherwise it is logged and the key backs off.
+        ``leaves_out``: kinds that are not watched by controllers that watch every kind."""
         self.controllers = {controller.name: controller for controller in controllers}
         self.mapper = mapper
         self.cache = cache or Cache(mapper)
         for controller in self.controllers.values():
-            for name, values in getattr(controller, "indices", {}).items():
+            for name, values in controller.indices.items():
                 self.cache.add_index(name, values)
         self.queue = WorkQueue()
         self.journal = journal
-        self.onlooker: Onlooker | None = None
+        self.observers: list[Observer] = []
         self._performers = performers
         self._clock = clock
         self._strict = strict
+        self._leaves_out = leaves_out
         self._own_writes: dict[Key, _OwnWrite] = {}
         self._woken: set[Key] = set()
         """Keys that were woken while they were worked on."""
@@ -112,16 +123,11 @@ class ControlLoop:
         self._failed: dict[Key, tuple[object, datetime]] = {}
         """Keys that wait after a failure, for controllers that can tell one reason to look from another: what the
         failed pass started from, and until when an equal start is not worth another pass."""
-        self._gathers = {
-            name: timedelta(seconds=controller.gathers_s)
-            for name, controller in self.controllers.items()
-            if hasattr(controller, "gathers_s")
-        }
-        self._hurrying: dict[GroupKind, list[tuple[str, Callable[[Obj], bool]]]] = {}
+        self._urgent: dict[GroupKind, list[tuple[str, Callable[[Obj], bool]]]] = {}
         """Of each kind those controllers that put some of its objects before others."""
         for name, controller in self.controllers.items():
-            if (hurries := getattr(controller, "hurries", None)) is not None:
-                self._hurrying.setdefault(controller.kind, []).append((name, hurries))
+            if controller.urgent is not None:
+                self._urgent.setdefault(controller.kind, []).append((name, controller.urgent))
         self._routes = self._build_routes()
         self._routes_by_kind: dict[GroupKind, list[_Route]] = {}
 
@@ -129,7 +135,7 @@ class ControlLoop:
         routes: list[_Route] = []
         for controller in self.controllers.values():
             name = controller.name
-            routes.append(_Route(controller.kind, name, None, getattr(controller, "concerns", None)))
+            routes.append(_Route(controller.kind, name, None, controller.predicate))
             routes += [_Route(watch.kind, name, watch.keys, watch.when) for watch in controller.watches]
         return routes
 
@@ -142,7 +148,8 @@ class ControlLoop:
     def wanted_kinds(self) -> set[GroupKind]:
         """Every kind an informer is needed for, as far as discovery knows it."""
         if any(route.kind is None for route in self._routes):
-            return {i.group_kind for i in self.mapper.all() if {"list", "watch"} <= set(i.verbs)} - TWINS
+            listed = {i.group_kind for i in self.mapper.all() if {"list", "watch"} <= set(i.verbs)}
+            return {kind for kind in listed - TWINS if not self._leaves_out(kind)}
         wanted = {route.kind for route in self._routes if route.kind is not None}
         for controller in self.controllers.values():
             wanted |= set(controller.reads)
@@ -152,20 +159,23 @@ class ControlLoop:
 
     def changed(self, kind: GroupKind, changes: Iterable[Change]) -> None:
         """Route changes to the keys that care. The old state counts too: who stopped matching must look again."""
+        changes = list(changes)
+        for observer in self.observers:
+            observer.changed(kind, changes)
         now = self._clock.now()
         routes = self._routes_of(kind)
-        hurrying = self._hurrying.get(kind, ())
+        urgent = self._urgent.get(kind, ())
         for change in changes:
-            for name, hurries in hurrying:
-                self._hurry(name, hurries, change)
+            for name, is_urgent in urgent:
+                self._put_first(name, is_urgent, change)
             for key in self._keys(change.old, change.new, routes):
-                wait = self._gathers.get(key.controller)
-                self.queue.add(key, now if wait is None else now + wait)
+                wait = self.controllers[key.controller].debounce_s
+                self.queue.add(key, now + timedelta(seconds=wait) if wait else now)
 
-    def _hurry(self, controller: str, hurries: Callable[[Obj], bool], change: Change) -> None:
+    def _put_first(self, controller: str, is_urgent: Callable[[Obj], bool], change: Change) -> None:
         known = change.new if change.new is not None else change.old
         assert known is not None, "a change has an old or a new state"
-        self.queue.hurry(Key(controller, ref_of(known)), change.new is not None and hurries(change.new))
+        self.queue.prioritize(Key(controller, ref_of(known)), change.new is not None and is_urgent(change.new))
 
     def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route]) -> dict[Key, None]:
         """In the order of routes; the old and the new state mostly name the same."""
@@ -240,6 +250,8 @@ class ControlLoop:
             self._note(key, "failed", f"{type(error).__name__}: {error}")
             self.queue.fail(key, self._clock.now())
         finally:
+            for observer in self.observers:
+                observer.reconciled(key, now, self._clock.now())
             self.queue.finish(key)
             if key in self._woken:
                 self._woken.discard(key)
@@ -255,50 +267,48 @@ class ControlLoop:
         del self._own_writes[key]
         return False
 
-    def _reconcile(self, key: Key, controller: Controller) -> Pass:
+    def _reconcile(self, key: Key, controller: Controller[Any]) -> Pass:
         seen = controller.observe(self.cache, key.ref)
         if seen is None:
             self.queue.forgive(key)
             self._failed.pop(key, None)
             return
         now = self._clock.now()
-        stimulus = getattr(controller, "stimulus", None)
-        start = stimulus(seen) if stimulus is not None else None
+        start = controller.stimulus(seen) if controller.stimulus is not None else None
         if (failed := self._failed.get(key)) is not None and failed[0] == start and now < failed[1]:
             self.queue.add(key, failed[1])
             return
         plan = controller.plan(seen, now)
         results = last = yield from self._execute(key, plan, now)
         self._record(key, results)
-        if settles(controller):
-            plan, results, last = yield from self._settle(key, cast(Settling, controller), seen, plan, results)
+        if controller.settle is not None:
+            plan, results, last = yield from self._settle(key, controller.settle, seen, plan, results)
         self._failed.pop(key, None)
         wait = self._conclude(key, plan, results, last)
-        if wait and stimulus is not None:
+        if wait and controller.stimulus is not None:
             self._failed[key] = (start, self._clock.now() + timedelta(seconds=wait))
         self._note_rest(key, controller, plan, results)
 
-    def _note_rest(self, key: Key, controller: Controller, plan: Plan, results: tuple[Result, ...]) -> None:
+    def _note_rest(self, key: Key, controller: Controller[Any], plan: Plan, results: tuple[Result, ...]) -> None:
         """Remember a status of its own as the last word of a pass, for controllers that say so."""
-        at_rest = getattr(controller, "at_rest", None)
-        if at_rest is None or not results or not isinstance(plan.outcome, Done | Requeue):
+        if controller.at_rest is None or not results or not isinstance(plan.outcome, Done | Requeue):
             return
         if not all(isinstance(action, Emit | SetStatus) for step in plan.steps for action in step):
             return
         last = next((result for result in reversed(results) if isinstance(result.action, SetStatus)), None)
         written = _written(last) if last is not None else None
-        if written is not None and ref_of(written) == key.ref and at_rest(written):
+        if written is not None and ref_of(written) == key.ref and controller.at_rest(written):
             self._at_rest[key] = resource_version(written)
 
     def _settle(
-        self, key: Key, controller: Settling, seen: Any, plan: Plan, results: tuple[Result, ...]
+        self, key: Key, settle: Settle, seen: Any, plan: Plan, results: tuple[Result, ...]
     ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...], tuple[Result, ...]]]:
         """Let the controller go on from the answers, round by round, until it has nothing to add. The last plan, all
         results, and those of the last round."""
         everything = results
         for _ in range(MAX_ROUNDS):
             now = self._clock.now()
-            more = controller.settle(seen, plan, results, now)
+            more = settle(seen, plan, results, now)
             if more is None:
                 return plan, everything, results
             seen, plan = more
@@ -308,14 +318,20 @@ class ControlLoop:
         raise AssertionError(f"{key}: not settled after {MAX_ROUNDS} rounds of its own answers")
 
     def _execute(self, key: Key, plan: Plan, began: datetime) -> Execution:
-        onlooker, clock = self.onlooker, self._clock
-        if onlooker is None:
+        observers, clock = self.observers, self._clock
+        if not observers:
             return execute(plan, self._performers)
-        onlooker.planned(key, plan, began, clock.now())
+        for observer in observers:
+            observer.planned(key, plan, began, clock.now())
 
         def tell(action: Action) -> Callable[[Result], None]:
             begun = clock.now()
-            return lambda result: onlooker.acted(key, result, begun, clock.now())
+
+            def acted(result: Result) -> None:
+                for observer in observers:
+                    observer.acted(key, result, begun, clock.now())
+
+            return acted
 
         return execute(plan, self._performers, tell)
 

@@ -50,15 +50,15 @@ FIRST_IN_A_ROW = 8
 
 
 class WorkQueue:
-    """De-duplicating delay queue; the earlier of two times for one key wins. A key that hurries comes before those that
-    do not, once both are due."""
+    """De-duplicating delay queue; the earlier of two times for one key wins. An urgent key comes before those that
+    others, once both are due."""
 
     def __init__(self) -> None:
         self._due: dict[Key, _Due] = {}
         self._heap: list[tuple[datetime, int, Key]] = []
         self._foreground: list[tuple[datetime, int, Key]] = []
-        self._hurried: list[tuple[datetime, int, Key]] = []
-        self._hurries: set[Key] = set()
+        self._urgent_heap: list[tuple[datetime, int, Key]] = []
+        self._urgent: set[Key] = set()
         self._in_a_row = 0
         self._count = 0
         self._latest: datetime | None = None
@@ -83,17 +83,17 @@ class WorkQueue:
             self._push(self._heap, key, at)
             if not background:
                 self._push(self._foreground, key, at)
-            if key in self._hurries:
-                self._push(self._hurried, key, at)
+            if key in self._urgent:
+                self._push(self._urgent_heap, key, at)
 
-    def hurry(self, key: Key, hurries: bool) -> None:
-        """From now on, whenever ``key`` is due, it comes before those that do not hurry; or no longer."""
-        if not hurries:
-            self._hurries.discard(key)
-        elif key not in self._hurries:
-            self._hurries.add(key)
+    def prioritize(self, key: Key, urgent: bool) -> None:
+        """From now on, whenever ``key`` is due, it comes before those that are not urgent; or no longer."""
+        if not urgent:
+            self._urgent.discard(key)
+        elif key not in self._urgent:
+            self._urgent.add(key)
             if (due := self._due.get(key)) is not None:
-                self._push(self._hurried, key, due.at)
+                self._push(self._urgent_heap, key, due.at)
 
     def _notice(self, now: datetime) -> None:
         """A clock that was put back would make everything wait for as long as that: due times go back with it."""
@@ -104,11 +104,11 @@ class WorkQueue:
         for table in (self._due, self._again):
             for key, due in table.items():
                 table[key] = _Due(due.at - back, due.background)
-        self._heap, self._foreground, self._hurried = [], [], []
+        self._heap, self._foreground, self._urgent_heap = [], [], []
         for key, due in self._due.items():
             self._push(self._heap, key, due.at)
-            if key in self._hurries:
-                self._push(self._hurried, key, due.at)
+            if key in self._urgent:
+                self._push(self._urgent_heap, key, due.at)
             if not due.background:
                 self._push(self._foreground, key, due.at)
 
@@ -123,9 +123,9 @@ class WorkQueue:
         return [key for _, key in sorted(waiting, key=lambda pair: pair[0])]
 
     def pop(self, now: datetime) -> Key | None:
-        """The key that has waited longest, of those that hurry if there are any, marked busy until :meth:`finish`."""
+        """The key that has waited longest, of the urgent ones if there are any, marked busy until :meth:`finish`."""
         self._notice(now)
-        first = self._first(self._hurried, now) if self._in_a_row < FIRST_IN_A_ROW else None
+        first = self._first(self._urgent_heap, now) if self._in_a_row < FIRST_IN_A_ROW else None
         self._in_a_row = 0 if first is None else self._in_a_row + 1
         key = self._first(self._heap, now) if first is None else first
         if key is not None:
@@ -137,7 +137,7 @@ class WorkQueue:
         while heap and heap[0][0] <= now:
             at, _, key = heapq.heappop(heap)
             due = self._due.get(key)
-            if due is not None and due.at == at and (heap is not self._hurried or key in self._hurries):
+            if due is not None and due.at == at and (heap is not self._urgent_heap or key in self._urgent):
                 return key
         return None
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Plan
 from syncline.gitops.clusters import clusters_of, declared_twice, is_cluster_secret
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of, resource_version
 
-__all__ = ["Connect", "Declared", "DestinationController", "ObservedDestinations", "applications_in"]
+__all__ = ["Connect", "Declared", "ObservedDestinations", "applications_in", "destination_controller"]
 
 SECRETS = GroupKind("", "Secret")
 
@@ -48,22 +48,22 @@ class ObservedDestinations:
     connected: tuple[Declared, ...]
 
 
-class DestinationController:
+def _plan(seen: ObservedDestinations, now: datetime) -> Plan:
+    if seen.declared == seen.connected:
+        return Plan(why="connected to what is declared")
+    why = "the cluster Secrets changed"
+    return Plan(steps=((Connect(seen.declared, why),),), why=why)
+
+
+def destination_controller(
+    control_namespace: str, connected: Callable[[], tuple[Declared, ...]]
+) -> Controller[ObservedDestinations]:
     """Kind Secret; every change of a cluster Secret looks at all of them."""
 
-    name = "destination"
-    kind = SECRETS
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self, control_namespace: str, connected: Callable[[], tuple[Declared, ...]]) -> None:
-        self._namespace = control_namespace
-        self._connected = connected
-        self.watches: tuple[Watch, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> ObservedDestinations | None:
-        if ref.namespace != self._namespace:
+    def observe(cache: Snapshot, ref: ObjectRef) -> ObservedDestinations | None:
+        if ref.namespace != control_namespace:
             return None
-        found = [obj for obj in cache.objects(SECRETS, self._namespace) if is_cluster_secret(obj)]
+        found = [obj for obj in cache.objects(SECRETS, control_namespace) if is_cluster_secret(obj)]
         twice = declared_twice(clusters_of(found))
         elsewhere: Mapping[str, Obj] = {
             one.server: secret
@@ -72,13 +72,14 @@ class DestinationController:
             if not one.is_here and one.server not in twice
         }
         declared = (Declared(server, name_of(obj), resource_version(obj)) for server, obj in elsewhere.items())
-        return ObservedDestinations(tuple(sorted(declared)), self._connected())
+        return ObservedDestinations(tuple(sorted(declared)), connected())
 
-    def plan(self, seen: ObservedDestinations, now: datetime) -> Plan:
-        if seen.declared == seen.connected:
-            return Plan(why="connected to what is declared")
-        why = "the cluster Secrets changed"
-        return Plan(steps=((Connect(seen.declared, why),),), why=why)
+    return Controller(
+        name="destination",
+        kind=SECRETS,
+        observe=observe,
+        plan=_plan,
+    )
 
 
 def applications_in(cache: Snapshot, server: str, control_namespace: str) -> Iterable[ObjectRef]:

@@ -104,7 +104,7 @@ class World:
         """New GitOps controllers over the same cluster, as after a restart."""
         way = _VirtualWay(self)
         remotes = RemoteClusters(way, self.clock, self.journal)
-        loop = gitops_loop(self.clock, self.journal, self._reader, self.settings, strict=True, remotes=remotes)
+        loop = gitops_loop(self.clock, self.journal, self._reader, self.settings, strict=True, remotes=remotes).loop
         home: Transport = self.core.transport(gitops_user(self.settings.control_namespace))
         transport: Transport = RoutedTransport(home, self.others)
         self.gitops_actor = LoopActor(loop, wrap(transport) if wrap else transport, self.clock, self._order)
@@ -116,14 +116,14 @@ class World:
         from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, machineconfig_user
         from syncline.assembly.machineobjects import machineconfig_objects
         from syncline.assembly.simulatedhosts import SimulatedHosts
-        from syncline.machineconfig.agent.controller import AgentController
+        from syncline.machineconfig.agent.controller import AGENT
 
         settings = MachineConfigSettings(self.settings.control_namespace)
         run_in_place(ensure_objects(machineconfig_objects(settings, "")), self.admin)
         hosts = SimulatedHosts(self.machines.room.machines, self.clock)
         loop = machineconfig_loop(self.clock, self.journal, settings, hosts=hosts, strict=True)
         self._unfollow()
-        self._unfollow = hosts.follow(lambda name: loop.wake(AgentController.name, ObjectRef("", "Node", "", name)))
+        self._unfollow = hosts.follow(lambda name: loop.wake(AGENT, ObjectRef("", "Node", "", name)))
         home: Transport = self.core.transport(machineconfig_user(settings.control_namespace))
         self._rooms = [LoopActor(loop, wrap(home) if wrap else home, self.clock, self._order)]
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]

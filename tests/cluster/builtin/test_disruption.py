@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
+from syncline.cluster.builtin.node_lifecycle.controller import node_lifecycle_controller
 from syncline.cluster.builtin.node_lifecycle.observe import NODE
 from syncline.cluster.builtin.node_lifecycle.taints import Disruption, Failing, disruption_of
 from syncline.control.cache import Cache
@@ -16,7 +16,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 class Nodes:
     def __init__(self, **zones: int) -> None:
-        self.controller = NodeLifecycleController(lambda _: NOW)
+        self.controller = node_lifecycle_controller(lambda _: NOW)
         self.cache = Cache(Mapper(), self.controller.indices)
         self.zones = {f"{zone}{at}": zone for zone, count in zones.items() for at in range(count)}
         for name in self.zones:

@@ -18,10 +18,9 @@ from tests.cluster.world import World
 
 from syncline.cluster.builtin import builtin_controllers
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, FindScale, ReadScale
-from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Emit, Plan
-from syncline.kube.objects import GroupKind, ObjectRef, ref_of
+from syncline.kube.objects import GroupKind, ref_of
 
 LOOKS = (Emit, ConfirmAbsent, ConfirmEmpty, FindScale, ReadScale)
 """Actions that change no object."""
@@ -53,40 +52,39 @@ def backwards(seen: Any) -> Any:
 
 
 class Checked:
-    """A controller whose every plan is looked at."""
+    """A controller each plan of which is checked."""
 
-    def __init__(self, inner: Controller) -> None:
+    def __init__(self, inner: Controller[Any]) -> None:
         self.inner = inner
-        self.name, self.kind = inner.name, inner.kind
-        self.watches, self.reads = inner.watches, inner.reads
-        self.indices = getattr(inner, "indices", {})
         self.plans = 0
-        if hasattr(inner, "settle"):
-            self.settle = inner.settle
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Any:
-        return self.inner.observe(cache, ref)
+        self.controller = dataclasses.replace(
+            inner, plan=self.plan, predicate=None, urgent=None, at_rest=None, debounce_s=0.0
+        )
 
     def plan(self, seen: Any, now: datetime) -> Plan:
         self.plans += 1
-        before = copy.deepcopy(seen)
+        before, name = copy.deepcopy(seen), self.inner.name
         made = self.inner.plan(seen, now)
-        assert seen == before, f"{self.name} changed what it was given"
-        assert changes(self.inner.plan(before, now)) == changes(made), f"{self.name} planned twice, differently"
-        if self.name not in CHOOSES:
+        assert seen == before, f"{name} changed what it was given"
+        assert changes(self.inner.plan(before, now)) == changes(made), f"{name} planned twice, differently"
+        if name not in CHOOSES:
             turned = self.inner.plan(backwards(before), now)
-            assert changes(turned) == changes(made), f"{self.name} minds the order"
+            assert changes(turned) == changes(made), f"{name} minds the order"
         return made
 
 
 def left_to_do(world: World, checked: list[Checked]) -> Iterator[str]:
     for each in checked:
-        kinds = [each.kind] if each.name != "garbage-collector" else [GroupKind("", "ConfigMap"), GroupKind("", "Pod")]
+        kinds = (
+            [each.inner.kind]
+            if each.inner.name != "garbage-collector"
+            else [GroupKind("", "ConfigMap"), GroupKind("", "Pod")]
+        )
         for kind in kinds:
             for obj in world.loop.cache.objects(kind):
                 seen = each.inner.observe(world.loop.cache, ref_of(obj))
                 if seen is not None and (left := changes(each.inner.plan(seen, world.clock.now()))):
-                    yield f"{each.name} {ref_of(obj)}: {left}"
+                    yield f"{each.inner.name} {ref_of(obj)}: {left}"
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -94,7 +92,7 @@ def test_planners_are_pure_mind_no_order_and_come_to_rest(name: str) -> None:
     checked: list[Checked] = []
     world = a_world()
     checked += [Checked(each) for each in builtin_controllers(world._settings())]
-    world._controllers = checked
+    world._controllers = [each.controller for each in checked]
     world.restart()
     world.settle()
     play(world, STORIES[name])

@@ -28,7 +28,7 @@ from syncline.kube.errors import ApiError, Conflict, InternalError, TooManyReque
 from syncline.kube.holds import holds_of, noted_holds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
-from syncline.machineconfig.agent.controller import AgentController
+from syncline.machineconfig.agent.controller import AGENT, agent_controller
 from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.impact.forecast import Change
@@ -117,7 +117,7 @@ class FaultWorld(PoolWorld):
         performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
         performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
         return ControlLoop(
-            (AgentController(hosts),),
+            (agent_controller(hosts),),
             mapper=mapper,
             performers=performers,
             clock=clock,
@@ -178,7 +178,7 @@ class FaultWorld(PoolWorld):
                 self.start(name)  # its agent went down with it
         process = self.processes.get(name)
         if process is not None:
-            process.loop.wake(AgentController.name, ObjectRef("", "Node", "", name))
+            process.loop.wake(AGENT, ObjectRef("", "Node", "", name))
 
     # -- faults ---------------------------------------------------------------------------------------------------
 

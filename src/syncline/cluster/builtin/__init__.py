@@ -7,45 +7,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from syncline.base.action import Performer
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer, FindScale, ReadScale
-from syncline.cluster.builtin.api_services import ApiServiceController, AskServer, AskServerPerformer
-from syncline.cluster.builtin.autoscaler import AutoscalerController
+from syncline.cluster.builtin.api_services import API_SERVICE_CONTROLLER, AskServer, AskServerPerformer
+from syncline.cluster.builtin.autoscaler import autoscaler_controller
 from syncline.cluster.builtin.certificates.approval import ApproveIfAllowed, ApprovePerformer
 from syncline.cluster.builtin.certificates.controller import signing_request_controllers
 from syncline.cluster.builtin.certificates.signing import Sign, SignPerformer
-from syncline.cluster.builtin.clusterrole_aggregation import ClusterRoleAggregationController
-from syncline.cluster.builtin.cronjob.controller import CronJobController
-from syncline.cluster.builtin.daemonset.controller import DaemonSetController
-from syncline.cluster.builtin.deployment.controller import DeploymentController
-from syncline.cluster.builtin.disruption_budget import DisruptionBudgetController
-from syncline.cluster.builtin.endpoints.controller import EndpointsController
-from syncline.cluster.builtin.endpoints.mirroring import MirroringController
-from syncline.cluster.builtin.event_expiry import EventExpiry
-from syncline.cluster.builtin.flow_schema import FlowSchemaController
-from syncline.cluster.builtin.garbage_collector.controller import GarbageCollector
-from syncline.cluster.builtin.job.controller import JobController
-from syncline.cluster.builtin.namespace.controller import NamespaceController
-from syncline.cluster.builtin.node_lifecycle.controller import NodeLifecycleController
+from syncline.cluster.builtin.clusterrole_aggregation import CLUSTER_ROLE_AGGREGATION_CONTROLLER
+from syncline.cluster.builtin.cronjob.controller import cronjob_controller
+from syncline.cluster.builtin.daemonset.controller import DAEMONSET_CONTROLLER
+from syncline.cluster.builtin.deployment.controller import DEPLOYMENT_CONTROLLER
+from syncline.cluster.builtin.disruption_budget import DISRUPTION_BUDGET_CONTROLLER
+from syncline.cluster.builtin.endpoints.controller import ENDPOINTS_CONTROLLER
+from syncline.cluster.builtin.endpoints.mirroring import MIRRORING_CONTROLLER
+from syncline.cluster.builtin.event_expiry import EVENT_EXPIRY_CONTROLLER
+from syncline.cluster.builtin.flow_schema import FLOW_SCHEMA_CONTROLLER
+from syncline.cluster.builtin.garbage_collector.controller import GARBAGE_COLLECTOR_CONTROLLER
+from syncline.cluster.builtin.job.controller import JOB_CONTROLLER
+from syncline.cluster.builtin.namespace.controller import NAMESPACE_CONTROLLER
+from syncline.cluster.builtin.node_lifecycle.controller import node_lifecycle_controller
 from syncline.cluster.builtin.node_lifecycle.observe import Beats
-from syncline.cluster.builtin.pod_garbage_collector import PodGarbageCollector
-from syncline.cluster.builtin.policy_types import PolicyTypesController
-from syncline.cluster.builtin.replicaset.controller import ReplicaSetController, ReplicationControllerController
-from syncline.cluster.builtin.resource_quota import ResourceQuotaController
-from syncline.cluster.builtin.service_addresses import ServiceAddressController, SpareAddressController
-from syncline.cluster.builtin.service_ranges import ServiceRangeController
-from syncline.cluster.builtin.serviceaccount import NamespaceDefaultsController
-from syncline.cluster.builtin.statefulset.controller import StatefulSetController
-from syncline.cluster.builtin.storage.attributes import AttributesClassController
-from syncline.cluster.builtin.storage.claims import ClaimController
-from syncline.cluster.builtin.storage.ephemeral import EphemeralClaimController
-from syncline.cluster.builtin.storage.provisioner import ProvisionController, ReclaimController
-from syncline.cluster.builtin.storage.volumes import VolumeController
-from syncline.cluster.builtin.token_secrets import FillPerformer, FillTokenSecret, TokenSecretController
+from syncline.cluster.builtin.pod_garbage_collector import POD_GARBAGE_COLLECTOR_CONTROLLER
+from syncline.cluster.builtin.policy_types import POLICY_TYPES_CONTROLLER
+from syncline.cluster.builtin.replicaset.controller import REPLICASET_CONTROLLER, REPLICATIONCONTROLLER_CONTROLLER
+from syncline.cluster.builtin.resource_quota import RESOURCE_QUOTA_CONTROLLER
+from syncline.cluster.builtin.service_addresses import SERVICE_ADDRESS_CONTROLLER, SPARE_ADDRESS_CONTROLLER
+from syncline.cluster.builtin.service_ranges import SERVICE_RANGE_CONTROLLER
+from syncline.cluster.builtin.serviceaccount import namespace_defaults_controller
+from syncline.cluster.builtin.statefulset.controller import STATEFULSET_CONTROLLER
+from syncline.cluster.builtin.storage.attributes import ATTRIBUTES_CLASS_CONTROLLER
+from syncline.cluster.builtin.storage.claims import claim_controller
+from syncline.cluster.builtin.storage.ephemeral import EPHEMERAL_CLAIM_CONTROLLER
+from syncline.cluster.builtin.storage.provisioner import PROVISION_CONTROLLER, RECLAIM_CONTROLLER
+from syncline.cluster.builtin.storage.volumes import VOLUME_CONTROLLER
+from syncline.cluster.builtin.token_secrets import FillPerformer, FillTokenSecret, token_secret_controller
 from syncline.cluster.pki import CertificateAuthority
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
-from syncline.cluster.scheduler.controller import SchedulerController
+from syncline.cluster.scheduler.controller import scheduler_controller
 from syncline.cluster.tokens import ServiceAccountTokens
 from syncline.control.controller import Controller
 from syncline.kube.mapper import Mapper
@@ -72,44 +73,44 @@ class BuiltinSettings:
     tokens: ServiceAccountTokens | None = None
 
 
-def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Controller]:
+def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Controller[Any]]:
     """All built-in controllers and the scheduler."""
     chosen = settings or BuiltinSettings()
     return [
-        NamespaceController(),
-        NamespaceDefaultsController(chosen.root_ca),
-        DeploymentController(),
-        ReplicaSetController(),
-        ReplicationControllerController(),
-        StatefulSetController(),
-        DaemonSetController(),
-        JobController(),
-        CronJobController(),
-        DisruptionBudgetController(),
-        AutoscalerController(),
-        EndpointsController(),
-        MirroringController(),
-        ResourceQuotaController(),
-        ClaimController(),
-        EphemeralClaimController(),
-        VolumeController(),
-        ProvisionController(),
-        ReclaimController(),
-        AttributesClassController(),
-        ServiceRangeController(),
-        ServiceAddressController(),
-        SpareAddressController(),
-        NodeLifecycleController(chosen.beats, tells=chosen.machines_tell),
-        GarbageCollector(),
-        PodGarbageCollector(),
-        EventExpiry(),
-        ClusterRoleAggregationController(),
-        FlowSchemaController(),
-        ApiServiceController(),
-        PolicyTypesController(),
+        NAMESPACE_CONTROLLER,
+        namespace_defaults_controller(chosen.root_ca),
+        DEPLOYMENT_CONTROLLER,
+        REPLICASET_CONTROLLER,
+        REPLICATIONCONTROLLER_CONTROLLER,
+        STATEFULSET_CONTROLLER,
+        DAEMONSET_CONTROLLER,
+        JOB_CONTROLLER,
+        cronjob_controller(),
+        DISRUPTION_BUDGET_CONTROLLER,
+        autoscaler_controller(),
+        ENDPOINTS_CONTROLLER,
+        MIRRORING_CONTROLLER,
+        RESOURCE_QUOTA_CONTROLLER,
+        claim_controller(),
+        EPHEMERAL_CLAIM_CONTROLLER,
+        VOLUME_CONTROLLER,
+        PROVISION_CONTROLLER,
+        RECLAIM_CONTROLLER,
+        ATTRIBUTES_CLASS_CONTROLLER,
+        SERVICE_RANGE_CONTROLLER,
+        SERVICE_ADDRESS_CONTROLLER,
+        SPARE_ADDRESS_CONTROLLER,
+        node_lifecycle_controller(chosen.beats, tells=chosen.machines_tell),
+        GARBAGE_COLLECTOR_CONTROLLER,
+        POD_GARBAGE_COLLECTOR_CONTROLLER,
+        EVENT_EXPIRY_CONTROLLER,
+        CLUSTER_ROLE_AGGREGATION_CONTROLLER,
+        FLOW_SCHEMA_CONTROLLER,
+        API_SERVICE_CONTROLLER,
+        POLICY_TYPES_CONTROLLER,
         *signing_request_controllers(can_sign=chosen.authority is not None),
-        *([TokenSecretController(chosen.root_ca)] if chosen.tokens is not None else []),
-        SchedulerController(),
+        *([token_secret_controller(chosen.root_ca)] if chosen.tokens is not None else []),
+        scheduler_controller(),
     ]
 
 

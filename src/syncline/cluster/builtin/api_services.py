@@ -14,7 +14,7 @@ from typing import Any
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.conditions import find, without
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, Requeue, set_status
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
@@ -31,7 +31,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["ApiServiceController", "AskServer", "AskServerPerformer", "Observed", "plan"]
+__all__ = ["API_SERVICE_CONTROLLER", "AskServer", "AskServerPerformer", "Observed", "plan"]
 
 API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 SERVICE, SLICE = GroupKind("", "Service"), GroupKind("discovery.k8s.io", "EndpointSlice")
@@ -159,24 +159,23 @@ def _naming(cache: Snapshot, namespace: str, name: str) -> Iterable[ObjectRef]:
             yield ref_of(obj)
 
 
-class ApiServiceController:
-    """One condition per APIService."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    obj = cache.get(ref)
+    if obj is None or is_terminating(obj):
+        return None
+    wanted = dig(obj, "spec", "service") or {}
+    if not wanted:
+        return Observed(obj, None, ())
+    namespace, name = str(wanted.get("namespace") or ""), str(wanted.get("name") or "")
+    slices = (one for one in cache.objects(SLICE, namespace) if labels_of(one).get(OWNER_LABEL) == name)
+    return Observed(obj, cache.get(ObjectRef("", SERVICE.kind, namespace, name)), tuple(slices))
 
-    name = "api-services"
-    kind = API_SERVICE
-    watches: tuple[Watch, ...] = (Watch(SERVICE, _of_service), Watch(SLICE, _of_slice))
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        obj = cache.get(ref)
-        if obj is None or is_terminating(obj):
-            return None
-        wanted = dig(obj, "spec", "service") or {}
-        if not wanted:
-            return Observed(obj, None, ())
-        namespace, name = str(wanted.get("namespace") or ""), str(wanted.get("name") or "")
-        slices = (one for one in cache.objects(SLICE, namespace) if labels_of(one).get(OWNER_LABEL) == name)
-        return Observed(obj, cache.get(ObjectRef("", SERVICE.kind, namespace, name)), tuple(slices))
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+API_SERVICE_CONTROLLER = Controller(
+    name="api-services",
+    kind=API_SERVICE,
+    watches=(Watch(SERVICE, _of_service), Watch(SLICE, _of_slice)),
+    observe=_observe,
+    plan=plan,
+)
+"""One condition per APIService."""

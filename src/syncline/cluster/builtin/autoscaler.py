@@ -17,7 +17,7 @@ from syncline.cluster.builtin.actions import FindScale
 from syncline.cluster.builtin.gotext import go_selector
 from syncline.cluster.builtin.said import Said
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Emit, Patch, Plan, Requeue, Result, SetStatus, set_status
 from syncline.kube.objects import (
     GVK,
@@ -32,7 +32,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["AutoscalerController", "Observed", "plan", "settle"]
+__all__ = ["Observed", "autoscaler_controller", "plan", "settle"]
 
 COMPONENT = "horizontal-pod-autoscaler"
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
@@ -307,34 +307,32 @@ _SOURCES: dict[str, Callable[[Obj, str], _Unknown]] = {
 }
 
 
-class AutoscalerController:
+def autoscaler_controller() -> Controller[Observed]:
     """A look at each autoscaler every period."""
+    said = Said()
+    looked: dict[str, datetime] = {}
 
-    name = "horizontal-pod-autoscaler"
-    kind = AUTOSCALER
-    watches: tuple[Watch, ...] = ()
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self) -> None:
-        self._said = Said()
-        self._looked: dict[str, datetime] = {}
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    def with_look(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         seen = observe(cache, ref)
-        return None if seen is None else replace(seen, looked=self._looked.get(uid_of(seen.autoscaler)))
+        return None if seen is None else replace(seen, looked=looked.get(uid_of(seen.autoscaler)))
 
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
-
-    def settle(
-        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    def said_once(
+        seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[Observed, Plan] | None:
         settled = settle(seen, results, now)
         if settled is None:
             return None
         further, planned = settled
-        self._looked.pop(uid_of(seen.autoscaler), None)
-        self._looked[uid_of(seen.autoscaler)] = now
-        if len(self._looked) > MAX_OBJECTS:
-            del self._looked[next(iter(self._looked))]
-        return further, self._said.once(uid_of(seen.autoscaler), planned, REPEATED)
+        looked.pop(uid_of(seen.autoscaler), None)
+        looked[uid_of(seen.autoscaler)] = now
+        if len(looked) > MAX_OBJECTS:
+            del looked[next(iter(looked))]
+        return further, said.once(uid_of(seen.autoscaler), planned, REPEATED)
+
+    return Controller(
+        name="horizontal-pod-autoscaler",
+        kind=AUTOSCALER,
+        observe=with_look,
+        plan=plan,
+        settle=said_once,
+    )

@@ -11,11 +11,11 @@ from datetime import datetime
 
 from syncline.cluster.rbac import aggregated_rules
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Apply, Plan
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, ref_of
 
-__all__ = ["ClusterRoleAggregationController", "Observed", "plan"]
+__all__ = ["CLUSTER_ROLE_AGGREGATION_CONTROLLER", "Observed", "plan"]
 
 CLUSTER_ROLE = GroupKind("rbac.authorization.k8s.io", "ClusterRole")
 MANAGER = "clusterrole-aggregation-controller"
@@ -50,19 +50,18 @@ def _gathering(_changed: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     return (ref_of(role) for role in cache.objects(CLUSTER_ROLE) if role.get("aggregationRule"))
 
 
-class ClusterRoleAggregationController:
-    """Keyed by ClusterRole."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    role = cache.get(ref)
+    if role is None or is_terminating(role) or not role.get("aggregationRule"):
+        return None
+    return Observed(role, tuple(cache.objects(CLUSTER_ROLE)))
 
-    name = "clusterrole-aggregation"
-    kind = CLUSTER_ROLE
-    watches: tuple[Watch, ...] = (Watch(CLUSTER_ROLE, _gathering),)
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        role = cache.get(ref)
-        if role is None or is_terminating(role) or not role.get("aggregationRule"):
-            return None
-        return Observed(role, tuple(cache.objects(CLUSTER_ROLE)))
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+CLUSTER_ROLE_AGGREGATION_CONTROLLER = Controller(
+    name="clusterrole-aggregation",
+    kind=CLUSTER_ROLE,
+    watches=(Watch(CLUSTER_ROLE, _gathering),),
+    observe=_observe,
+    plan=plan,
+)
+"""Keyed by ClusterRole."""

@@ -17,7 +17,7 @@ from syncline.cluster.builtin.owners import controller_of, selector_of
 from syncline.cluster.builtin.pods import POD, condition, is_ready
 from syncline.cluster.builtin.shares import share
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ, spec_differs
+from syncline.control.controller import Controller, Watch, differ, spec_differs
 from syncline.control.plan import Done, Emit, Plan, Requeue, Result, Retry, set_status
 from syncline.kube.objects import (
     GroupKind,
@@ -35,7 +35,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["DisruptionBudgetController", "Observed", "plan", "settle"]
+__all__ = ["DISRUPTION_BUDGET_CONTROLLER", "Observed", "plan", "settle"]
 
 COMPONENT = "controllermanager"
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
@@ -215,28 +215,25 @@ def _budgets_nearby(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 _counts_differ = differ(is_ready, is_terminating, labels_of, owner_references)
 
 
-class DisruptionBudgetController:
-    """One status per budget."""
+def _settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return settle(seen, results, now)
 
-    name = "disruption-budget"
-    kind = BUDGET
-    watches: tuple[Watch, ...] = (
+
+def _at_rest(obj: Obj) -> bool:
+    """The status follows from pods and scales; when evicted pods should be gone has been asked for."""
+    return True
+
+
+DISRUPTION_BUDGET_CONTROLLER = Controller(
+    name="disruption-budget",
+    kind=BUDGET,
+    watches=(
         Watch(POD, _budgets_of_pod, _counts_differ),
         *(Watch(kind, _budgets_nearby, spec_differs) for kind in _SCALED),
-    )
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
-
-    def settle(
-        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
-    ) -> tuple[Observed, Plan] | None:
-        return settle(seen, results, now)
-
-    def at_rest(self, obj: Obj) -> bool:
-        """The status follows from pods and scales; when evicted pods should be gone has been asked for."""
-        return True
+    ),
+    observe=observe,
+    plan=plan,
+    settle=_settle,
+    at_rest=_at_rest,
+)
+"""One status per budget."""

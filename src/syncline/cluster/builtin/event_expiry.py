@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 
 from syncline.base.clock import parse_time, time_or_none
 from syncline.control.cache import OfKind, Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Delete, Plan, Requeue
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, namespace_of, ref_of
 
-__all__ = ["EVENT_TTL_S", "MINUTE_S", "EventExpiry", "Observed", "plan"]
+__all__ = ["EVENT_EXPIRY_CONTROLLER", "EVENT_TTL_S", "MINUTE_S", "Observed", "plan"]
 
 EVENT_TTL_S = 3600.0
 """kube-apiserver's default ``--event-ttl``."""
@@ -78,20 +78,18 @@ def _said(old: Obj | None, new: Obj | None) -> bool:
     return new is not None and (old is None or _last_said(old) != _last_said(new))
 
 
-class EventExpiry:
-    """Kind Event, a key for each minute."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    events = cache.indexed(BY_MINUTE, f"{ref.namespace}/{ref.name}")
+    return Observed(parse_time(f"{ref.name}:00Z"), tuple(events)) if events else None
 
-    name = "event-expiry"
-    kind = EVENT
-    watches: tuple[Watch, ...] = (Watch(EVENT, _key_of_minute, _said),)
-    reads: tuple[GroupKind, ...] = ()
-    indices = {BY_MINUTE: OfKind(EVENT, _minutes)}  # noqa: RUF012 - declared once, never changed
-    concerns = staticmethod(lambda old, new: False)
-    """Events themselves are no keys."""
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        events = cache.indexed(BY_MINUTE, f"{ref.namespace}/{ref.name}")
-        return Observed(parse_time(f"{ref.name}:00Z"), tuple(events)) if events else None
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+EVENT_EXPIRY_CONTROLLER = Controller(
+    name="event-expiry",
+    kind=EVENT,
+    watches=(Watch(EVENT, _key_of_minute, _said),),
+    indices={BY_MINUTE: OfKind(EVENT, _minutes)},
+    predicate=lambda old, new: False,
+    observe=_observe,
+    plan=plan,
+)
+"""Kind Event, a key for each minute."""

@@ -13,11 +13,11 @@ from datetime import datetime
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.conditions import find
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Apply, Plan
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, ref_of, uid_of
 
-__all__ = ["FlowSchemaController", "Observed", "plan"]
+__all__ = ["FLOW_SCHEMA_CONTROLLER", "Observed", "plan"]
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 FLOW_SCHEMA = GroupKind(GROUP, "FlowSchema")
@@ -64,20 +64,19 @@ def _naming(level: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
             yield ref_of(schema)
 
 
-class FlowSchemaController:
-    """Keyed by FlowSchema."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    schema = cache.get(ref)
+    if schema is None:
+        return None
+    level = dig(schema, "spec", "priorityLevelConfiguration", "name", default="")
+    return Observed(schema, cache.get(ObjectRef(GROUP, LEVEL.kind, "", level)) is not None)
 
-    name = "flow-schema-status"
-    kind = FLOW_SCHEMA
-    watches: tuple[Watch, ...] = (Watch(LEVEL, _naming),)
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        schema = cache.get(ref)
-        if schema is None:
-            return None
-        level = dig(schema, "spec", "priorityLevelConfiguration", "name", default="")
-        return Observed(schema, cache.get(ObjectRef(GROUP, LEVEL.kind, "", level)) is not None)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+FLOW_SCHEMA_CONTROLLER = Controller(
+    name="flow-schema-status",
+    kind=FLOW_SCHEMA,
+    watches=(Watch(LEVEL, _naming),),
+    observe=_observe,
+    plan=plan,
+)
+"""Keyed by FlowSchema."""

@@ -14,11 +14,11 @@ from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.conditions import put
 from syncline.cluster.builtin.pods import condition, created_at, is_finished
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ
+from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Delete, Plan, Requeue, SetStatus, set_status
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, finalizers, is_terminating, meta, name_of, ref_of
 
-__all__ = ["QUARANTINE_S", "Observed", "PodGarbageCollector", "plan"]
+__all__ = ["POD_GARBAGE_COLLECTOR_CONTROLLER", "QUARANTINE_S", "Observed", "plan"]
 
 POD = GroupKind("", "Pod")
 NODE = GroupKind("", "Node")
@@ -92,25 +92,24 @@ def _is_out_of_service(node: Obj) -> bool:
     return tainted and (condition(node, "Ready") or {}).get("status") != "True"
 
 
-class PodGarbageCollector:
-    """Keyed by pod; woken when a node goes or is given up."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    pod = cache.get(ref)
+    if pod is None or not cache.has_synced(NODE):
+        return None
+    name = dig(pod, "spec", "nodeName")
+    if not name:
+        return Observed(pod, None) if is_terminating(pod) else None
+    node = cache.get(ObjectRef("", NODE.kind, "", name))
+    left = node is None or (is_terminating(pod) and _is_out_of_service(node))
+    return Observed(pod, node) if left else None
 
-    name = "pod-garbage-collector"
-    kind = POD
-    watches: tuple[Watch, ...] = (Watch(NODE, _pods_of, differ(_is_out_of_service)),)
-    concerns = staticmethod(differ(lambda pod: dig(pod, "spec", "nodeName"), is_terminating))
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        pod = cache.get(ref)
-        if pod is None or not cache.has_synced(NODE):
-            return None
-        name = dig(pod, "spec", "nodeName")
-        if not name:
-            return Observed(pod, None) if is_terminating(pod) else None
-        node = cache.get(ObjectRef("", NODE.kind, "", name))
-        left = node is None or (is_terminating(pod) and _is_out_of_service(node))
-        return Observed(pod, node) if left else None
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+POD_GARBAGE_COLLECTOR_CONTROLLER = Controller(
+    name="pod-garbage-collector",
+    kind=POD,
+    watches=(Watch(NODE, _pods_of, differ(_is_out_of_service)),),
+    predicate=differ(lambda pod: dig(pod, "spec", "nodeName"), is_terminating),
+    observe=_observe,
+    plan=plan,
+)
+"""Keyed by pod; woken when a node goes or is given up."""

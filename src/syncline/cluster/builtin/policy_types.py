@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Plan, set_status
 from syncline.kube.admissionrules import ANYTHING, Expressions
 from syncline.kube.cel.types import Type
@@ -31,7 +31,7 @@ from syncline.kube.objects import (
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schematypes import type_of
 
-__all__ = ["Observed", "PolicyTypesController", "plan"]
+__all__ = ["POLICY_TYPES_CONTROLLER", "Observed", "plan"]
 
 POLICY = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy")
 MOST_TYPES = 10
@@ -103,20 +103,18 @@ def _kinds(policy: Obj, cache: Snapshot) -> Iterator[GVK]:
         yield from (known[one] for one in named if one in known)
 
 
-class PolicyTypesController:
-    """One status per policy."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    policy = cache.get(ref)
+    if policy is None or is_terminating(policy):
+        return None
+    kinds = sorted(dict.fromkeys(_kinds(policy, cache)), key=lambda kind: (kind.group, kind.version, kind.kind))
+    return Observed(policy, tuple(kinds[:MOST_TYPES]))
 
-    name = "policy-types"
-    kind = POLICY
-    watches: tuple[Watch, ...] = ()
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        policy = cache.get(ref)
-        if policy is None or is_terminating(policy):
-            return None
-        kinds = sorted(dict.fromkeys(_kinds(policy, cache)), key=lambda kind: (kind.group, kind.version, kind.kind))
-        return Observed(policy, tuple(kinds[:MOST_TYPES]))
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+POLICY_TYPES_CONTROLLER = Controller(
+    name="policy-types",
+    kind=POLICY,
+    observe=_observe,
+    plan=plan,
+)
+"""One status per policy."""

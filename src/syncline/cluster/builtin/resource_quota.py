@@ -12,11 +12,11 @@ from datetime import datetime
 
 from syncline.cluster.admission.usage import amounts, in_scope, total, usage_of
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, set_status
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, ref_of
 
-__all__ = ["Observed", "ResourceQuotaController", "plan"]
+__all__ = ["RESOURCE_QUOTA_CONTROLLER", "Observed", "plan"]
 
 QUOTA = GroupKind("", "ResourceQuota")
 EVENT = "Event"
@@ -61,16 +61,11 @@ def _quotas_nearby(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     return (ref_of(quota) for quota in cache.objects(QUOTA, namespace_of(obj)))
 
 
-class ResourceQuotaController:
-    """One status per quota."""
-
-    name = "resource-quota"
-    kind = QUOTA
-    watches: tuple[Watch, ...] = (Watch(None, _quotas_nearby),)
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+RESOURCE_QUOTA_CONTROLLER = Controller(
+    name="resource-quota",
+    kind=QUOTA,
+    watches=(Watch(None, _quotas_nearby),),
+    observe=observe,
+    plan=plan,
+)
+"""One status per quota."""

@@ -11,11 +11,11 @@ from datetime import datetime
 
 from syncline.cluster.admission.services import ALLOCATOR, MANAGED_BY
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ
+from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Create, Delete, Plan
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, namespace_of
 
-__all__ = ["ADDRESS", "MANAGED", "RANGE", "Given", "ServiceAddressController", "Spare", "SpareAddressController"]
+__all__ = ["ADDRESS", "MANAGED", "RANGE", "SERVICE_ADDRESS_CONTROLLER", "SPARE_ADDRESS_CONTROLLER", "Given", "Spare"]
 
 SERVICE = GroupKind("", "Service")
 ADDRESS = GroupKind("networking.k8s.io", "IPAddress")
@@ -63,24 +63,27 @@ def _service_of_address(address: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
 _MOVES = differ(_addresses)
 
 
-class ServiceAddressController:
-    """Makes what is missing."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Given | None:
+    service = cache.get(ref)
+    if service is None or not cache.has_synced(ADDRESS):
+        return None
+    missing = tuple(each for each in _addresses(service) if cache.get(_address(each)) is None)
+    return Given(service, missing) if missing else None
 
-    name = "service-addresses"
-    kind = SERVICE
-    watches: tuple[Watch, ...] = (Watch(ADDRESS, _service_of_address),)
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Given | None:
-        service = cache.get(ref)
-        if service is None or not cache.has_synced(ADDRESS):
-            return None
-        missing = tuple(each for each in _addresses(service) if cache.get(_address(each)) is None)
-        return Given(service, missing) if missing else None
+def _plan(seen: Given, now: datetime) -> Plan:
+    made = tuple(Create(_object(seen.service, each), "the Service has the address") for each in seen.missing)
+    return Plan((made,), why=f"{len(made)} addresses have no object yet")
 
-    def plan(self, seen: Given, now: datetime) -> Plan:
-        made = tuple(Create(_object(seen.service, each), "the Service has the address") for each in seen.missing)
-        return Plan((made,), why=f"{len(made)} addresses have no object yet")
+
+SERVICE_ADDRESS_CONTROLLER = Controller(
+    name="service-addresses",
+    kind=SERVICE,
+    watches=(Watch(ADDRESS, _service_of_address),),
+    observe=_observe,
+    plan=_plan,
+)
+"""Makes what is missing."""
 
 
 def _object(service: Obj, address: str) -> Obj:
@@ -94,22 +97,25 @@ def _object(service: Obj, address: str) -> Obj:
     }
 
 
-class SpareAddressController:
-    """Removes what no Service has any longer; addresses that others made are theirs."""
+def _spare(cache: Snapshot, ref: ObjectRef) -> Spare | None:
+    address = cache.get(ref)
+    if address is None or not cache.has_synced(SERVICE) or not MANAGED.items() <= labels_of(address).items():
+        return None
+    services = (cache.get(each) for each in _service_of_address(address, cache))
+    return Spare(address, any(each is not None and ref.name in _addresses(each) for each in services))
 
-    name = "spare-addresses"
-    kind = ADDRESS
-    watches: tuple[Watch, ...] = (Watch(SERVICE, _addresses_of_service, _MOVES),)
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Spare | None:
-        address = cache.get(ref)
-        if address is None or not cache.has_synced(SERVICE) or not MANAGED.items() <= labels_of(address).items():
-            return None
-        services = (cache.get(each) for each in _service_of_address(address, cache))
-        return Spare(address, any(each is not None and ref.name in _addresses(each) for each in services))
+def _removed(seen: Spare, now: datetime) -> Plan:
+    if seen.used:
+        return Plan(why="its Service has it")
+    return Plan(((Delete.of(seen.address, "no Service has it"),),), why="no Service has it")
 
-    def plan(self, seen: Spare, now: datetime) -> Plan:
-        if seen.used:
-            return Plan(why="its Service has it")
-        return Plan(((Delete.of(seen.address, "no Service has it"),),), why="no Service has it")
+
+SPARE_ADDRESS_CONTROLLER = Controller(
+    name="spare-addresses",
+    kind=ADDRESS,
+    watches=(Watch(SERVICE, _addresses_of_service, _MOVES),),
+    observe=_spare,
+    plan=_removed,
+)
+"""Removes what no Service has any longer; addresses that others made are theirs."""

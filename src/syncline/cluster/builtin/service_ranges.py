@@ -11,11 +11,10 @@ from syncline.base.clock import format_time, parse_time
 from syncline.cluster.builtin.conditions import find, without
 from syncline.cluster.builtin.service_addresses import ADDRESS, MANAGED, RANGE
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Patch, Plan, Requeue, SetStatus, set_status
 from syncline.kube.objects import (
     GVK,
-    GroupKind,
     Obj,
     ObjectRef,
     dig,
@@ -29,7 +28,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["Observed", "ServiceRangeController", "plan"]
+__all__ = ["SERVICE_RANGE_CONTROLLER", "Observed", "plan"]
 
 PROTECTION = "networking.k8s.io/service-cidr-finalizer"
 GRACE_S = 10.0
@@ -131,16 +130,11 @@ def _going(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     return (ref_of(one) for one in cache.objects(RANGE) if is_terminating(one))
 
 
-class ServiceRangeController:
-    """Looks after the ranges of Services' addresses."""
-
-    name = "service-ranges"
-    kind = RANGE
-    watches: tuple[Watch, ...] = (Watch(ADDRESS, _going), Watch(RANGE, _going))
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+SERVICE_RANGE_CONTROLLER = Controller(
+    name="service-ranges",
+    kind=RANGE,
+    watches=(Watch(ADDRESS, _going), Watch(RANGE, _going)),
+    observe=observe,
+    plan=plan,
+)
+"""Looks after the ranges of Services' addresses."""

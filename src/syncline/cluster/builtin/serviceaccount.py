@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Create, Plan, Replace
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, namespace_of
 
-__all__ = ["ROOT_CA", "NamespaceDefaultsController", "Observed", "plan"]
+__all__ = ["ROOT_CA", "Observed", "namespace_defaults_controller", "plan"]
 
 NAMESPACE = GroupKind("", "Namespace")
 SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
@@ -68,18 +68,10 @@ def _namespace_of(name: str) -> Watch:
     return Watch(kind, keys)
 
 
-class NamespaceDefaultsController:
+def namespace_defaults_controller(bundle: str) -> Controller[Observed]:
     """Keyed by namespace; ``bundle`` is the root certificate in PEM."""
 
-    name = "namespace-defaults"
-    kind = NAMESPACE
-    watches: tuple[Watch, ...] = (_namespace_of("default"), _namespace_of(ROOT_CA))
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self, bundle: str) -> None:
-        self._bundle = bundle
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         """None for a namespace that is ending, and until both kinds were listed once."""
         namespace = cache.get(ref)
         if namespace is None or is_terminating(namespace):
@@ -88,7 +80,12 @@ class NamespaceDefaultsController:
             return None
         account = cache.get(ObjectRef("", SERVICE_ACCOUNT.kind, ref.name, "default"))
         root_ca = cache.get(ObjectRef("", CONFIG_MAP.kind, ref.name, ROOT_CA))
-        return Observed(ref.name, account is not None, root_ca, self._bundle)
+        return Observed(ref.name, account is not None, root_ca, bundle)
 
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+    return Controller(
+        name="namespace-defaults",
+        kind=NAMESPACE,
+        watches=(_namespace_of("default"), _namespace_of(ROOT_CA)),
+        observe=observe,
+        plan=plan,
+    )

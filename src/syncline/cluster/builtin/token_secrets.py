@@ -14,7 +14,7 @@ from typing import Any
 
 from syncline.cluster.tokens import BoundObject, ServiceAccountTokens
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Delete, Plan
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
@@ -33,7 +33,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["FillPerformer", "FillTokenSecret", "Observed", "TokenSecretController", "plan"]
+__all__ = ["FillPerformer", "FillTokenSecret", "Observed", "plan", "token_secret_controller"]
 
 SECRET = GroupKind("", "Secret")
 SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
@@ -142,18 +142,10 @@ def _of_account(account: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     )
 
 
-class TokenSecretController:
+def token_secret_controller(root_ca: str) -> Controller[Observed]:
     """Keyed by Secret; others than token Secrets are left alone."""
 
-    name = "token-secrets"
-    kind = SECRET
-    watches: tuple[Watch, ...] = (Watch(SERVICE_ACCOUNT, _of_account),)
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self, root_ca: str) -> None:
-        self._root_ca = root_ca
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         secret = cache.get(ref)
         if secret is None or is_terminating(secret) or secret.get("type") != TOKEN_TYPE:
             return None
@@ -161,7 +153,12 @@ class TokenSecretController:
         if not account or not cache.has_synced(SERVICE_ACCOUNT):
             return None
         found = cache.get(ObjectRef("", SERVICE_ACCOUNT.kind, ref.namespace, account))
-        return Observed(secret, found, self._root_ca)
+        return Observed(secret, found, root_ca)
 
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+    return Controller(
+        name="token-secrets",
+        kind=SECRET,
+        watches=(Watch(SERVICE_ACCOUNT, _of_account),),
+        observe=observe,
+        plan=plan,
+    )

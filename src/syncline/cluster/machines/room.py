@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
@@ -24,18 +25,19 @@ from syncline.cluster.machines.kubelet.actions import (
     RefreshVolumes,
     StartContainer,
 )
-from syncline.cluster.machines.kubelet.controller import KubeletController
+from syncline.cluster.machines.kubelet.controller import KUBELET, kubelet_controller
 from syncline.cluster.machines.kubelet.node import (
+    NODE_KEEPER,
     AddMachine,
     HasNode,
-    NodeController,
     NodePerformer,
     PassTime,
     Registered,
     RemoveMachine,
+    node_controller,
 )
 from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
-from syncline.cluster.machines.kubelet.power import ChangePower, PowerController, PowerPerformer, RebootMachine
+from syncline.cluster.machines.kubelet.power import POWER, ChangePower, PowerPerformer, RebootMachine, power_controller
 from syncline.cluster.machines.launching import installed
 from syncline.cluster.machines.logs import LogBook, MachineLogs
 from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings
@@ -104,10 +106,10 @@ class MachinesRoom:
     def _ends_with_us(self, pod: Obj, container: Obj, images: ImageBook) -> bool:
         return ProcessRuntime.name in self._by_name and runs_as_process(pod, container, images, installed)
 
-    def controllers(self) -> list[Controller]:
-        node = NodeController(self.machines, heartbeats=self.settings.heartbeats)
-        kubelet = KubeletController(self.machines, self.table, self._ends_with_us)
-        return [kubelet, node, PowerController(self.machines)]
+    def controllers(self) -> list[Controller[Any]]:
+        node = node_controller(self.machines, heartbeats=self.settings.heartbeats)
+        kubelet = kubelet_controller(self.machines, self.table, self._ends_with_us)
+        return [kubelet, node, power_controller(self.machines)]
 
     def performers(self) -> dict[type, Performer]:
         runtimes = Runtimes(self._by_name, self._choices)
@@ -139,10 +141,10 @@ class MachinesRoom:
         tell = wake or loop.wake
 
         def changed(name: str) -> None:
-            tell(NodeController.name, ObjectRef("", "Node", "", name))
-            tell(PowerController.name, ObjectRef("", "Node", "", name))
+            tell(NODE_KEEPER, ObjectRef("", "Node", "", name))
+            tell(POWER, ObjectRef("", "Node", "", name))
             for pod in loop.cache.indexed(PODS_ON_NODE, name):
-                tell(KubeletController.name, ObjectRef("", "Pod", namespace_of(pod), name_of(pod)))
+                tell(KUBELET, ObjectRef("", "Pod", namespace_of(pod), name_of(pod)))
 
         self.machines.listeners[:] = [changed]
         for name in self.machines.names():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from syncline.control.cache import OfKind, Snapshot
+from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -25,9 +25,9 @@ __all__ = [
     "BY_NODE",
     "NODE",
     "POD",
-    "STORAGE",
     "SCHEDULER",
     "SCHEDULER_REF",
+    "STORAGE",
     "WAITING",
     "Observed",
     "indices",
@@ -79,7 +79,7 @@ def _placed(obj: Obj) -> bool:
     return obj.get("kind") == POD.kind and bool(dig(obj, "spec", "nodeName"))
 
 
-def indices() -> dict[str, object]:
+def indices() -> dict[str, IndexFn]:
     """Waiting and placed pods, so that a pass does not read all others."""
     return {
         WAITING: OfKind(POD, lambda obj: ("",) if is_waiting(obj) else ()),

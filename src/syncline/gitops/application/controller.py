@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from syncline.control.cache import IndexFn, OfKind, Snapshot
-from syncline.control.controller import Watch
+from syncline.control.cache import OfKind, Snapshot
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.asking import AnswerBook, Ask
 from syncline.gitops.application.compared import Comparisons
@@ -38,20 +38,18 @@ from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, labels_of, name_of, namespace_of, ref_of
 
-__all__ = ["ApplicationController"]
+__all__ = ["CONTROLLER", "Applications"]
 
+CONTROLLER = "application"
+"""Name of the controller."""
 DEPENDENCY_INDEX = "syncline-depends-on"
 """Index of Applications by those that they wait for."""
 CONFIG_MAPS = GroupKind("", "ConfigMap")
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
-class ApplicationController:
-    """Kind Application; looks at projects, definitions and everything that its tracking data names."""
-
-    name = "application"
-    kind = APPLICATION.group_kind
-    reads: tuple[GroupKind, ...] = ()
+class Applications:
+    """What the controller of Applications keeps between reconciles, and :meth:`controller` itself."""
 
     def __init__(
         self,
@@ -70,19 +68,31 @@ class ApplicationController:
         self._schemas = SchemaBook()
         self._compare = partial(compare_application, verdicts=Verdicts(), comparisons=Comparisons())
         self._system = SystemBook(settings)
-        self.watches = (
-            Watch(APP_PROJECT.group_kind, self._of_project),
-            Watch(CRDS, lambda _obj, cache: _all(cache)),
-            Watch(CONFIG_MAPS, self._of_settings),
-            Watch(APPLICATION.group_kind, self._of_dependency),
-            Watch(HOLD.group_kind, self._of_hold),
-            Watch(POOL, self._of_pool),
-            Watch(None, self._of_live),
+
+    def controller(self, admits: Callable[[ObjectRef], bool] = lambda _ref: True) -> Controller[AppObserved]:
+        """Kind Application; watches projects, definitions and everything that its tracking data names. ``admits``:
+        which Applications this replica of several works on."""
+        return Controller(
+            name=CONTROLLER,
+            kind=APPLICATION.group_kind,
+            watches=(
+                Watch(APP_PROJECT.group_kind, _of_project),
+                Watch(CRDS, lambda _obj, cache: _all(cache)),
+                Watch(CONFIG_MAPS, self._of_settings),
+                Watch(APPLICATION.group_kind, _of_dependency),
+                Watch(HOLD.group_kind, _of_hold),
+                Watch(POOL, _of_pool),
+                Watch(None, self._of_live),
+            ),
+            indices={
+                INSTANCE_INDEX: self._system.instances,
+                DEPENDENCY_INDEX: OfKind(APPLICATION.group_kind, _depended_on),
+            },
+            urgent=_is_operating,
+            observe=lambda cache, ref: self.observe(cache, ref) if admits(ref) else None,
+            plan=self.plan,
+            settle=self.settle,
         )
-        self.indices: Mapping[str, IndexFn] = {
-            INSTANCE_INDEX: self._system.instances,
-            DEPENDENCY_INDEX: OfKind(APPLICATION.group_kind, _depended_on),
-        }
 
     @property
     def instances(self) -> InstanceIndex:
@@ -118,11 +128,6 @@ class ApplicationController:
     def plan(self, seen: AppObserved, now: datetime) -> Plan:
         return masked_plan(seen.view, plan_application(seen, now, self._compare))
 
-    def hurries(self, app: Obj) -> bool:
-        """An operation that was begun goes on before others are looked at: a thousand that begin together would all
-        end late."""
-        return bool(app.get("operation"))
-
     def settle(
         self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AppObserved, Plan] | None:
@@ -131,19 +136,6 @@ class ApplicationController:
         else:
             further = settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
         return None if further is None else (further[0], masked_plan(seen.view, further[1]))
-
-    def _of_dependency(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        """Applications that wait for this one."""
-        return [ref_of(app) for app in cache.indexed(DEPENDENCY_INDEX, f"{namespace_of(obj)}/{name_of(obj)}")]
-
-    def _of_hold(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        label = labels_of(obj).get(MANAGED_BY)
-        return [ref for ref in _all(cache) if label == application_label(cache.get(ref) or {})] if label else ()
-
-    def _of_pool(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        """Operations that hold this pool."""
-        held = [hold for hold in holds_of(cache.objects(HOLD.group_kind)) if name_of(obj) in hold.pools]
-        return [ref for hold in held for ref in self._of_hold(hold.obj, cache)]
 
     def _of_settings(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         is_ours = name_of(obj) in (CONFIG_MAP, PARAMETERS_MAP) and namespace_of(obj) == self._settings.control_namespace
@@ -156,10 +148,33 @@ class ApplicationController:
                 namespace, name = self._settings.control_namespace, instance
             yield ObjectRef(APPLICATION.group, APPLICATION.kind, namespace, name)
 
-    def _of_project(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        for app in cache.objects(self.kind):
-            if ((app.get("spec") or {}).get("project") or "default") == name_of(obj):
-                yield ref_of(app)
+
+def _is_operating(app: Obj) -> bool:
+    """An operation that was begun goes on before others are reconciled: a thousand that begin together would all end
+    late."""
+    return bool(app.get("operation"))
+
+
+def _of_dependency(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Applications that wait for this one."""
+    return [ref_of(app) for app in cache.indexed(DEPENDENCY_INDEX, f"{namespace_of(obj)}/{name_of(obj)}")]
+
+
+def _of_hold(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    label = labels_of(obj).get(MANAGED_BY)
+    return [ref for ref in _all(cache) if label == application_label(cache.get(ref) or {})] if label else ()
+
+
+def _of_pool(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Operations that hold this pool."""
+    held = [hold for hold in holds_of(cache.objects(HOLD.group_kind)) if name_of(obj) in hold.pools]
+    return [ref for hold in held for ref in _of_hold(hold.obj, cache)]
+
+
+def _of_project(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    for app in cache.objects(APPLICATION.group_kind):
+        if ((app.get("spec") or {}).get("project") or "default") == name_of(obj):
+            yield ref_of(app)
 
 
 def _depended_on(obj: Obj) -> Iterable[str]:

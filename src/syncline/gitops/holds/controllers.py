@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from syncline.base.clock import parse_time
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Delete, Done, Emit, Patch, Plan, Requeue
 from syncline.gitops.holds.model import (
     BRIDGE_MANAGER,
@@ -42,46 +42,48 @@ from syncline.kube.objects import (
     resource_version,
 )
 
-__all__ = ["BRIDGE", "HELD", "BridgeController", "HoldController", "ObservedPool", "plan_pool"]
+__all__ = ["BRIDGE", "HELD", "HOLD_CONTROLLER", "ObservedPool", "bridge_controller", "plan_pool"]
 
 BRIDGE = "syncline-holds"
 """Component of Events."""
 LEASES = GroupKind("coordination.k8s.io", "Lease")
 
 
-class HoldController:
-    """Deletes Holds that have expired, or whose Application is gone."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> tuple[Obj, bool] | None:
+    """The Hold, and whether its owner is known to be gone."""
+    found = cache.get(ref)
+    if found is None:
+        return None
+    label = labels_of(found).get(MANAGED_BY)
+    if not label or not cache.has_synced(APPLICATION.group_kind):
+        return found, False
+    owners = {application_label(app) for app in cache.objects(APPLICATION.group_kind)}
+    return found, label not in owners
 
-    name = "hold"
-    kind = HOLD.group_kind
-    reads: tuple[GroupKind, ...] = ()
 
-    def __init__(self) -> None:
-        self.watches = (Watch(APPLICATION.group_kind, self._of_application),)
+def _plan(seen: tuple[Obj, bool], now: datetime) -> Plan:
+    hold, orphan = Hold.of(seen[0]), seen[1]
+    if not orphan and hold.lives(now):
+        assert hold.expires is not None, "a Hold that lives has an end"
+        why = f"Hold {hold.name} ends at {hold.expires:%H:%M:%S}"
+        return Plan(outcome=Requeue((hold.expires - now).total_seconds(), why, background=True), why=why)
+    why = f"its {hold.owner} is gone" if orphan else "it has expired"
+    return Plan(steps=((Delete.of(hold.obj, why),),), why=f"Hold {hold.name}: {why}")
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> tuple[Obj, bool] | None:
-        """The Hold, and whether its owner is known to be gone."""
-        found = cache.get(ref)
-        if found is None:
-            return None
-        label = labels_of(found).get(MANAGED_BY)
-        if not label or not cache.has_synced(APPLICATION.group_kind):
-            return found, False
-        owners = {application_label(app) for app in cache.objects(APPLICATION.group_kind)}
-        return found, label not in owners
 
-    def plan(self, seen: tuple[Obj, bool], now: datetime) -> Plan:
-        hold, orphan = Hold.of(seen[0]), seen[1]
-        if not orphan and hold.lives(now):
-            assert hold.expires is not None, "a Hold that lives has an end"
-            why = f"Hold {hold.name} ends at {hold.expires:%H:%M:%S}"
-            return Plan(outcome=Requeue((hold.expires - now).total_seconds(), why, background=True), why=why)
-        why = f"its {hold.owner} is gone" if orphan else "it has expired"
-        return Plan(steps=((Delete.of(hold.obj, why),),), why=f"Hold {hold.name}: {why}")
+def _of_application(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    label = application_label(obj)
+    return [ref_of(one) for one in cache.objects(HOLD.group_kind) if labels_of(one).get(MANAGED_BY) == label]
 
-    def _of_application(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        label = application_label(obj)
-        return [ref_of(one) for one in cache.objects(self.kind) if labels_of(one).get(MANAGED_BY) == label]
+
+HOLD_CONTROLLER = Controller(
+    name="hold",
+    kind=HOLD.group_kind,
+    watches=(Watch(APPLICATION.group_kind, _of_application),),
+    observe=_observe,
+    plan=_plan,
+)
+"""Deletes Holds that have expired, or whose Application is gone."""
 
 
 @dataclass(frozen=True)
@@ -93,30 +95,29 @@ class ObservedPool:
     lease: Obj | None = None
 
 
-class BridgeController:
+def _of_hold(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    wanted = Hold.of(obj).pools
+    return [ref_of(pool) for pool in cache.objects(POOL) if name_of(pool) in wanted]
+
+
+def bridge_controller(control_namespace: str) -> Controller[ObservedPool]:
     """Kind MachineConfigPool."""
+    lease = ObjectRef(LEASES.group, LEASES.kind, control_namespace, ROOM_LEASE)
 
-    name = "hold-bridge"
-    kind = POOL
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self, control_namespace: str) -> None:
-        self._lease = ObjectRef(LEASES.group, LEASES.kind, control_namespace, ROOM_LEASE)
-        self.watches = (Watch(HOLD.group_kind, self._of_hold),)
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> ObservedPool | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> ObservedPool | None:
         pool = cache.get(ref)
         if pool is None or not cache.has_synced(HOLD.group_kind):
             return None
         named = [one for one in cache.objects(HOLD.group_kind) if ref.name in Hold.of(one).pools]
-        return ObservedPool(pool, holds_of(named), cache.get(self._lease))
+        return ObservedPool(pool, holds_of(named), cache.get(lease))
 
-    def plan(self, seen: ObservedPool, now: datetime) -> Plan:
-        return plan_pool(seen, now)
-
-    def _of_hold(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        wanted = Hold.of(obj).pools
-        return [ref_of(pool) for pool in cache.objects(POOL) if name_of(pool) in wanted]
+    return Controller(
+        name="hold-bridge",
+        kind=POOL,
+        watches=(Watch(HOLD.group_kind, _of_hold),),
+        observe=observe,
+        plan=plan_pool,
+    )
 
 
 def plan_pool(seen: ObservedPool, now: datetime) -> Plan:

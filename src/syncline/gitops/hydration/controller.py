@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable
 
-from syncline.control.cache import IndexFn, OfKind, Snapshot
-from syncline.control.controller import Watch
-from syncline.control.plan import Plan
+from syncline.control.cache import OfKind, Snapshot
+from syncline.control.controller import Controller, Watch
 from syncline.gitops.application.observe import (
     AppSettings,
     Destinations,
@@ -28,7 +26,7 @@ from syncline.gitops.system import CONFIG_MAP, System, with_globals
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, namespace_of, ref_of
 
-__all__ = ["HydrationController"]
+__all__ = ["Hydrations"]
 
 GROUPS = "syncline-hydration"
 """Index of Applications by what they are hydrated with, and by the branch that they write."""
@@ -36,12 +34,8 @@ CONFIG_MAPS = GroupKind("", "ConfigMap")
 SECRETS = GroupKind("", "Secret")
 
 
-class HydrationController:
-    """Kind Application; works on groups of those with ``spec.sourceHydrator``, by their leaders."""
-
-    name = "hydrator"
-    kind = APPLICATION.group_kind
-    reads: tuple[GroupKind, ...] = (SECRETS,)
+class Hydrations:
+    """What the hydrator knows beside the API, and :meth:`controller` itself."""
 
     def __init__(
         self,
@@ -55,17 +49,23 @@ class HydrationController:
         self._admits = admits
         self._destinations = destinations
         self._system = SystemBook(settings)
-        self.watches = (
-            Watch(APPLICATION.group_kind, self._leader, when=self.concerns),
-            Watch(APP_PROJECT.group_kind, self._of_project),
-            Watch(CONFIG_MAPS, self._of_settings),
-        )
-        self.indices: Mapping[str, IndexFn] = {GROUPS: OfKind(APPLICATION.group_kind, _indexed)}
 
-    @staticmethod
-    def concerns(old: Obj | None, new: Obj | None) -> bool:
-        """Only Applications that are hydrated."""
-        return any(obj is not None and AppView(obj).hydrator is not None for obj in (old, new))
+    def controller(self) -> Controller[Group]:
+        """Kind Application; works on groups of those with ``spec.sourceHydrator``, by their leaders."""
+        return Controller(
+            name="hydrator",
+            kind=APPLICATION.group_kind,
+            watches=(
+                Watch(APPLICATION.group_kind, self._leader, when=_is_hydrated),
+                Watch(APP_PROJECT.group_kind, self._of_project),
+                Watch(CONFIG_MAPS, self._of_settings),
+            ),
+            reads=(SECRETS,),
+            indices={GROUPS: OfKind(APPLICATION.group_kind, _indexed)},
+            predicate=_is_hydrated,
+            observe=self.observe,
+            plan=plan_hydration,
+        )
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Group | None:
         app = cache.get(ref)
@@ -87,9 +87,6 @@ class HydrationController:
             self._book.run(key),
             tuple(branch),
         )
-
-    def plan(self, seen: Group, now: datetime) -> Plan:
-        return plan_hydration(seen, now)
 
     def _members(self, cache: Snapshot, value: str, system: System) -> list[Obj]:
         """In order. Those that go, and those of namespaces that are not enabled, are none."""
@@ -149,6 +146,11 @@ class HydrationController:
     def _of_settings(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         ours = name_of(obj) in (CONFIG_MAP, PARAMETERS_MAP)
         return _hydrated(cache) if ours and namespace_of(obj) == self._settings.control_namespace else ()
+
+
+def _is_hydrated(old: Obj | None, new: Obj | None) -> bool:
+    """Only Applications that are hydrated."""
+    return any(obj is not None and AppView(obj).hydrator is not None for obj in (old, new))
 
 
 def _key(app: Obj) -> GroupKey | None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ, spec_differs
+from syncline.control.controller import Controller, Watch, differ, spec_differs
 from syncline.control.plan import Plan, Result
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
 from syncline.kube.objects import (
@@ -42,8 +42,10 @@ from syncline.machineconfig.names import (
     STATE,
 )
 
-__all__ = ["AgentController"]
+__all__ = ["AGENT", "agent_controller"]
 
+AGENT = "machine-config-agent"
+"""Name of the controller, by which machines wake it."""
 NODE = GroupKind("", "Node")
 _NOTES = (CURRENT, DESIRED, CURRENT_IMAGE, DESIRED_IMAGE, STATE, REASON, DESIRED_DRAIN, LAST_DRAIN, POST_ACTION)
 _OURS = (PROGRESS, WRITING, WRITING_IMAGE)
@@ -58,59 +60,61 @@ def _unborn(pool: Obj) -> Any:
     return dig(pool, "spec", "configuration"), dig(pool, "status", "configuration"), dig(pool, "spec", "nodeSelector")
 
 
-class AgentController:
+def agent_controller(hosts: Hosts, settings: AgentSettings | None = None) -> Controller[AgentObserved]:
     """Kind Node; only nodes whose machine is one of ``hosts``."""
-
-    name = "machine-config-agent"
-    kind = NODE
-    reads: tuple[GroupKind, ...] = (MACHINE_CONFIG_NODE,)
-    concerns = staticmethod(differ(_notes, labels_of))
-
-    def __init__(self, hosts: Hosts, settings: AgentSettings | None = None) -> None:
-        self._hosts = hosts
-        self._settings = settings or AgentSettings()
-        self.watches = (
-            Watch(MACHINE_CONFIG, self._waiting_for, spec_differs),
-            Watch(POOL, self._joining, differ(_unborn)),
-            Watch(MACHINE_CONFIGURATION.group_kind, self._unfinished),
-            Watch(CONTROLLER_CONFIG, self._everybody),
-        )
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> AgentObserved | None:
-        return observe_agent(cache, ref, self._hosts)
-
-    def plan(self, seen: AgentObserved, now: datetime) -> Plan:
-        return plan_agent(seen, now, self._settings)
-
-    def stimulus(self, seen: AgentObserved) -> tuple[object, ...]:
-        """What can change the fate of an update that failed. Its own notes and writes are none of it: an update that
-        was undone would wake itself for ever."""
-        have, facts = annotations_of(seen.node), seen.facts
-        asked = tuple(have.get(key) for key in (CURRENT, DESIRED, DESIRED_DRAIN, LAST_DRAIN))
-        of_host = (
-            facts.boot_id,
-            facts.up,
-            facts.forced,
-            facts.touched,
-            facts.image,
-            facts.stored and name_of(facts.stored),
-        )
-        rest = (seen.misplaced, seen.waived, seen.desired, seen.policies)
-        return asked, of_host, rest, resource_version(seen.controller_config or {})
+    chosen = settings or AgentSettings()
 
     def settle(
-        self, seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
+        seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AgentObserved, Plan] | None:
-        return settle_agent(seen, plan, results, now, self._settings)
+        return settle_agent(seen, plan, results, now, chosen)
 
-    def _waiting_for(self, config: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(DESIRED) == name_of(config))
+    return Controller(
+        name=AGENT,
+        kind=NODE,
+        watches=(
+            Watch(MACHINE_CONFIG, _waiting_for, spec_differs),
+            Watch(POOL, _joining, differ(_unborn)),
+            Watch(MACHINE_CONFIGURATION.group_kind, _unfinished),
+            Watch(CONTROLLER_CONFIG, _everybody),
+        ),
+        reads=(MACHINE_CONFIG_NODE,),
+        predicate=differ(_notes, labels_of),
+        observe=lambda cache, ref: observe_agent(cache, ref, hosts),
+        plan=lambda seen, now: plan_agent(seen, now, chosen),
+        settle=settle,
+        stimulus=_stimulus,
+    )
 
-    def _everybody(self, _config: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(CURRENT))
 
-    def _joining(self, _pool: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        return (ref_of(node) for node in cache.objects(NODE) if not annotations_of(node).get(CURRENT))
+def _stimulus(seen: AgentObserved) -> tuple[object, ...]:
+    """What can change the fate of an update that failed. Its own notes and writes are none of it: an update that
+    was undone would wake itself for ever."""
+    have, facts = annotations_of(seen.node), seen.facts
+    asked = tuple(have.get(key) for key in (CURRENT, DESIRED, DESIRED_DRAIN, LAST_DRAIN))
+    of_host = (
+        facts.boot_id,
+        facts.up,
+        facts.forced,
+        facts.touched,
+        facts.image,
+        facts.stored and name_of(facts.stored),
+    )
+    rest = (seen.misplaced, seen.waived, seen.desired, seen.policies)
+    return asked, of_host, rest, resource_version(seen.controller_config or {})
 
-    def _unfinished(self, _setting: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(STATE) != "Done")
+
+def _waiting_for(config: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(DESIRED) == name_of(config))
+
+
+def _everybody(_config: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(CURRENT))
+
+
+def _joining(_pool: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(node) for node in cache.objects(NODE) if not annotations_of(node).get(CURRENT))
+
+
+def _unfinished(_setting: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(node) for node in cache.objects(NODE) if annotations_of(node).get(STATE) != "Done")

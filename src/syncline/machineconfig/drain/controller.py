@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ
+from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, labels_of
 from syncline.kube.scheduling import Counted
@@ -17,7 +17,7 @@ from syncline.machineconfig.drain.plan import DrainSettings
 from syncline.machineconfig.drain.progress import INSIST, PROGRESS
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, POOL
 
-__all__ = ["DrainController"]
+__all__ = ["drain_controller"]
 
 
 def _asks(node: Obj) -> tuple[Any, ...]:
@@ -38,33 +38,34 @@ def _pauses(pool: Obj) -> Any:
     return dig(pool, "spec", "paused")
 
 
-class DrainController:
+def drain_controller(settings: DrainSettings | None = None) -> Controller[Observed]:
     """Answers the drain requests of nodes."""
+    settings = settings or DrainSettings()
+    counted = Counted()
 
-    name = "machine-config-drain"
-    kind = NODE
-    reads = READS
-    concerns = staticmethod(differ(_asks))
+    def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        return observing.observe(cache, ref, counted)
 
-    def __init__(self, settings: DrainSettings | None = None) -> None:
-        self._settings = settings or DrainSettings()
-        self.indices = observing.indices()
-        self._counted = Counted()
-        self.watches = (
+    def plan(seen: Observed, now: datetime) -> Plan:
+        return planning.plan(seen, now, settings)
+
+    def settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+        return planning.settle(seen, plan, results, now, settings)
+
+    return Controller(
+        name="machine-config-drain",
+        kind=NODE,
+        watches=(
             Watch(POD, observing.node_of_pod, differ(is_terminating, lambda pod: dig(pod, "status", "phase"))),
             Watch(BUDGET, observing.held_back, differ(_allows)),
             Watch(NODE, observing.held_back, differ(_places)),
             Watch(POOL, observing.not_begun, differ(_pauses)),
             Watch(HOLDS, observing.not_begun),
-        )
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observing.observe(cache, ref, self._counted)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now, self._settings)
-
-    def settle(
-        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
-    ) -> tuple[Observed, Plan] | None:
-        return planning.settle(seen, plan, results, now, self._settings)
+        ),
+        reads=READS,
+        indices=observing.indices(),
+        predicate=differ(_asks),
+        observe=observe,
+        plan=plan,
+        settle=settle,
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from syncline.control.cache import OfKind, Snapshot
+from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.kube.holds import Hold, holds_of
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import (
@@ -64,7 +64,7 @@ NOT_BEGUN = "drain/not-begun"
 """Index: nodes whose drain is asked for and not begun."""
 
 
-def indices() -> dict[str, object]:
+def indices() -> dict[str, IndexFn]:
     return {
         ON_NODE: OfKind(POD, lambda pod: (str(name),) if (name := dig(pod, "spec", "nodeName")) else ()),
         WAITING: OfKind(POD, lambda pod: () if dig(pod, "spec", "nodeName") else ("",)),

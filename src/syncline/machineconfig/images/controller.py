@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, spec_differs
+from syncline.control.controller import Controller, Watch, spec_differs
 from syncline.control.plan import Plan
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from syncline.kube.kinds.openshiftconfig import DIGEST_MIRRORS, IMAGE_CONFIG, SOURCE_POLICY, TAG_MIRRORS
@@ -16,30 +16,29 @@ from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.runtime.mirrors import MirrorRules
 
-__all__ = ["ImageController"]
+__all__ = ["image_controller"]
 
 _RULES = (DIGEST_MIRRORS, TAG_MIRRORS, SOURCE_POLICY)
 _CONTROLLER = ObjectRef(CONTROLLER_CONFIG.group, CONTROLLER_CONFIG.kind, "", CONTROLLER_CONFIG_NAME)
 CLUSTER = ObjectRef(IMAGE_CONFIG.group, IMAGE_CONFIG.kind, "", "cluster")
 
 
-class ImageController:
+def _plan(seen: ImagesObserved, now: datetime) -> Plan:
+    return plan_images(seen)
+
+
+def _of_config(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return _the_one(obj, cache) if name_of(obj).endswith("-generated-registries") else ()
+
+
+def _the_one(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    return (CLUSTER,)
+
+
+def image_controller(release: Release) -> Controller[ImagesObserved]:
     """Kind Image of config.openshift.io."""
 
-    name = "machine-config-images"
-    kind = IMAGE_CONFIG.group_kind
-    reads: tuple[()] = ()
-
-    def __init__(self, release: Release) -> None:
-        self._release = release
-        self.watches = (
-            Watch(MACHINE_CONFIG.group_kind, self._of_config, spec_differs),
-            *(Watch(kind.group_kind, self._the_one, spec_differs) for kind in _RULES),
-            Watch(MACHINE_CONFIG_POOL.group_kind, self._the_one, spec_differs),
-            Watch(CONTROLLER_CONFIG.group_kind, self._the_one),
-        )
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> ImagesObserved | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> ImagesObserved | None:
         image, config = cache.get(ref), cache.get(_CONTROLLER)
         needed = (MACHINE_CONFIG, MACHINE_CONFIG_POOL)
         if ref != CLUSTER or image is None or config is None:
@@ -53,17 +52,21 @@ class ImageController:
             controller_config=config,
             pools=tuple(cache.objects(MACHINE_CONFIG_POOL.group_kind)),
             configs={name_of(one): one for one in cache.objects(MACHINE_CONFIG.group_kind)},
-            release=self._release,
+            release=release,
         )
 
-    def plan(self, seen: ImagesObserved, now: datetime) -> Plan:
-        return plan_images(seen)
-
-    def _of_config(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        return self._the_one(obj, cache) if name_of(obj).endswith("-generated-registries") else ()
-
-    def _the_one(self, _obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-        return (CLUSTER,)
+    return Controller(
+        name="machine-config-images",
+        kind=IMAGE_CONFIG.group_kind,
+        watches=(
+            Watch(MACHINE_CONFIG.group_kind, _of_config, spec_differs),
+            *(Watch(kind.group_kind, _the_one, spec_differs) for kind in _RULES),
+            Watch(MACHINE_CONFIG_POOL.group_kind, _the_one, spec_differs),
+            Watch(CONTROLLER_CONFIG.group_kind, _the_one),
+        ),
+        observe=observe,
+        plan=_plan,
+    )
 
 
 def _objects(cache: Snapshot, kind: GVK) -> tuple[Obj, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
@@ -45,7 +46,7 @@ from syncline.machineconfig.pools.membership import MembershipError, members
 from syncline.machineconfig.pools.nodestate import target_of
 from syncline.machineconfig.pools.observe import HOLDS, LEASES, NODE, OS_BUILD, OS_CONFIG
 from syncline.machineconfig.pools.plan import PoolSettings
-from syncline.machineconfig.render.controller import RenderController
+from syncline.machineconfig.render.controller import DEBOUNCE_S
 from syncline.machineconfig.render.fixes import fix_for
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.observe import RenderSettings, observe_render
@@ -55,7 +56,7 @@ from syncline.machineconfig.render.select import select
 __all__ = ["EVENTS", "Change", "Forecaster", "kinds_read"]
 
 EVENTS = GroupKind("", "Event")
-SETTLES = timedelta(seconds=RenderController.gathers_s)
+SETTLES = timedelta(seconds=DEBOUNCE_S)
 """From the change to the rendered config: the render waits for what comes with it."""
 
 
@@ -70,7 +71,7 @@ class Change:
     origins: Mapping[ObjectRef, str] = field(default_factory=dict)
 
 
-def kinds_read(controllers: Collection[Controller]) -> set[GroupKind]:
+def kinds_read(controllers: Collection[Controller[Any]]) -> set[GroupKind]:
     """Everything that a forecast looks at, without Events."""
     found = kinds_of(controllers) | {POOL, MACHINE_CONFIG, MACHINE_CONFIG_NODE, CONTROLLER_CONFIG, NODE, HOLDS, LEASES}
     found |= {CLUSTER.group_kind, OS_CONFIG, OS_BUILD, drain_observing.POD, *drain_observing.READS}
@@ -83,7 +84,7 @@ class Forecaster:
     the settings of whoever keeps the cluster."""
 
     look: Snapshot
-    controllers: Sequence[Controller]
+    controllers: Sequence[Controller[Any]]
     render: RenderSettings
     pools: PoolSettings = field(default_factory=PoolSettings)
 
@@ -95,7 +96,7 @@ class Forecaster:
 
     def scratch(self) -> Scratch:
         indices = pool_observing.indices() | drain_observing.indices()
-        return Scratch(self.look, kinds_read(self.controllers), indices, self.controllers)  # type: ignore[arg-type]
+        return Scratch(self.look, kinds_read(self.controllers), indices, self.controllers)
 
     def samples(self) -> Samples:
         return sampled(self.look.objects(EVENTS), self.look.objects(MACHINE_CONFIG_NODE))

@@ -55,7 +55,7 @@ class Scratch:
         look: Snapshot,
         kinds: Iterable[GroupKind],
         indices: Mapping[str, IndexFn],
-        controllers: Sequence[Controller],
+        controllers: Sequence[Controller[Any]],
     ) -> None:
         self.cache = Cache(look.mapper, indices)
         for kind in kinds:
@@ -210,7 +210,7 @@ def _last_applied(live: Obj) -> Obj:
     return found if isinstance(found, dict) else {}
 
 
-def kinds_of(controllers: Collection[Controller]) -> set[GroupKind]:
+def kinds_of(controllers: Collection[Controller[Any]]) -> set[GroupKind]:
     """Everything that these controllers look at."""
     found = {controller.kind for controller in controllers}
     for controller in controllers:

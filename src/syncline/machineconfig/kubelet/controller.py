@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, spec_differs
+from syncline.control.controller import Controller, Watch, spec_differs
 from syncline.control.plan import Plan
 from syncline.kube.kinds.machineconfiguration import (
     CONTROLLER_CONFIG,
@@ -27,7 +27,7 @@ from syncline.machineconfig.kubelet.files import (
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.templates.bases import kubelet_configuration
 
-__all__ = ["KubeletConfigController"]
+__all__ = ["kubelet_config_controller"]
 
 
 def _files(seen: GeneratingObserved, pool: Obj) -> Files:
@@ -45,24 +45,25 @@ def _no_pool(_config: Obj) -> str:
 _KIND = Kind(KUBELET, invalid_kubelet_config, _files, accepted_conditions, _no_pool)
 
 
-class KubeletConfigController:
+def _plan(seen: GeneratingObserved, now: datetime) -> Plan:
+    return plan_generated(_KIND, seen, now)
+
+
+def kubelet_config_controller(release: Release) -> Controller[GeneratingObserved]:
     """Kind KubeletConfig."""
+    everything = every_key(KUBELET_CONFIG.group_kind)
+    kinds = (MACHINE_CONFIG_POOL, CONTROLLER_CONFIG, NODE_CONFIG, API_SERVER_CONFIG)
 
-    name = "machine-config-kubelet"
-    kind = KUBELET_CONFIG.group_kind
-    reads: tuple[()] = ()
+    def observe(cache: Snapshot, ref: ObjectRef) -> GeneratingObserved | None:
+        return observe_generating(cache, ref, release)
 
-    def __init__(self, release: Release) -> None:
-        self._release = release
-        everything = every_key(self.kind)
-        kinds = (MACHINE_CONFIG_POOL, CONTROLLER_CONFIG, NODE_CONFIG, API_SERVER_CONFIG)
-        self.watches = (
-            Watch(MACHINE_CONFIG.group_kind, every_key(self.kind, "-generated-kubelet"), spec_differs),
+    return Controller(
+        name="machine-config-kubelet",
+        kind=KUBELET_CONFIG.group_kind,
+        watches=(
+            Watch(MACHINE_CONFIG.group_kind, every_key(KUBELET_CONFIG.group_kind, "-generated-kubelet"), spec_differs),
             *(Watch(kind.group_kind, everything) for kind in kinds),
-        )
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> GeneratingObserved | None:
-        return observe_generating(cache, ref, self._release)
-
-    def plan(self, seen: GeneratingObserved, now: datetime) -> Plan:
-        return plan_generated(_KIND, seen, now)
+        ),
+        observe=observe,
+        plan=_plan,
+    )

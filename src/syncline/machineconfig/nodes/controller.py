@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, spec_differs
+from syncline.control.controller import Controller, Watch, spec_differs
 from syncline.control.plan import Plan, Stalled
 from syncline.kube import yaml
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
@@ -24,7 +24,7 @@ from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.templates.bases import kubelet_configuration
 
-__all__ = ["NodeConfigController", "NodesObserved", "plan_nodes"]
+__all__ = ["NodesObserved", "node_config_controller", "plan_nodes"]
 
 _CONTROLLER = ObjectRef(CONTROLLER_CONFIG.group, CONTROLLER_CONFIG.kind, "", CONTROLLER_CONFIG_NAME)
 _SERVER = ObjectRef(API_SERVER_CONFIG.group, API_SERVER_CONFIG.kind, "", "cluster")
@@ -72,23 +72,22 @@ def _config(seen: NodesObserved, role: str) -> Obj:
     return made_config(f"97-{role}-generated-kubelet", role, seen.release, files=files, spec=spec)
 
 
-class NodeConfigController:
+def _plan(seen: NodesObserved, now: datetime) -> Plan:
+    return plan_nodes(seen)
+
+
+def _of_config(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return _the_one(obj, cache) if name_of(obj).startswith("97-") else ()
+
+
+def _the_one(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    return (CLUSTER,)
+
+
+def node_config_controller(release: Release) -> Controller[NodesObserved]:
     """Kind Node of config.openshift.io."""
 
-    name = "machine-config-nodes"
-    kind = NODE_CONFIG.group_kind
-    reads: tuple[()] = ()
-
-    def __init__(self, release: Release) -> None:
-        self._release = release
-        self.watches = (
-            Watch(MACHINE_CONFIG.group_kind, self._of_config, spec_differs),
-            Watch(MACHINE_CONFIG_POOL.group_kind, self._the_one, spec_differs),
-            Watch(CONTROLLER_CONFIG.group_kind, self._the_one, spec_differs),
-            Watch(API_SERVER_CONFIG.group_kind, self._the_one, spec_differs),
-        )
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> NodesObserved | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> NodesObserved | None:
         node, config = cache.get(ref), cache.get(_CONTROLLER)
         if ref != CLUSTER or node is None or config is None:
             return None
@@ -100,14 +99,18 @@ class NodeConfigController:
             api_server=cache.get(_SERVER),
             pools=tuple(cache.objects(MACHINE_CONFIG_POOL.group_kind)),
             configs={name_of(one): one for one in cache.objects(MACHINE_CONFIG.group_kind)},
-            release=self._release,
+            release=release,
         )
 
-    def plan(self, seen: NodesObserved, now: datetime) -> Plan:
-        return plan_nodes(seen)
-
-    def _of_config(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        return self._the_one(obj, cache) if name_of(obj).startswith("97-") else ()
-
-    def _the_one(self, _obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-        return (CLUSTER,)
+    return Controller(
+        name="machine-config-nodes",
+        kind=NODE_CONFIG.group_kind,
+        watches=(
+            Watch(MACHINE_CONFIG.group_kind, _of_config, spec_differs),
+            Watch(MACHINE_CONFIG_POOL.group_kind, _the_one, spec_differs),
+            Watch(CONTROLLER_CONFIG.group_kind, _the_one, spec_differs),
+            Watch(API_SERVER_CONFIG.group_kind, _the_one, spec_differs),
+        ),
+        observe=observe,
+        plan=_plan,
+    )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ, spec_differs
-from syncline.control.plan import Plan, Result
+from syncline.control.controller import Controller, Watch, differ, spec_differs
 from syncline.kube.kinds.machineconfiguration import PINNED_IMAGE_SET
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, ref_of
 from syncline.machineconfig.agent.hosts import Hosts
@@ -16,7 +14,7 @@ from syncline.machineconfig.names import MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.pinned.plan import DEGRADED, PROGRESSING, PinnedObserved, plan_pinned, settle_pinned
 from syncline.machineconfig.pools.membership import MembershipError, belonging
 
-__all__ = ["PinnedImagesController"]
+__all__ = ["pinned_images_controller"]
 
 NODE = GroupKind("", "Node")
 SETS = PINNED_IMAGE_SET.group_kind
@@ -42,23 +40,14 @@ def _of_record(record: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
     return (ObjectRef(*NODE, "", name_of(record)),)
 
 
-class PinnedImagesController:
+def _all(_changed: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(node) for node in cache.objects(NODE))
+
+
+def pinned_images_controller(hosts: Hosts) -> Controller[PinnedObserved]:
     """Kind Node; only nodes whose machine is one of ``hosts``."""
 
-    name = "machine-config-pinned-images"
-    kind = NODE
-    reads: tuple[GroupKind, ...] = ()
-    concerns = staticmethod(differ(labels_of, _health))
-
-    def __init__(self, hosts: Hosts) -> None:
-        self._hosts = hosts
-        self.watches = (
-            Watch(POOL, self._all, differ(_asks)),
-            Watch(SETS, self._all, spec_differs),
-            Watch(MACHINE_CONFIG_NODE, _of_record, differ(_says)),
-        )
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> PinnedObserved | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> PinnedObserved | None:
         """None also while nothing is pinned and nothing was, so that most nodes cost nothing."""
         node, record = cache.get(ref), cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name))
         if node is None or record is None or not (cache.has_synced(POOL) and cache.has_synced(SETS)):
@@ -70,22 +59,25 @@ class PinnedImagesController:
         asked = any(dig(pool, "spec", "pinnedImageSets") for pool in pools)
         if not asked and not dig(record, "status", "pinnedImageSets") and not _under_way(record):
             return None
-        facts = self._hosts.facts(ref.name)
+        facts = hosts.facts(ref.name)
         if facts is None:
             return None
         sets = {name_of(each): each for each in cache.objects(SETS)}
         return PinnedObserved(node, pools, sets, record, up=facts.up)
 
-    def plan(self, seen: PinnedObserved, now: datetime) -> Plan:
-        return plan_pinned(seen, now)
-
-    def settle(
-        self, seen: PinnedObserved, plan: Plan, results: tuple[Result, ...], now: datetime
-    ) -> tuple[PinnedObserved, Plan] | None:
-        return settle_pinned(seen, plan, results, now)
-
-    def _all(self, _changed: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        return (ref_of(node) for node in cache.objects(NODE))
+    return Controller(
+        name="machine-config-pinned-images",
+        kind=NODE,
+        watches=(
+            Watch(POOL, _all, differ(_asks)),
+            Watch(SETS, _all, spec_differs),
+            Watch(MACHINE_CONFIG_NODE, _of_record, differ(_says)),
+        ),
+        predicate=differ(labels_of, _health),
+        observe=observe,
+        plan=plan_pinned,
+        settle=settle_pinned,
+    )
 
 
 def _under_way(record: Obj) -> bool:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ, spec_differs
+from syncline.control.controller import Controller, Watch, differ, spec_differs
 from syncline.control.plan import Patch, Plan, Stalled
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL, PINNED_IMAGE_SET
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, ref_of
+from syncline.kube.objects import Obj, ObjectRef, dig, labels_of, name_of, ref_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = ["PinnedSelectionController", "PoolSets", "plan_selection"]
+__all__ = ["PINNED_SELECTION_CONTROLLER", "PoolSets", "plan_selection"]
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,27 @@ def plan_selection(seen: PoolSets) -> Plan:
     return Plan(((Patch(MACHINE_CONFIG_POOL, "", pool, body, why),),), why=why)
 
 
-class PinnedSelectionController:
-    """Kind MachineConfigPool."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> PoolSets | None:
+    pool = cache.get(ref)
+    if pool is None or not cache.has_synced(PINNED_IMAGE_SET.group_kind):
+        return None
+    return PoolSets(pool, tuple(cache.objects(PINNED_IMAGE_SET.group_kind)))
 
-    name = "machine-config-pinned-selection"
-    kind = MACHINE_CONFIG_POOL.group_kind
-    reads: tuple[GroupKind, ...] = ()
-    concerns = staticmethod(differ(lambda pool: pool.get("spec")))
 
-    def __init__(self) -> None:
-        self.watches = (Watch(PINNED_IMAGE_SET.group_kind, self._all, spec_differs),)
+def _plan(seen: PoolSets, now: datetime) -> Plan:
+    return plan_selection(seen)
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> PoolSets | None:
-        pool = cache.get(ref)
-        if pool is None or not cache.has_synced(PINNED_IMAGE_SET.group_kind):
-            return None
-        return PoolSets(pool, tuple(cache.objects(PINNED_IMAGE_SET.group_kind)))
 
-    def plan(self, seen: PoolSets, now: datetime) -> Plan:
-        return plan_selection(seen)
+def _all(_set: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(pool) for pool in cache.objects(MACHINE_CONFIG_POOL.group_kind))
 
-    def _all(self, _set: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        return (ref_of(pool) for pool in cache.objects(self.kind))
+
+PINNED_SELECTION_CONTROLLER = Controller(
+    name="machine-config-pinned-selection",
+    kind=MACHINE_CONFIG_POOL.group_kind,
+    watches=(Watch(PINNED_IMAGE_SET.group_kind, _all, spec_differs),),
+    predicate=differ(lambda pool: pool.get("spec")),
+    observe=_observe,
+    plan=_plan,
+)
+"""Kind MachineConfigPool."""

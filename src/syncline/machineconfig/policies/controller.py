@@ -8,13 +8,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Plan, set_status
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
 from syncline.kube.objects import Obj, ObjectRef, dig, meta
 from syncline.machineconfig.policy import effective_policies
 
-__all__ = ["PolicyController", "plan_policies"]
+__all__ = ["POLICY_CONTROLLER", "plan_policies"]
 
 
 def plan_policies(configuration: Obj) -> Plan:
@@ -29,16 +29,18 @@ def plan_policies(configuration: Obj) -> Plan:
     return Plan(status=done, why=f"{len(policies['files'])} policies for files are in force")
 
 
-class PolicyController:
-    """Kind MachineConfiguration."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Obj | None:
+    return cache.get(ref) if ref.name == "cluster" else None
 
-    name = "machine-config-policies"
-    kind = MACHINE_CONFIGURATION.group_kind
-    watches: tuple[Watch, ...] = ()
-    reads: tuple[()] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
-        return cache.get(ref) if ref.name == "cluster" else None
+def _plan(seen: Obj, now: datetime) -> Plan:
+    return plan_policies(seen)
 
-    def plan(self, seen: Obj, now: datetime) -> Plan:
-        return plan_policies(seen)
+
+POLICY_CONTROLLER = Controller(
+    name="machine-config-policies",
+    kind=MACHINE_CONFIGURATION.group_kind,
+    observe=_observe,
+    plan=_plan,
+)
+"""Kind MachineConfiguration."""

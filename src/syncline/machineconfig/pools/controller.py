@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ, spec_differs
+from syncline.control.controller import Controller, Watch, differ, spec_differs
 from syncline.control.plan import Plan
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, generation, is_terminating, labels_of
+from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, labels_of
 from syncline.machineconfig.drain.progress import BLOCKED
 from syncline.machineconfig.names import (
     CONTROLLER_CONFIG,
@@ -31,7 +30,10 @@ from syncline.machineconfig.pools.nodestate import not_ready
 from syncline.machineconfig.pools.observe import HOLDS, NODE, OS_BUILD, OS_CONFIG, READS, Observed
 from syncline.machineconfig.pools.plan import PoolSettings
 
-__all__ = ["PoolController"]
+__all__ = ["POOLS", "pool_controller"]
+
+POOLS = "machine-config-pool"
+"""Name of the controller."""
 
 _ANNOTATIONS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE, TOPOLOGY, LABELS_APPLIED, BLOCKED, ORDER)
 
@@ -58,20 +60,17 @@ def _wanted(pool: Obj) -> tuple[Any, ...]:
     return generation(pool), is_terminating(pool), said, notes.get(CANARIES), notes.get("syncline.dev/held")
 
 
-class PoolController:
+def pool_controller(settings: PoolSettings | None = None) -> Controller[Observed]:
     """Keeps MachineConfigPools: who is updated next, and their status."""
+    settings = settings or PoolSettings()
 
-    name = "machine-config-pool"
-    kind = POOL
-    reads = READS
-    concerns = staticmethod(differ(_wanted))
-    gathers_s = 1.0
-    """Nodes of a large pool change all the time, and each look is at all of them."""
+    def plan(seen: Observed, now: datetime) -> Plan:
+        return planning.plan(seen, now, settings)
 
-    def __init__(self, settings: PoolSettings | None = None) -> None:
-        self._settings = settings or PoolSettings()
-        self.indices = observing.indices()
-        self.watches = (
+    return Controller(
+        name=POOLS,
+        kind=POOL,
+        watches=(
             Watch(NODE, observing.pools_of_node, differ(_matters)),
             Watch(MACHINE_CONFIG_NODE, observing.pool_of_machine_config_node, differ(_conditions)),
             Watch(HOLDS, observing.held_pools),
@@ -81,10 +80,11 @@ class PoolController:
             Watch(APPLICATION.group_kind, observing.every_pool, differ(_phase)),
             Watch(OS_CONFIG, observing.every_pool),
             Watch(OS_BUILD, observing.every_pool),
-        )
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observing.observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now, self._settings)
+        ),
+        reads=READS,
+        indices=observing.indices(),
+        predicate=differ(_wanted),
+        debounce_s=1.0,
+        observe=observing.observe,
+        plan=plan,
+    )

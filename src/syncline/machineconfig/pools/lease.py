@@ -8,13 +8,13 @@ from datetime import datetime
 
 from syncline.base.clock import format_micro_time, parse_time
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ
+from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Create, Patch, Plan, Requeue
 from syncline.kube.holds import ROOM_LEASE
-from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, uid_of
+from syncline.kube.objects import GVK, Obj, ObjectRef, dig, uid_of
 from syncline.machineconfig.names import POOL
 
-__all__ = ["Observed", "RoomLeaseController", "plan"]
+__all__ = ["Observed", "plan", "room_lease_controller"]
 
 LEASE = GVK("coordination.k8s.io", "v1", "Lease")
 HOLDER = "syncline"
@@ -51,28 +51,26 @@ def _age_s(lease: Obj, now: datetime) -> float:
         return float(DURATION_S)
 
 
-class RoomLeaseController:
+def room_lease_controller(control_namespace: str) -> Controller[Observed]:
     """One key: the Lease; awake as soon as there is a pool."""
+    lease = ObjectRef(LEASE.group, LEASE.kind, control_namespace, ROOM_LEASE)
 
-    name = "machine-config-lease"
-    kind = LEASE.group_kind
-    reads: tuple[GroupKind, ...] = ()
+    def mine(_pool: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return (lease,)
 
-    def __init__(self, control_namespace: str) -> None:
-        self._ref = ObjectRef(LEASE.group, LEASE.kind, control_namespace, ROOM_LEASE)
-        self.watches = (Watch(POOL, self._mine, differ(uid_of)),)
-        self.concerns = lambda old, new: any(obj is not None and _is_room(obj) for obj in (old, new))
-
-    def _mine(self, _pool: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-        return (self._ref,)
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        if ref != self._ref or not cache.has_synced(self.kind) or not cache.objects(POOL):
+    def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        if ref != lease or not cache.has_synced(LEASE.group_kind) or not cache.objects(POOL):
             return None
         return Observed(cache.get(ref), ref.namespace)
 
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+    return Controller(
+        name="machine-config-lease",
+        kind=LEASE.group_kind,
+        watches=(Watch(POOL, mine, differ(uid_of)),),
+        predicate=lambda old, new: any(obj is not None and _is_room(obj) for obj in (old, new)),
+        observe=observe,
+        plan=plan,
+    )
 
 
 def _is_room(obj: Obj) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from syncline.control.cache import OfKind, Snapshot
+from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.control.leader import NODE as HOST
 from syncline.kube.holds import Hold, holds_of
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -57,7 +57,7 @@ _INDICES = {
 }
 
 
-def indices() -> dict[str, object]:
+def indices() -> dict[str, IndexFn]:
     return dict(_INDICES)
 
 

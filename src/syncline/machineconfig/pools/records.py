@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ, spec_differs
+from syncline.control.controller import Controller, Watch, differ, spec_differs
 from syncline.control.plan import Create, Patch, Plan
 from syncline.kube.kinds import machineconfiguration as kinds
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, ref_of, uid_of
 from syncline.machineconfig.names import DESIRED, MACHINE_CONFIG_NODE, NOT_YET_SET, POOL
 from syncline.machineconfig.pools.membership import MembershipError, is_windows, pool_of_machine_config_node
 
-__all__ = ["NodeRecordController", "Observed", "plan"]
+__all__ = ["NODE_RECORD_CONTROLLER", "Observed", "plan"]
 
 NODE = GroupKind("", "Node")
 
@@ -70,28 +70,31 @@ def _node(record: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
     return (ObjectRef(*NODE, "", name_of(record)),)
 
 
-class NodeRecordController:
-    """Kind Node."""
+def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    node = cache.get(ref)
+    ready = cache.has_synced(POOL) and cache.has_synced(MACHINE_CONFIG_NODE)
+    if node is None or not ready or is_windows(node):
+        return None
+    try:
+        pool: str | None = pool_of_machine_config_node(node, cache.objects(POOL))
+    except MembershipError:
+        pool = None  # the pools of the node say so
+    return Observed(node, cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)), pool)
 
-    name = "machine-config-node-record"
-    kind = NODE
-    reads: tuple[GroupKind, ...] = ()
-    watches = (
+
+def _plan(seen: Observed, now: datetime) -> Plan:
+    return plan(seen)
+
+
+NODE_RECORD_CONTROLLER = Controller(
+    name="machine-config-node-record",
+    kind=NODE,
+    watches=(
         Watch(POOL, _all_nodes, spec_differs),
         Watch(MACHINE_CONFIG_NODE, _node, differ(lambda record: record.get("spec"))),
-    )
-    concerns = staticmethod(differ(labels_of, lambda node: annotations_of(node).get(DESIRED)))
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        node = cache.get(ref)
-        ready = cache.has_synced(POOL) and cache.has_synced(MACHINE_CONFIG_NODE)
-        if node is None or not ready or is_windows(node):
-            return None
-        try:
-            pool: str | None = pool_of_machine_config_node(node, cache.objects(POOL))
-        except MembershipError:
-            pool = None  # the pools of the node say so
-        return Observed(node, cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)), pool)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen)
+    ),
+    predicate=differ(labels_of, lambda node: annotations_of(node).get(DESIRED)),
+    observe=_observe,
+    plan=_plan,
+)
+"""Kind Node."""

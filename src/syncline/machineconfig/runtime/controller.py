@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, spec_differs
+from syncline.control.controller import Controller, Watch, spec_differs
 from syncline.control.plan import Plan
 from syncline.kube.kinds.machineconfiguration import (
     CONTAINER_RUNTIME_CONFIG,
@@ -27,7 +27,7 @@ from syncline.machineconfig.runtime.files import (
 )
 from syncline.machineconfig.templates.bases import STORAGE_CONF
 
-__all__ = ["RuntimeConfigController"]
+__all__ = ["runtime_config_controller"]
 
 
 def _invalid(config: Obj, _pool: Obj | None) -> str | None:
@@ -50,24 +50,29 @@ def _no_pool(config: Obj) -> str:
 _KIND = Kind(RUNTIME, _invalid, _files, _conditions, _no_pool)
 
 
-class RuntimeConfigController:
+def _plan(seen: GeneratingObserved, now: datetime) -> Plan:
+    return plan_generated(_KIND, seen, now)
+
+
+def runtime_config_controller(release: Release) -> Controller[GeneratingObserved]:
     """Kind ContainerRuntimeConfig."""
+    everything = every_key(CONTAINER_RUNTIME_CONFIG.group_kind)
 
-    name = "machine-config-runtime"
-    kind = CONTAINER_RUNTIME_CONFIG.group_kind
-    reads: tuple[()] = ()
+    def observe(cache: Snapshot, ref: ObjectRef) -> GeneratingObserved | None:
+        return observe_generating(cache, ref, release)
 
-    def __init__(self, release: Release) -> None:
-        self._release = release
-        everything = every_key(self.kind)
-        self.watches = (
-            Watch(MACHINE_CONFIG.group_kind, every_key(self.kind, "-generated-containerruntime"), spec_differs),
+    return Controller(
+        name="machine-config-runtime",
+        kind=CONTAINER_RUNTIME_CONFIG.group_kind,
+        watches=(
+            Watch(
+                MACHINE_CONFIG.group_kind,
+                every_key(CONTAINER_RUNTIME_CONFIG.group_kind, "-generated-containerruntime"),
+                spec_differs,
+            ),
             Watch(MACHINE_CONFIG_POOL.group_kind, everything),
             Watch(CONTROLLER_CONFIG.group_kind, everything),
-        )
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> GeneratingObserved | None:
-        return observe_generating(cache, ref, self._release)
-
-    def plan(self, seen: GeneratingObserved, now: datetime) -> Plan:
-        return plan_generated(_KIND, seen, now)
+        ),
+        observe=observe,
+        plan=_plan,
+    )

@@ -8,36 +8,24 @@ from datetime import datetime
 from syncline.cluster.builtin.certificates import approval, cleaning, signing
 from syncline.cluster.builtin.certificates.requests import CSR
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Plan
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating
+from syncline.kube.objects import Obj, ObjectRef, is_terminating
 
-__all__ = ["SigningRequestController", "signing_request_controllers"]
+__all__ = ["signing_request_controllers"]
 
 
-class SigningRequestController:
+def _observe(cache: Snapshot, ref: ObjectRef) -> Obj | None:
+    csr = cache.get(ref)
+    return None if csr is None or is_terminating(csr) else csr
+
+
+def _controller(name: str, plan: Callable[[Obj, datetime], Plan]) -> Controller[Obj]:
     """One plan over one request; what is observed is the request alone."""
-
-    kind = CSR
-    watches: tuple[Watch, ...] = ()
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self, name: str, decide: Callable[[Obj, datetime], Plan]) -> None:
-        self.name = name
-        self._decide = decide
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
-        csr = cache.get(ref)
-        return None if csr is None or is_terminating(csr) else csr
-
-    def plan(self, seen: Obj, now: datetime) -> Plan:
-        return self._decide(seen, now)
+    return Controller(name=name, kind=CSR, observe=_observe, plan=plan)
 
 
-def signing_request_controllers(*, can_sign: bool) -> list[SigningRequestController]:
+def signing_request_controllers(*, can_sign: bool) -> list[Controller[Obj]]:
     """``can_sign`` False (no keys: pure virtual worlds): requests are approved and cleaned, never signed."""
-    always = [
-        SigningRequestController("certificate-approving", approval.plan),
-        SigningRequestController("certificate-cleaning", cleaning.plan),
-    ]
-    return [*always, SigningRequestController("certificate-signing", signing.plan)] if can_sign else always
+    always = [_controller("certificate-approving", approval.plan), _controller("certificate-cleaning", cleaning.plan)]
+    return [*always, _controller("certificate-signing", signing.plan)] if can_sign else always

@@ -11,11 +11,11 @@ from syncline.cluster.builtin.history import REVISION
 from syncline.cluster.builtin.owners import candidates, claim, selecting_owners
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ, owner_of_kind
+from syncline.control.controller import Controller, Watch, differ, owner_of_kind
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, ref_of, uid_of
 
-__all__ = ["DaemonSetController"]
+__all__ = ["DAEMONSET_CONTROLLER"]
 
 DAEMONSET = GroupKind("apps", "DaemonSet")
 NODE = GroupKind("", "Node")
@@ -35,29 +35,26 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(daemonset, claimed.owned, claimed.patches, tuple(cache.objects(NODE)), revisions)
 
 
-class DaemonSetController:
-    """Keeps one pod on each node that is eligible."""
+def _at_rest(obj: Obj) -> bool:
+    """The status follows from pods and nodes alone."""
+    return True
 
-    name = "daemonset"
-    kind = DAEMONSET
-    watches: tuple[Watch, ...] = (
+
+def _settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return planning.settle(seen, results)
+
+
+DAEMONSET_CONTROLLER = Controller(
+    name="daemonset",
+    kind=DAEMONSET,
+    watches=(
         Watch(POD, selecting_owners(DAEMONSET)),
         Watch(NODE, _everyone, differ(labels_of, lambda node: dig(node, "spec", "taints"))),
         Watch(REVISION, owner_of_kind(DAEMONSET)),
-    )
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now)
-
-    def at_rest(self, obj: Obj) -> bool:
-        """The status follows from pods and nodes alone."""
-        return True
-
-    def settle(
-        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
-    ) -> tuple[Observed, Plan] | None:
-        return planning.settle(seen, results)
+    ),
+    observe=observe,
+    plan=planning.plan,
+    settle=_settle,
+    at_rest=_at_rest,
+)
+"""Keeps one pod on each node that is eligible."""

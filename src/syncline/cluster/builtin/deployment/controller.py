@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from syncline.cluster.builtin.deployment import observe as observing
 from syncline.cluster.builtin.deployment import plan as planning
-from syncline.cluster.builtin.deployment.observe import DEPLOYMENT, Observed
+from syncline.cluster.builtin.deployment.observe import DEPLOYMENT
 from syncline.cluster.builtin.owners import controller_of, selecting_owners
 from syncline.cluster.builtin.pods import POD, condition, is_finished
 from syncline.cluster.builtin.replicaset.observe import REPLICASET
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
-from syncline.control.plan import Plan
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, generation, namespace_of
+from syncline.control.controller import Controller, Watch
+from syncline.kube.objects import Obj, ObjectRef, dig, generation, namespace_of
 
-__all__ = ["DeploymentController"]
+__all__ = ["DEPLOYMENT_CONTROLLER"]
 
 _BY_SET = selecting_owners(DEPLOYMENT)
 
@@ -36,24 +34,21 @@ def _ends(old: Obj | None, new: Obj | None) -> bool:
     return new is None or (old is not None and is_finished(old) != is_finished(new))
 
 
-class DeploymentController:
-    """Rolls ReplicaSets from one template to the next."""
+def _at_rest(obj: Obj) -> bool:
+    """The status follows from the sets alone, and its deadline has been asked for. Noting that it was paused or
+    resumed is only the first step of a pass."""
+    if dig(obj, "status", "observedGeneration") != generation(obj):
+        return False
+    progress = condition(obj, "Progressing")
+    return progress is None or progress.get("reason") not in ("DeploymentPaused", "DeploymentResumed")
 
-    name = "deployment"
-    kind = DEPLOYMENT
-    watches: tuple[Watch, ...] = (Watch(REPLICASET, _BY_SET), Watch(POD, _deployment_of_pod, _ends))
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observing.observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now)
-
-    def at_rest(self, obj: Obj) -> bool:
-        """The status follows from the sets alone, and its deadline has been asked for. Noting that it was paused or
-        resumed is only the first step of a pass."""
-        if dig(obj, "status", "observedGeneration") != generation(obj):
-            return False
-        progress = condition(obj, "Progressing")
-        return progress is None or progress.get("reason") not in ("DeploymentPaused", "DeploymentResumed")
+DEPLOYMENT_CONTROLLER = Controller(
+    name="deployment",
+    kind=DEPLOYMENT,
+    watches=(Watch(REPLICASET, _BY_SET), Watch(POD, _deployment_of_pod, _ends)),
+    observe=observing.observe,
+    plan=planning.plan,
+    at_rest=_at_rest,
+)
+"""Rolls ReplicaSets from one template to the next."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from syncline.cluster.builtin.endpoints import plan as planning
 from syncline.cluster.builtin.endpoints.plan import (
@@ -17,8 +16,7 @@ from syncline.cluster.builtin.endpoints.plan import (
 from syncline.cluster.builtin.owners import selector_of
 from syncline.cluster.builtin.pods import POD, is_finished, is_ready
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, differ
-from syncline.control.plan import Plan
+from syncline.control.controller import Controller, Watch, differ
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -31,7 +29,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["EndpointsController"]
+__all__ = ["ENDPOINTS_CONTROLLER"]
 
 SERVICE = GroupKind("", "Service")
 ENDPOINTS = GroupKind("", "Endpoints")
@@ -89,20 +87,16 @@ _BACKEND_DIFFERS = differ(
 )
 
 
-class EndpointsController:
-    """Publishes the addresses behind Services."""
-
-    name = "endpoints"
-    kind = SERVICE
-    watches: tuple[Watch, ...] = (
+ENDPOINTS_CONTROLLER: Controller[Observed | Abandoned] = Controller(
+    name="endpoints",
+    kind=SERVICE,
+    watches=(
         Watch(POD, _services_of_pod, _BACKEND_DIFFERS),
         Watch(SLICE, _service_of_slice),
         Watch(ENDPOINTS, _service_of_endpoints),
-    )
-    reads: tuple[GroupKind, ...] = (NODE,)
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | Abandoned | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed | Abandoned, now: datetime) -> Plan:
-        return planning.plan(seen, now)
+    ),
+    reads=(NODE,),
+    observe=observe,
+    plan=planning.plan,
+)
+"""Publishes the addresses behind Services."""

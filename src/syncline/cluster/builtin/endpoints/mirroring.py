@@ -14,7 +14,7 @@ from typing import TypeAlias
 from syncline.cluster.builtin.endpoints.plan import MANAGED_BY, SERVICE_NAME
 from syncline.cluster.builtin.owners import owner_reference
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Create, Delete, Plan, Replace
 from syncline.kube.objects import (
     GroupKind,
@@ -29,7 +29,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["MirroringController", "Observed", "plan"]
+__all__ = ["MIRRORING_CONTROLLER", "Observed", "plan"]
 
 SERVICE = GroupKind("", "Service")
 ENDPOINTS = GroupKind("", "Endpoints")
@@ -152,16 +152,11 @@ def _endpoints_of_slice(piece: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         yield ObjectRef("", ENDPOINTS.kind, ref_of(piece).namespace, labels[SERVICE_NAME])
 
 
-class MirroringController:
-    """Publishes Endpoints that people wrote as EndpointSlices."""
-
-    name = "endpointslice-mirroring"
-    kind = ENDPOINTS
-    watches: tuple[Watch, ...] = (Watch(SERVICE, _endpoints_of_service), Watch(SLICE, _endpoints_of_slice))
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+MIRRORING_CONTROLLER = Controller(
+    name="endpointslice-mirroring",
+    kind=ENDPOINTS,
+    watches=(Watch(SERVICE, _endpoints_of_service), Watch(SLICE, _endpoints_of_slice)),
+    observe=observe,
+    plan=plan,
+)
+"""Publishes Endpoints that people wrote as EndpointSlices."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from syncline.cluster.builtin.namespace import plan as planning
-from syncline.cluster.builtin.namespace.plan import NAMESPACE, Observed
+from syncline.cluster.builtin.namespace.plan import NAMESPACE
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
-from syncline.control.plan import Plan
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, namespace_of
+from syncline.control.controller import Controller, Watch
+from syncline.kube.objects import Obj, ObjectRef, is_terminating, namespace_of
 
-__all__ = ["NamespaceController"]
+__all__ = ["NAMESPACE_CONTROLLER"]
 
 
 def _ending_namespace(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
@@ -22,16 +20,11 @@ def _ending_namespace(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     return (ref,) if namespace is not None and is_terminating(namespace) else ()
 
 
-class NamespaceController:
-    """Empties and finalizes namespaces that are being deleted."""
-
-    name = "namespace"
-    kind = NAMESPACE
-    watches: tuple[Watch, ...] = (Watch(None, _ending_namespace),)
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return planning.observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now)
+NAMESPACE_CONTROLLER = Controller(
+    name="namespace",
+    kind=NAMESPACE,
+    watches=(Watch(None, _ending_namespace),),
+    observe=planning.observe,
+    plan=planning.plan,
+)
+"""Empties and finalizes namespaces that are being deleted."""

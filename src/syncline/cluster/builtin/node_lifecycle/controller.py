@@ -12,46 +12,44 @@ from syncline.cluster.builtin.node_lifecycle.observe import LEASE, NODE, NODES_O
 from syncline.cluster.builtin.node_lifecycle.taints import Disruption, taint_name, zone_of
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import OfKind, Snapshot
-from syncline.control.controller import Watch, differ
-from syncline.control.plan import Plan
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
+from syncline.control.controller import Controller, Watch, differ
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of
 
-__all__ = ["NodeLifecycleController"]
+__all__ = ["NODE_LIFECYCLE", "node_lifecycle_controller"]
+
+NODE_LIFECYCLE = "node-lifecycle"
+"""Name of the controller, by which machines wake it."""
 
 MAX_NODES = 10_000
 """Nodes whose taints are remembered."""
 
 
-class NodeLifecycleController:
+def node_lifecycle_controller(beats: Beats, *, tells: bool = False) -> Controller[Observed]:
     """Notices lost nodes; keeps taints in step with conditions; evicts pods that do not bear them."""
+    noticed = _Noticed()
+    return Controller(
+        name=NODE_LIFECYCLE,
+        kind=NODE,
+        watches=(
+            Watch(POD, observing.node_of_pod),
+            Watch(LEASE, observing.node_of_lease),
+            Watch(NODE, noticed.failing_with, differ(observing.readiness)),
+        ),
+        indices={PODS_OF_NODE: OfKind(POD, observing.placed_on), NODES_OF_ZONE: OfKind(NODE, observing.in_zone)},
+        observe=lambda cache, ref: observing.observe(cache, ref, beats, tells=tells),
+        plan=lambda seen, now: planning.plan(replace(seen, taints_since=noticed.first_seen(seen.node, now)), now),
+    )
 
-    name = "node-lifecycle"
-    kind = NODE
-    reads: tuple[GroupKind, ...] = ()
-    indices = {  # noqa: RUF012 - declared once, never changed
-        PODS_OF_NODE: OfKind(POD, observing.placed_on),
-        NODES_OF_ZONE: OfKind(NODE, observing.in_zone),
-    }
 
-    def __init__(self, beats: Beats, *, tells: bool = False) -> None:
-        self._beats = beats
-        self._tells = tells
+class _Noticed:
+    """What the cluster does not record: when a taint was first seen, and how each zone was last."""
+
+    def __init__(self) -> None:
         self._since: dict[str, dict[str, datetime]] = {}
         self._disruptions: dict[str, Disruption] = {}
         self._everywhere = False
-        self.watches = (
-            Watch(POD, observing.node_of_pod),
-            Watch(LEASE, observing.node_of_lease),
-            Watch(NODE, self._failing_with, differ(observing.readiness)),
-        )
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observing.observe(cache, ref, self._beats, tells=self._tells)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(replace(seen, taints_since=self._first_seen(seen.node, now)), now)
-
-    def _failing_with(self, node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    def failing_with(self, node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         """Other failing nodes look again when their zone, or the cluster, begins or ceases to fail as a whole: that
         decides whether their pods are evicted. Of each zone it is remembered how it was when somebody was told."""
         zone, now = zone_of(node), observing.disruption_around(node, cache)
@@ -64,7 +62,7 @@ class NodeLifecycleController:
         self._disruptions[zone] = now
         return observing.together_with(node, cache)
 
-    def _first_seen(self, node: Obj, now: datetime) -> Mapping[str, datetime]:
+    def first_seen(self, node: Obj, now: datetime) -> Mapping[str, datetime]:
         """Taints that people set have no time: they count from when they are noticed, as in Kubernetes."""
         known = self._since.pop(name_of(node), {})
         names = {taint_name(each) for each in dig(node, "spec", "taints", default=[]) if not each.get("timeAdded")}

@@ -10,11 +10,11 @@ from syncline.cluster.builtin.pods import POD
 from syncline.cluster.builtin.statefulset import plan as planning
 from syncline.cluster.builtin.statefulset.plan import Observed
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch, owner_of_kind
+from syncline.control.controller import Controller, Watch, owner_of_kind
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, ObjectRef, name_of, uid_of
 
-__all__ = ["StatefulSetController"]
+__all__ = ["STATEFULSET_CONTROLLER"]
 
 STATEFULSET = GroupKind("apps", "StatefulSet")
 CLAIM = GroupKind("", "PersistentVolumeClaim")
@@ -31,24 +31,20 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(statefulset, claimed.owned, claimed.patches, claims, revisions)
 
 
-class StatefulSetController:
-    """Keeps numbered pods with their claims."""
+def _settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return planning.settle(seen, results)
 
-    name = "statefulset"
-    kind = STATEFULSET
-    watches: tuple[Watch, ...] = (
+
+STATEFULSET_CONTROLLER = Controller(
+    name="statefulset",
+    kind=STATEFULSET,
+    watches=(
         Watch(POD, selecting_owners(STATEFULSET)),
         Watch(REVISION, owner_of_kind(STATEFULSET)),
-    )
-    reads: tuple[GroupKind, ...] = (CLAIM,)
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now)
-
-    def settle(
-        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
-    ) -> tuple[Observed, Plan] | None:
-        return planning.settle(seen, results)
+    ),
+    reads=(CLAIM,),
+    observe=observe,
+    plan=planning.plan,
+    settle=_settle,
+)
+"""Keeps numbered pods with their claims."""

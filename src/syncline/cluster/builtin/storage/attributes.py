@@ -8,7 +8,7 @@ from datetime import datetime
 
 from syncline.cluster.builtin.storage.matching import CLAIM, VOLUME
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Patch, Plan
 from syncline.kube.objects import (
     GVK,
@@ -24,7 +24,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["AttributesClassController", "Observed", "plan"]
+__all__ = ["ATTRIBUTES_CLASS_CONTROLLER", "Observed", "plan"]
 
 CLASS = GroupKind("storage.k8s.io", "VolumeAttributesClass")
 PROTECTION = "kubernetes.io/vac-protection"
@@ -83,16 +83,11 @@ def _is_going(found: Obj) -> bool:
     return is_terminating(found) and PROTECTION in (meta(found).get("finalizers") or ())
 
 
-class AttributesClassController:
-    """Holds classes that are in use."""
-
-    name = "volume-attributes-class"
-    kind = CLASS
-    watches: tuple[Watch, ...] = (Watch(CLAIM, _classes_of_user), Watch(VOLUME, _classes_of_user))
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+ATTRIBUTES_CLASS_CONTROLLER = Controller(
+    name="volume-attributes-class",
+    kind=CLASS,
+    watches=(Watch(CLAIM, _classes_of_user), Watch(VOLUME, _classes_of_user)),
+    observe=observe,
+    plan=plan,
+)
+"""Holds classes that are in use."""

@@ -22,10 +22,9 @@ from syncline.cluster.builtin.storage.matching import (
     unprotect,
 )
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Emit, Plan, set_status
 from syncline.kube.objects import (
-    GroupKind,
     Obj,
     ObjectRef,
     annotations_of,
@@ -48,7 +47,7 @@ from syncline.kube.volumes import (
     mismatch,
 )
 
-__all__ = ["PROVISIONER", "ClaimController", "Observed", "plan"]
+__all__ = ["PROVISIONER", "Observed", "claim_controller", "plan"]
 
 PROTECTION = "kubernetes.io/pvc-protection"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -235,34 +234,35 @@ def _claims_of_class(storage_class: Obj, cache: Snapshot) -> Iterable[ObjectRef]
             yield ref_of(claim)
 
 
-class ClaimController:
+def claim_controller() -> Controller[Observed]:
     """Binds claims to volumes."""
+    said: dict[str, str] = {}
 
-    name = "volume-claim"
-    kind = CLAIM
-    watches: tuple[Watch, ...] = (
-        Watch(VOLUME, _claims_of_volume),
-        Watch(POD, _claims_of_pod),
-        Watch(STORAGE_CLASS, _claims_of_class),
-    )
-    reads: tuple[GroupKind, ...] = ()
-
-    def __init__(self) -> None:
-        self._said: dict[str, str] = {}
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
+    def with_said(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         claim = cache.get(ref)
-        return None if claim is None else observe(cache, ref, self._said.get(uid_of(claim), ""))
+        return None if claim is None else observe(cache, ref, said.get(uid_of(claim), ""))
 
-    def plan(self, seen: Observed, now: datetime) -> Plan:
+    def remembered(seen: Observed, now: datetime) -> Plan:
         made = plan(seen, now)
         for action in made.actions:
             if isinstance(action, Emit):
-                self._remember(uid_of(seen.claim), action.message)
+                remember(uid_of(seen.claim), action.message)
         return made
 
-    def _remember(self, uid: str, message: str) -> None:
-        self._said.pop(uid, None)
-        self._said[uid] = message
-        if len(self._said) > MAX_SAID:
-            del self._said[next(iter(self._said))]
+    def remember(uid: str, message: str) -> None:
+        said.pop(uid, None)
+        said[uid] = message
+        if len(said) > MAX_SAID:
+            del said[next(iter(said))]
+
+    return Controller(
+        name="volume-claim",
+        kind=CLAIM,
+        watches=(
+            Watch(VOLUME, _claims_of_volume),
+            Watch(POD, _claims_of_pod),
+            Watch(STORAGE_CLASS, _claims_of_class),
+        ),
+        observe=with_said,
+        plan=remembered,
+    )

@@ -13,12 +13,12 @@ from syncline.cluster.builtin.owners import owner_reference
 from syncline.cluster.builtin.pods import POD
 from syncline.cluster.builtin.storage.matching import CLAIM
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Create, Emit, Plan
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, ref_of, uid_of
+from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, ref_of, uid_of
 from syncline.kube.volumes import ephemeral_claim_name, is_made_for
 
-__all__ = ["EphemeralClaimController", "Observed", "plan"]
+__all__ = ["EPHEMERAL_CLAIM_CONTROLLER", "Observed", "plan"]
 
 COMPONENT = "ephemeral_volume"
 
@@ -85,14 +85,10 @@ def _owner(claim: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
             yield ref_of(pod)
 
 
-class EphemeralClaimController:
-    name = "ephemeral-volume"
-    kind = POD
-    watches: tuple[Watch, ...] = (Watch(CLAIM, _owner),)
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+EPHEMERAL_CLAIM_CONTROLLER = Controller(
+    name="ephemeral-volume",
+    kind=POD,
+    watches=(Watch(CLAIM, _owner),),
+    observe=observe,
+    plan=plan,
+)

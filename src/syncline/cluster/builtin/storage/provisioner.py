@@ -12,7 +12,7 @@ from datetime import datetime
 from syncline.cluster.builtin.storage.claims import PROVISIONER
 from syncline.cluster.builtin.storage.matching import CLAIM, STORAGE_CLASS, VOLUME, claim_reference, edit
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Create, Delete, Emit, Plan, Requeue
 from syncline.kube.objects import (
     GroupKind,
@@ -27,7 +27,7 @@ from syncline.kube.objects import (
 )
 from syncline.kube.volumes import SELECTED_NODE
 
-__all__ = ["SIMULATED", "ProvisionController", "ReclaimController", "SeenClaim", "plan", "standard_class"]
+__all__ = ["PROVISION_CONTROLLER", "RECLAIM_CONTROLLER", "SIMULATED", "SeenClaim", "plan", "standard_class"]
 
 SIMULATED = "syncline.dev/simulated"
 DRIVER = "simulated.syncline.dev"
@@ -119,38 +119,35 @@ def _volume(claim: Obj, storage_class: Obj, node: Obj | None) -> Obj:
     return {"apiVersion": "v1", "kind": VOLUME.kind, "metadata": metadata, "spec": spec}
 
 
-class ProvisionController:
-    """Makes a volume for each claim that asks us for one."""
-
-    name = "simulated-provisioner"
-    kind = CLAIM
-    watches: tuple[Watch, ...] = ()
-    reads: tuple[GroupKind, ...] = (STORAGE_CLASS, NODE, VOLUME)
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> SeenClaim | None:
-        return _observe(cache, ref)
-
-    def plan(self, seen: SeenClaim, now: datetime) -> Plan:
-        return plan(seen)
+PROVISION_CONTROLLER = Controller(
+    name="simulated-provisioner",
+    kind=CLAIM,
+    reads=(STORAGE_CLASS, NODE, VOLUME),
+    observe=_observe,
+    plan=lambda seen, _now: plan(seen),
+)
+"""Makes a volume for each claim that asks us for one."""
 
 
-class ReclaimController:
-    """Removes our volumes that were released and are not to be kept."""
+def _released(cache: Snapshot, ref: ObjectRef) -> Obj | None:
+    """A released volume of ours that is to be deleted."""
+    volume = cache.get(ref)
+    if volume is None or is_terminating(volume) or annotations_of(volume).get(PROVISIONED_BY) != SIMULATED:
+        return None
+    released = dig(volume, "status", "phase") == "Released"
+    return volume if released and dig(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete" else None
 
-    name = "simulated-reclaimer"
-    kind = VOLUME
-    watches: tuple[Watch, ...] = ()
-    reads: tuple[GroupKind, ...] = ()
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
-        """A released volume of ours that is to be deleted."""
-        volume = cache.get(ref)
-        if volume is None or is_terminating(volume) or annotations_of(volume).get(PROVISIONED_BY) != SIMULATED:
-            return None
-        released = dig(volume, "status", "phase") == "Released"
-        return volume if released and dig(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete" else None
+def _reclaim(seen: Obj, now: datetime) -> Plan:
+    held = dig(seen, "spec", "claimRef", default={})
+    why = f"its claim {held.get('namespace')}/{held.get('name')} is gone"
+    return Plan(((Delete.of(seen, why),),), why=why)
 
-    def plan(self, seen: Obj, now: datetime) -> Plan:
-        held = dig(seen, "spec", "claimRef", default={})
-        why = f"its claim {held.get('namespace')}/{held.get('name')} is gone"
-        return Plan(((Delete.of(seen, why),),), why=why)
+
+RECLAIM_CONTROLLER = Controller(
+    name="simulated-reclaimer",
+    kind=VOLUME,
+    observe=_released,
+    plan=_reclaim,
+)
+"""Removes our volumes that were released and are not to be kept."""

@@ -10,10 +10,9 @@ from datetime import datetime
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.storage.matching import CLAIM, VOLUME, unprotect
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Delete, Emit, Plan, set_status
 from syncline.kube.objects import (
-    GroupKind,
     Obj,
     ObjectRef,
     annotations_of,
@@ -26,7 +25,7 @@ from syncline.kube.objects import (
 )
 from syncline.kube.volumes import is_for
 
-__all__ = ["Observed", "VolumeController", "plan"]
+__all__ = ["VOLUME_CONTROLLER", "Observed", "plan"]
 
 PROTECTION = "kubernetes.io/pv-protection"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -111,16 +110,11 @@ def _volumes_of_claim(claim: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
             yield ref_of(volume)
 
 
-class VolumeController:
-    """One phase per volume."""
-
-    name = "volume"
-    kind = VOLUME
-    watches: tuple[Watch, ...] = (Watch(CLAIM, _volumes_of_claim),)
-    reads: tuple[GroupKind, ...] = ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        return observe(cache, ref)
-
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return plan(seen, now)
+VOLUME_CONTROLLER = Controller(
+    name="volume",
+    kind=VOLUME,
+    watches=(Watch(CLAIM, _volumes_of_claim),),
+    observe=observe,
+    plan=plan,
+)
+"""One phase per volume."""

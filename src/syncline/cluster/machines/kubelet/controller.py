@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
 from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import ContainerTable
@@ -13,44 +12,40 @@ from syncline.cluster.machines.kubelet.admit import AskedBook
 from syncline.cluster.machines.kubelet.observe import NODE, POD, EndsWithUs, Observed, pods_referring
 from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
-from syncline.control.plan import Plan, Result
+from syncline.control.controller import Controller, Watch
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating
 
-__all__ = ["KubeletController"]
+__all__ = ["KUBELET", "kubelet_controller"]
+
+KUBELET = "kubelet"
+"""Name of the controller."""
 
 CONFIG_MAP, SECRET = GroupKind("", "ConfigMap"), GroupKind("", "Secret")
 
 
-class KubeletController:
+def _at_rest(obj: Obj) -> bool:
+    """A pod that goes or has ended may have something left to stop."""
+    return not is_terminating(obj) and not is_finished(obj)
+
+
+def kubelet_controller(machines: Machines, table: ContainerTable, ends_with_us: EndsWithUs) -> Controller[Observed]:
     """One for all machines; its keys are pods."""
+    asked = AskedBook()
 
-    name = "kubelet"
-    kind = POD
-    watches: tuple[Watch, ...] = (Watch(CONFIG_MAP, pods_referring), Watch(SECRET, pods_referring))
-    reads: tuple[GroupKind, ...] = (NODE,)
-    indices = observing.indices()
-
-    def __init__(self, machines: Machines, table: ContainerTable, ends_with_us: EndsWithUs) -> None:
-        self._machines = machines
-        self._table = table
-        self._ends_with_us = ends_with_us
-        self._asked = AskedBook()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        seen = observing.observe(cache, ref, self._machines, self._table, self._ends_with_us, self._asked)
+    def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
+        seen = observing.observe(cache, ref, machines, table, ends_with_us, asked)
         if seen is None or (cache.has_synced(CONFIG_MAP) and cache.has_synced(SECRET)):
             return seen
         return replace(seen, complete=False)
 
-    def plan(self, seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now)
-
-    def at_rest(self, obj: Obj) -> bool:
-        """A pod that goes or has ended may have something left to stop."""
-        return not is_terminating(obj) and not is_finished(obj)
-
-    def settle(
-        self, seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
-    ) -> tuple[Observed, Plan] | None:
-        return planning.settle(seen, plan, results, now)
+    return Controller(
+        name=KUBELET,
+        kind=POD,
+        watches=(Watch(CONFIG_MAP, pods_referring), Watch(SECRET, pods_referring)),
+        reads=(NODE,),
+        indices=observing.indices(),
+        observe=observe,
+        plan=planning.plan,
+        settle=planning.settle,
+        at_rest=_at_rest,
+    )

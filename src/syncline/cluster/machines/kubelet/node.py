@@ -19,7 +19,7 @@ from syncline.cluster.machines.kubelet.observe import EPHEMERAL_STORAGE, machine
 from syncline.cluster.machines.machine import MachineSpec, MachineState, Power
 from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Create, Emit, Patch, Plan, Requeue, SetStatus, set_status
 from syncline.kube.extensions import MACHINE, SIMULATED
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, uid_of
@@ -28,17 +28,21 @@ from syncline.kube.version import GIT_VERSION
 __all__ = [
     "BOOTS",
     "MACHINE",
+    "NODE_KEEPER",
     "AddMachine",
     "HasNode",
     "NodeAction",
-    "NodeController",
     "NodePerformer",
     "PassTime",
     "Registered",
     "RemoveMachine",
+    "node_controller",
     "node_object",
     "spec_of_node",
 ]
+
+NODE_KEEPER = "kubelet-node"
+"""Name of the controller."""
 
 NODE = GroupKind("", "Node")
 LEASE = GroupKind("coordination.k8s.io", "Lease")
@@ -216,33 +220,33 @@ class SeenNode:
     """False before all Nodes and leases were listed once."""
 
 
-class NodeController:
+def node_controller(machines: Machines, *, heartbeats: bool) -> Controller[SeenNode]:
     """``heartbeats``: renew leases (live)."""
+    reads = (LEASE,) if heartbeats else ()
 
-    name = "kubelet-node"
-    kind = NODE
-    watches: tuple[Watch, ...] = ()
-
-    def __init__(self, machines: Machines, *, heartbeats: bool) -> None:
-        self._machines = machines
-        self._heartbeats = heartbeats
-        self.reads: tuple[GroupKind, ...] = (LEASE,) if heartbeats else ()
-
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> SeenNode | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> SeenNode | None:
         node = cache.get(ref)
-        machine = self._machines.get(ref.name)
+        machine = machines.get(ref.name)
         if machine is None:
             spec = spec_of_node(node) if node is not None else None
             return SeenNode(ref.name, node, spec) if spec is not None else None
         state = machine.state
-        lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASES, ref.name)) if self._heartbeats else None
+        lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASES, ref.name)) if heartbeats else None
         registered = machine.registered_boot == state.boot_id
-        number = self._machines.number(ref.name)
-        complete = all(cache.has_synced(kind) for kind in (NODE, *self.reads))
+        number = machines.number(ref.name)
+        complete = all(cache.has_synced(kind) for kind in (NODE, *reads))
         return SeenNode(ref.name, node, machine.spec, state, registered, machine.node_uid, number, lease, complete)
 
-    def plan(self, seen: SeenNode, now: datetime) -> Plan:
-        return plan_node(seen, now, heartbeats=self._heartbeats)
+    def plan(seen: SeenNode, now: datetime) -> Plan:
+        return plan_node(seen, now, heartbeats=heartbeats)
+
+    return Controller(
+        name=NODE_KEEPER,
+        kind=NODE,
+        reads=reads,
+        observe=observe,
+        plan=plan,
+    )
 
 
 def plan_node(seen: SeenNode, now: datetime, *, heartbeats: bool) -> Plan:

@@ -26,7 +26,7 @@ from syncline.cluster.machines.kubelet.references import (
 from syncline.cluster.machines.machine import MachineState, Power
 from syncline.cluster.machines.simulated import Machines
 from syncline.cluster.machines.stages import Timing, stage_of
-from syncline.control.cache import OfKind, Snapshot
+from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, uid_of
 
 __all__ = [
@@ -96,7 +96,7 @@ class Observed:
     arrival: Arrival | None = None
 
 
-def indices() -> dict[str, object]:
+def indices() -> dict[str, IndexFn]:
     """Pods by node, and by the ConfigMaps and Secrets they refer to."""
     return {PODS_ON_NODE: OfKind(POD, _on_node), REFERENCES: OfKind(POD, refers_to)}
 

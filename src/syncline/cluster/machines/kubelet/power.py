@@ -17,7 +17,7 @@ from syncline.base.clock import Clock
 from syncline.cluster.machines.machine import MachineState, Power
 from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Watch
+from syncline.control.controller import Controller
 from syncline.control.plan import Patch, Plan
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of
 
@@ -27,13 +27,16 @@ __all__ = [
     "REBOOT_DONE",
     "ChangePower",
     "PowerAction",
-    "PowerController",
     "PowerPerformer",
     "RebootMachine",
     "SeenPower",
     "Switch",
     "plan_power",
+    "power_controller",
 ]
+
+POWER = "machine-power"
+"""Name of the controller."""
 
 NODE = GroupKind("", "Node")
 POWER = "syncline.dev/power"
@@ -76,22 +79,23 @@ class SeenPower:
     state: MachineState
 
 
-class PowerController:
-    name = "machine-power"
-    kind = NODE
-    watches: tuple[Watch, ...] = ()
-    reads: tuple[GroupKind, ...] = ()
+def _plan(seen: SeenPower, now: datetime) -> Plan:
+    return plan_power(seen, str(seen.node["metadata"]["name"]))
 
-    def __init__(self, machines: Machines) -> None:
-        self._machines = machines
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> SeenPower | None:
+def power_controller(machines: Machines) -> Controller[SeenPower]:
+
+    def observe(cache: Snapshot, ref: ObjectRef) -> SeenPower | None:
         """None for Nodes that are none of ours."""
-        node, machine = cache.get(ref), self._machines.get(ref.name)
+        node, machine = cache.get(ref), machines.get(ref.name)
         return None if node is None or machine is None else SeenPower(node, machine.state)
 
-    def plan(self, seen: SeenPower, now: datetime) -> Plan:
-        return plan_power(seen, str(seen.node["metadata"]["name"]))
+    return Controller(
+        name=POWER,
+        kind=NODE,
+        observe=observe,
+        plan=_plan,
+    )
 
 
 def plan_power(seen: SeenPower, name: str) -> Plan:
