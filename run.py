@@ -3,16 +3,19 @@
 
     python3 run.py demo [--exit]     a Git repository becomes a running cluster, shown step by step
     python3 run.py demo --example examples/router-drain --virtual     another story, hours in seconds
-    python3 run.py test [PYTEST…]    set up everything and pass the tests
+    python3 run.py check [ROOM]      lint, types and the tests that a change reaches, in about a minute
+    python3 run.py test [PYTEST…]    set up everything, then lint, check types and run every test
     python3 run.py helm              install Helm's library too, for charts (75 MB); a helm program on PATH will do
     python3 run.py syncline …        any syncline command
     python3 run.py bench             the figures of docs/performance.md
 
-The virtual environment is .venv beside this file; it is made again when a lock file changed.
+The virtual environment is .venv beside this file; it is made again when a lock file changed. It works from any folder:
+commands see your current folder, PATH and PYTHONPATH as they are; check, test and bench run in this file's folder.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import shutil
@@ -27,6 +30,7 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 LAUNCHER = f"""#!{BIN / "python"}
 import sys
+sys.path.insert(0, {str(ROOT / "src")!r})
 from syncline.cli.main import main
 sys.exit(main())
 """
@@ -41,6 +45,7 @@ def set_up(lock: str) -> None:
     wanted = hashlib.sha256((ROOT / lock).read_bytes() + sys.version.encode()).hexdigest()
     mark = VENV / f".{lock}.done"
     if mark.exists() and mark.read_text() == wanted:
+        set_up_launcher()
         return
     begun = time.monotonic()
     if not (BIN / "python").exists():
@@ -51,11 +56,16 @@ def set_up(lock: str) -> None:
     subprocess.run([*command, "--require-hashes", "--only-binary", ":all:", "-r", str(ROOT / lock)], check=True)
     site = next(VENV.glob("lib/python*/site-packages"), VENV / "Lib" / "site-packages")
     (site / "syncline-source.pth").write_text(f"{ROOT / 'src'}\n")
-    launcher = BIN / "syncline"
-    launcher.write_text(LAUNCHER)
-    launcher.chmod(0o755)
+    set_up_launcher()
     mark.write_text(wanted)
     say(f"set up in {time.monotonic() - begun:.1f} s")
+
+
+def set_up_launcher() -> None:
+    launcher = BIN / "syncline"
+    if not launcher.exists() or launcher.read_text() != LAUNCHER:
+        launcher.write_text(LAUNCHER)
+        launcher.chmod(0o755)
 
 
 def set_up_javascript() -> None:
@@ -90,26 +100,68 @@ def set_up_helm() -> None:
     subprocess.run([*command, "--require-hashes", "--only-binary", ":all:", "-r", str(wanted)], check=True)
 
 
-def execute(*command: str) -> int:
-    environment = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
+def execute(*command: str, folder: Path | None = None) -> int:
+    """In the caller's folder and environment, or in another folder."""
     try:
-        return subprocess.call(command, cwd=ROOT, env=environment)
+        return subprocess.call(command, cwd=folder)
     except KeyboardInterrupt:
         return 130
+
+
+def from_here(word: str) -> str:
+    """A path below the caller's folder, where there is one, else the word, which then counts from this file's folder."""
+    is_path = "/" in word or word.endswith(".py")
+    return str(Path(word).resolve()) if is_path and Path(word.split("::")[0]).exists() else word
 
 
 def test(rest: list[str]) -> int:
     """Lint, types and tests, in that order; all are run, any failure fails."""
     set_up("requirements-dev.lock")
     set_up_javascript()
+    rest = [from_here(word) for word in rest]
     checks = [
         ("ruff", [str(BIN / "ruff"), "check", "."]),
         ("mypy", [str(BIN / "mypy"), "--strict", "-p", "syncline"]),
-        ("pytest", [str(BIN / "python"), "-m", "pytest", "-n", "2", *rest]),
+        ("pytest", [str(BIN / "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *rest]),
     ]
-    failed = [name for name, command in checks if execute(*command) != 0]
+    failed = [name for name, command in checks if execute(*command, folder=ROOT) != 0]
     say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
     return 1 if failed else 0
+
+
+def check(rest: list[str]) -> int:
+    """See tools/check.py. Arguments are judged before anything is installed."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check as tool
+
+    room = tool.parse(rest)
+    set_up("requirements-dev.lock")
+    return int(tool.run(room, str(BIN / "python")))
+
+
+def demo(rest: list[str]) -> int:
+    set_up("requirements.lock")
+    rest = [word if Path(word).exists() or not (ROOT / word).is_dir() else str(ROOT / word) for word in rest]
+    return execute(str(BIN / "syncline"), "demo", *rest)
+
+
+def bench(rest: list[str]) -> int:
+    set_up("requirements-dev.lock")
+    return execute(str(BIN / "python"), "-m", "bench", *rest, folder=ROOT)
+
+
+def helm(rest: list[str]) -> int:
+    set_up("requirements.lock")
+    set_up_helm()
+    return 0
+
+
+def syncline(rest: list[str]) -> int:
+    set_up("requirements.lock")
+    return execute(str(BIN / "syncline"), *rest)
+
+
+COMMANDS = {each.__name__: each for each in (demo, check, test, helm, syncline, bench)}
 
 
 def main(arguments: list[str]) -> int:
@@ -117,23 +169,15 @@ def main(arguments: list[str]) -> int:
         say(f"Python is {sys.version.split()[0]}; 3.11 or newer is needed")
         return 2
     command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
-    if command == "demo":
-        set_up("requirements.lock")
-        return execute(str(BIN / "syncline"), "demo", *rest)
-    if command == "test":
-        return test(rest)
-    if command == "bench":
-        set_up("requirements-dev.lock")
-        return execute(str(BIN / "python"), "-m", "bench", *rest)
-    if command == "helm":
-        set_up("requirements.lock")
-        set_up_helm()
+    if command in COMMANDS:
+        return COMMANDS[command](rest)
+    if command in ("--help", "-h", "help"):
+        print(__doc__)
         return 0
-    if command == "syncline":
-        set_up("requirements.lock")
-        return execute(str(BIN / "syncline"), *rest)
-    print(__doc__)
-    return 0 if command in ("--help", "-h") else 2
+    near = difflib.get_close_matches(command, COMMANDS, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    say(f"no command is named {command!r}: {hint}commands are {', '.join(COMMANDS)}; `--help` says what each does")
+    return 2
 
 
 if __name__ == "__main__":

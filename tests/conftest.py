@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests import marks, recorded
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 
@@ -27,18 +29,42 @@ def start_children_from(sources: Path) -> None:
 
 start_children_from(SOURCES)
 
+SECONDS = Path(__file__).with_name("seconds.json")
+"""What each file of tests takes on an idle machine: `tools/check.py` chooses by it what fits into a minute."""
+BEGUN = pytest.StashKey[float]()
+LEFT = "left for the whole suite"
+
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 """The same examples on every machine, busy or not: a property that fails, fails for everybody."""
 
 Figure = Callable[[str, str], None]
 FIGURE = "figure"
-CLIENTS = re.compile(r"\b(kubectl|oc|argocd|helm|kustomize|git)\b")
-"""Reasons for a skip that name one of these are about a client that this machine lacks."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the expected outputs of examples anew")
+    parser.addoption("--update-seconds", action="store_true", help=f"write how long each file took to {SECONDS.name}")
+    parser.addoption(
+        "--within", type=float, default=0.0, help="start no test later than so many seconds after the first"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[BEGUN] = time.monotonic()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marks.mark(items)
+    recorded.say_what_is_absent(items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    within = item.config.getoption("--within")
+    if within and time.monotonic() - item.config.stash[BEGUN] > within:
+        pytest.skip(f"{LEFT} ({within:.0f} s are over)")
 
 
 @pytest.fixture
@@ -61,6 +87,8 @@ def figure(request: pytest.FixtureRequest) -> Figure:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = [report for group in terminalreporter.stats.values() for report in group if hasattr(report, "when")]
     figures = {text for each in reports for name, text in getattr(each, "user_properties", ()) if name == FIGURE}
+    if terminalreporter.config.getoption("--update-seconds"):
+        _write_seconds(reports)
     lines = sorted(figures) + _recorded(reports) + _attacks(reports)
     if lines:
         terminalreporter.section("figures")
@@ -71,8 +99,19 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("skipped")
         for why, count in sorted(skipped.items()):
             terminalreporter.write_line(f"{count} tests: {why}")
-        missing = sum(count for why, count in skipped.items() if CLIENTS.search(why))
+        missing = sum(count for why, count in skipped.items() if marks.CLIENTS.search(why))
         terminalreporter.write_line(f"{missing} of {skipped.total()} skipped because a client is not installed")
+
+
+def _write_seconds(reports: list[Any]) -> None:
+    """Files that did not run keep what they had; those that are gone go."""
+    known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
+    found: Counter[str] = Counter()
+    for report in reports:
+        found[report.nodeid.partition("::")[0]] += getattr(report, "duration", 0.0)
+    table = known | {path: round(seconds, 1) for path, seconds in found.items()}
+    kept = {path: table[path] for path in sorted(table) if (SECONDS.parents[1] / path).is_file()}
+    SECONDS.write_text(json.dumps(kept, indent=0) + "\n")
 
 
 def _recorded(reports: list[Any]) -> list[str]:

@@ -1,9 +1,15 @@
-"""Recorded conformance cases of a room, and the differences that its ``known.json`` names; empty without the folder."""
+"""Recorded conformance cases and scenes: where they are, and what a run says of those that it did not find.
+
+They are too large for the repository. They lie in ``shared/conformance`` and ``shared/scenes`` beside it (beside the
+main checkout of a worktree, too), or where ``SYNCLINE_CONFORMANCE`` and ``SYNCLINE_SCENES`` say. A file is read when
+the module that has its cases is collected. Known differences are named by the ``known.json`` of a room.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,19 +17,56 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT.parent / "shared" / "conformance"))
-
 Case = dict[str, Any]
+EMPTY = "got empty parameter set"
+"""How pytest begins its reason for a test without cases."""
+
+
+def main_checkout(root: Path) -> Path:
+    """The checkout that a worktree belongs to: its ``.git`` is a file that names a folder below the other's."""
+    mark = root / ".git"
+    if not mark.is_file():
+        return root
+    named = mark.read_text().removeprefix("gitdir:").strip()
+    return next((folder.parent for folder in (root / named).resolve().parents if folder.name == ".git"), root)
+
+
+def shared(variable: str, name: str, root: Path = ROOT) -> Path:
+    """The folder that the variable names, else the first that exists, else where it is expected."""
+    if given := os.environ.get(variable):
+        return Path(given)
+    places = [each.parent / "shared" / name for each in (root, main_checkout(root))]
+    return next((place for place in places if place.is_dir()), places[0])
+
+
+CONFORMANCE = shared("SYNCLINE_CONFORMANCE", "conformance")
+SCENES = shared("SYNCLINE_SCENES", "scenes")
+
+
+def absent(path: Path) -> str:
+    """Why a test is skipped that needs this file or folder."""
+    which = "SYNCLINE_SCENES" if path.is_relative_to(SCENES) else "SYNCLINE_CONFORMANCE"
+    return f"no recordings at {path}: {which} can name another folder"
 
 
 @cache
 def cases_of(room: str, kind: str) -> list[Case]:
-    """A case for each line; other line separators than the newline may stand in one."""
-    path = FOLDER / room / f"{kind}.jsonl"
-    if not path.exists():
-        print(f"no recordings at {path}: set SYNCLINE_CONFORMANCE")  # noqa: T201
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    """A case for each line; other line separators than the newline may stand in one. None while tests are collected if
+    the file is absent, and a test that asks for it is skipped."""
+    path = CONFORMANCE / room / f"{kind}.jsonl"
+    if path.exists():
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    if "PYTEST_CURRENT_TEST" in os.environ:
+        pytest.skip(absent(path))
+    return []
+
+
+def say_what_is_absent(items: Iterable[pytest.Item]) -> None:
+    """Tests without a case say which folder is absent, not that a parameter is empty."""
+    for item in items:
+        for mark in item.own_markers:
+            if mark.name == "skip" and str(mark.kwargs.get("reason", "")).startswith(EMPTY):
+                mark.kwargs["reason"] = absent(CONFORMANCE)
 
 
 @cache

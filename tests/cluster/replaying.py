@@ -9,13 +9,13 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import json
-import os
 import urllib.parse
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.recorded import CONFORMANCE, absent
 
 from syncline.kube.client import Request
 
@@ -26,11 +26,9 @@ __all__ = ["differing_steps", "recordings"]
 
 def recordings() -> Path:
     """The folder of recordings; a test that asks is skipped with a word where it is missing."""
-    root = Path(__file__).parents[2]
-    folder = Path(os.environ.get("SYNCLINE_CONFORMANCE") or root.parent / "shared" / "conformance")
-    if not (folder / "kubecheck").exists():
-        pytest.skip(f"no recordings in {folder}; set SYNCLINE_CONFORMANCE")
-    return folder
+    if not (CONFORMANCE / "kubecheck").exists():
+        pytest.skip(absent(CONFORMANCE))
+    return CONFORMANCE
 
 
 class _VirtualTime:
@@ -73,7 +71,7 @@ class _Server:
 
 
 def _kubecheck(folder: Path, world: World) -> ModuleType:
-    loader = importlib.machinery.SourceFileLoader("kubecheck", str(folder / "kubecheck"))
+    loader = importlib.machinery.SourceFileLoader("kubecheck", str(CONFORMANCE / "kubecheck"))
     spec = importlib.util.spec_from_loader("kubecheck", loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

@@ -7,7 +7,6 @@ control plane (etcd, API server, controller manager, scheduler, no nodes; built 
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,18 +14,17 @@ from pathlib import Path
 
 import pytest
 from tests.live import served_cluster
+from tests.recorded import CONFORMANCE, absent
 
-ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(__file__).with_name("kubernetes")
-FOLDER = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT.parent / "shared" / "conformance"))
 AGREEING_PERCENT = 99.5
 """A ratchet: raise it with the figure, never lower it."""
 
 LONGEST_S = 900
 
 
-@pytest.mark.skipif(not (FOLDER / "kubecheck").exists(), reason="no recordings: set SYNCLINE_CONFORMANCE")
-@pytest.mark.parametrize("folder", [FOLDER, OURS], ids=["given", "ours"])
+@pytest.mark.skipif(not (CONFORMANCE / "kubecheck").exists(), reason=absent(CONFORMANCE / "kubecheck"))
+@pytest.mark.parametrize("folder", [CONFORMANCE, OURS], ids=["given", "ours"])
 def test_the_api_answers_as_kubernetes_did(folder: Path, tmp_path: Path, figure: Callable[[str, str], None]) -> None:
     recordings = sorted(str(path) for path in (folder / "recorded").glob("*.json"))
     if not recordings:
@@ -34,7 +32,7 @@ def test_the_api_answers_as_kubernetes_did(folder: Path, tmp_path: Path, figure:
     with served_cluster(tmp_path) as served:
         replay = subprocess.run(
             [
-                *(sys.executable, str(FOLDER / "kubecheck"), "replay", "--kubeconfig", str(served.kubeconfig)),
+                *(sys.executable, str(CONFORMANCE / "kubecheck"), "replay", "--kubeconfig", str(served.kubeconfig)),
                 *("--jobs", "8", "--patience", "60", "--quiet", "--min-percent", str(AGREEING_PERCENT)),
                 *recordings,
             ],

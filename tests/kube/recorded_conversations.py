@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import CONFORMANCE, absent
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT.parent / "shared" / "conformance")) / "recorded"
 _STEP = re.compile(r"((?:\\.|[^.\[\\])+)|\[([^\]]*)\]|\.")
 
 
 def steps(name: str) -> list[dict[str, Any]]:
     """The steps of a recording; skips the test where the recordings are not there."""
-    path = FOLDER / f"{name}.json"
+    path = CONFORMANCE / "recorded" / f"{name}.json"
     if not path.exists():
-        pytest.skip("no recordings: set SYNCLINE_CONFORMANCE")
+        pytest.skip(absent(path))
     text = path.read_text().replace("${ns}", "<ns>").replace("${rv}", "0")
     return list(json.loads(text)["steps"])
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import CONFORMANCE, absent
 
 from syncline.kube.glob import (
     MAX_PATTERN,
@@ -21,8 +20,7 @@ from syncline.kube.glob import (
     rule_matches,
 )
 
-ROOT = Path(__file__).parents[2]
-RECORDED = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT / "../shared/conformance")) / "gitops" / "glob.jsonl"
+RECORDED = CONFORMANCE / "gitops" / "glob.jsonl"
 MATCHERS = {
     "glob": lambda pattern, text: glob_match(pattern, text),
     "glob-slash": lambda pattern, text: glob_match(pattern, text, separators="/"),
@@ -40,7 +38,7 @@ LENIENT = {
 
 def recorded(matchers: Collection[str]) -> list[Any]:
     if not RECORDED.exists():
-        return [pytest.param(None, marks=pytest.mark.skip(reason=f"no recordings at {RECORDED}"))]
+        return [pytest.param(None, marks=pytest.mark.skip(reason=absent(RECORDED)))]
     cases = [json.loads(line) for line in RECORDED.read_text().splitlines()]
     return [pytest.param(case, id=case["id"]) for case in cases if case["input"]["matcher"] in matchers]
 

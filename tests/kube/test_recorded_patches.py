@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import CONFORMANCE, absent
 
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import gvk_of
@@ -16,7 +15,6 @@ from syncline.kube.patches import json_merge_patch, json_patch
 from syncline.kube.schema.model import schema_for
 from syncline.kube.strategic import strategic_merge_patch
 
-CONFORMANCE = Path(os.environ.get("SYNCLINE_CONFORMANCE", Path(__file__).parents[3] / "shared" / "conformance"))
 RECORDED = CONFORMANCE / "recorded"
 KINDS = {"json", "merge", "strategic"}
 SERVERS_WORK = re.compile(r"generation|revisionHistoryLimit|^status|spec\.strategy$")
@@ -55,7 +53,7 @@ def agrees(ours: Any, recorded: Any) -> bool:
     return ours == recorded or (not ours and recorded is None) or recorded == "<time>"
 
 
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="no recorded conversations beside this checkout")
+@pytest.mark.skipif(not RECORDED.is_dir(), reason=absent(RECORDED))
 @pytest.mark.parametrize("name", ["patch-json", "patch-merge", "patch-strategic"])
 def test_recorded_patches_give_the_recorded_objects(name: str) -> None:
     steps = json.loads((RECORDED / f"{name}.json").read_text())["steps"]

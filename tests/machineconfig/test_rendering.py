@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +19,7 @@ from tests.machineconfig.rendering import (
     pool,
     thing,
 )
+from tests.recorded import SCENES, absent
 
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Forbidden
@@ -433,11 +432,10 @@ def test_every_source_of_a_pool_is_named_in_merge_order() -> None:
     assert sources[0]["kind"] == "MachineConfig"
 
 
-SCENES = Path(os.environ.get("SYNCLINE_SCENES", Path(__file__).resolve().parents[3] / "shared" / "scenes"))
 SCENE = SCENES / "machine-config" / "99_kubeinit_extra_config_worker.yaml"
 
 
-@pytest.mark.skipif(not SCENE.exists(), reason=f"no scenes at {SCENES}: set SYNCLINE_SCENES")
+@pytest.mark.skipif(not SCENE.exists(), reason=absent(SCENE))
 def test_a_machine_config_of_spec_2_2_as_people_have_it_is_rendered_unchanged() -> None:
     room = Room()
     config = load(SCENE.read_text())

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import SCENES, absent
 
 from syncline.assembly.reading import GitSourceReader
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.objects import Obj, dig
 from syncline.rehearsal.world import World
 
-ROOT = Path(__file__).resolve().parents[2]
-SCENES = Path(os.environ.get("SYNCLINE_SCENES", ROOT.parent / "shared" / "scenes"))
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 IDENTITY = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
 
@@ -25,7 +23,7 @@ def scene(name: str) -> Path:
     """The folder of a scene; the test is skipped with a word where there is none."""
     found = SCENES / name
     if not found.is_dir():
-        pytest.skip(f"no scenes at {SCENES}: set SYNCLINE_SCENES")
+        pytest.skip(absent(found))
     return found
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import CONFORMANCE, absent
 
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import Git, GitSettings, Look, check_url, normalize_url
@@ -315,12 +316,12 @@ def test_a_remote_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
         server.server_close()
 
 
-RECORDED = Path(os.environ.get("SYNCLINE_CONFORMANCE", Path(__file__).parents[2] / "../shared/conformance"))
+RECORDED = CONFORMANCE / "gitops" / "glob.jsonl"
 
 
-@pytest.mark.skipif(not (RECORDED / "gitops").exists(), reason=f"no recordings at {RECORDED}")
+@pytest.mark.skipif(not RECORDED.exists(), reason=absent(RECORDED))
 def test_addresses_are_normalised_as_recorded() -> None:
-    cases = [json.loads(line) for line in (RECORDED / "gitops" / "glob.jsonl").read_text().splitlines()]
+    cases = [json.loads(line) for line in RECORDED.read_text().splitlines()]
     seen = [case for case in cases if case["input"]["matcher"] == "git-url"]
     for case in seen:
         first, second = (normalize_url(case["input"][name]) for name in ("pattern", "text"))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 from machine_world import MachineWorld
 from test_oc import POOL_CRD, POOLS
+from tests.recorded import SCENES, absent
 
 from syncline.cluster.bootstrap import bootstrap_objects, install
 from syncline.kube.yaml import load, load_all
@@ -137,10 +136,7 @@ def test_logs_are_bounded_by_their_options(world: MachineWorld) -> None:
     assert world.log(limitBytes="3") == "1\n2"
 
 
-SCENES = Path(os.environ.get("SYNCLINE_SCENES", Path(__file__).parents[3] / ".." / "shared" / "scenes"))
-
-
-@pytest.mark.skipif(not (SCENES / "pool-pause").is_dir(), reason="the scenes are not there (SYNCLINE_SCENES)")
+@pytest.mark.skipif(not (SCENES / "pool-pause").is_dir(), reason=absent(SCENES))
 def test_the_hooks_of_the_pool_pause_scene_pause_and_resume_as_they_are(pool: MachineWorld) -> None:
     install(pool.transport.send, bootstrap_objects(port=6443, ca_pem=""))
     place = "openshift-gitops"

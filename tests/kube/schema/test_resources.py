@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import CONFORMANCE
 
 from syncline.kube.objects import ResourceInfo
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.resources import builtin_resources, subresource_of
 
-CONFORMANCE = Path(os.environ.get("SYNCLINE_CONFORMANCE", Path(__file__).parents[4] / "shared" / "conformance"))
 RECORDED = CONFORMANCE / "recorded"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import recorded
 
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
@@ -21,8 +21,7 @@ assert _spec is not None and _spec.loader is not None
 kust = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(kust)
 
-ROOT = Path(__file__).resolve().parents[3]
-SCENES = Path(os.environ.get("SYNCLINE_SCENES", ROOT.parent / "shared" / "scenes")) / "argocd-example-apps"
+SCENES = recorded.SCENES / "argocd-example-apps"
 
 FILES = {
     "base/kustomization.yaml": "resources: [d.yaml]\n",
@@ -160,7 +159,7 @@ def test_a_file_that_appears_where_one_was_looked_for_changes_the_render() -> No
         )
 
 
-@pytest.mark.skipif(not SCENES.exists(), reason=f"no scenes in {SCENES}")
+@pytest.mark.skipif(not SCENES.exists(), reason=recorded.absent(SCENES))
 @pytest.mark.parametrize(("name", "count"), [("kustomize-guestbook", 2), ("sock-shop", 29), ("pre-post-sync", 4)])
 def test_an_example_application_renders(name: str, count: int) -> None:
     files = {

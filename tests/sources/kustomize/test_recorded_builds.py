@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import CONFORMANCE, absent
 
 from syncline.sources.kustomize.build import build
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.loader import Source, TreeFiles
 from syncline.sources.tree import MemoryTree
 
-ROOT = Path(__file__).resolve().parents[3]
-FOLDER = Path(os.environ.get("SYNCLINE_CONFORMANCE", ROOT.parent / "shared" / "conformance")) / "kustomize"
+FOLDER = CONFORMANCE / "kustomize"
 KNOWN: dict[str, str] = json.loads((Path(__file__).parent / "known.json").read_text())
 
 PHRASES = (
@@ -54,7 +53,7 @@ PHRASES = (
 )
 """Words of kustomize's errors that people search for."""
 
-pytestmark = pytest.mark.skipif(not (FOLDER / "build.jsonl").exists(), reason=f"no recordings in {FOLDER}")
+pytestmark = pytest.mark.skipif(not (FOLDER / "build.jsonl").exists(), reason=absent(FOLDER))
 
 
 def cases() -> list[dict[str, Any]]:
