@@ -109,7 +109,7 @@ def execute(*command: str, folder: Path | None = None) -> int:
 
 
 def from_here(word: str) -> str:
-    """A path below the caller's folder, where there is one, else the word, which then counts from this file's folder."""
+    """A path below the caller's folder where there is one; other words count from this file's folder."""
     is_path = "/" in word or word.endswith(".py")
     return str(Path(word).resolve()) if is_path and Path(word.split("::")[0]).exists() else word
 
@@ -132,7 +132,7 @@ def test(rest: list[str]) -> int:
 def check(rest: list[str]) -> int:
     """See tools/check.py. Arguments are judged before anything is installed."""
     sys.path.insert(0, str(ROOT / "tools"))
-    import check as tool
+    import check as tool  # type: ignore[import-not-found,unused-ignore]
 
     room = tool.parse(rest)
     set_up("requirements-dev.lock")
